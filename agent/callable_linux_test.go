@@ -126,7 +126,7 @@ func TestCLICallsAgents(t *testing.T) {
 	}
 }
 
-// What is put out of a file's name calls nothing.
+// A name from a file's path should call nothing.
 func TestQuoteName(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{

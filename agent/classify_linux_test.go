@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What recordings cannot show, because it needs a coincidence or must not be provoked.
+// Errors without a recording, because they need a coincidence or must not be provoked.
 func TestConclude(t *testing.T) {
 	t.Parallel()
 	limits := func(status string) *protocol.RateLimit {
@@ -130,7 +130,7 @@ func TestRetry(t *testing.T) {
 	}
 }
 
-// The reason of a refused start has a remedy of its own, where the class's would be too general.
+// The reason of a refused start should have a specific remedy if the class's is too general.
 func TestRemedyOfARefusedStart(t *testing.T) {
 	t.Parallel()
 	for reason, word := range map[string]string{
@@ -143,7 +143,8 @@ func TestRemedyOfARefusedStart(t *testing.T) {
 	}
 }
 
-// A CLI that has learnt other words would be misunderstood without a test failing: those we act on are still among its own.
+// A CLI that has learnt other words would be misunderstood without a test failing: those we act on are still among
+// its own.
 func TestWordsOfTheCLI(t *testing.T) {
 	t.Parallel()
 	cli, err := Find("", ".", "")
@@ -180,7 +181,7 @@ func TestWordsOfTheCLI(t *testing.T) {
 	}
 }
 
-// A machine without room is no mistake of anybody's and may have room again.
+// A full disk is not the requester's mistake and may have room again.
 func TestStartFailure(t *testing.T) {
 	t.Parallel()
 	for errno, want := range map[syscall.Errno]Class{

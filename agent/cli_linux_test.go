@@ -208,7 +208,7 @@ func TestCLIReadsOnly(t *testing.T) {
 	}
 }
 
-// What a checkout brings along is honoured only where it is trusted.
+// A checkout's configuration should apply only if it is trusted.
 func TestCLIProjectConfig(t *testing.T) {
 	t.Parallel()
 	for name, trusted := range map[string]bool{"trusted": true, "untrusted": false} {
@@ -242,7 +242,7 @@ func TestCLIProjectConfig(t *testing.T) {
 	}
 }
 
-// A tool's shell has a session of its own, and what it daemonises leaves even that.
+// A tool's shell has a separate session, and its daemons leave even that.
 func TestCLIToolsDieWithTheRun(t *testing.T) {
 	t.Parallel()
 	model, dir := newModel(t), t.TempDir()

@@ -49,7 +49,7 @@ func TestCLIUnknownConversation(t *testing.T) {
 	}
 }
 
-// What was sent along reaches the model: pictures as pictures, text as text.
+// Attachments should reach the model: pictures as pictures, text as text.
 func TestCLIFiles(t *testing.T) {
 	t.Parallel()
 	model := newModel(t)

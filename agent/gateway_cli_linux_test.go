@@ -102,7 +102,8 @@ func TestCLIModelUnreachable(t *testing.T) {
 	}
 }
 
-// The model goes on only when the host has heard what it said: any piece that is held back would end this at the run's limit.
+// The model goes on only when the host has heard what it said: any piece that is held back would end this at the
+// run's limit.
 func TestCLIGatewayStreams(t *testing.T) {
 	t.Parallel()
 	words := []string{"one ", "two ", "three."} // none ends as a secret begins
@@ -143,7 +144,7 @@ func TestCLIGatewayStreams(t *testing.T) {
 	}
 }
 
-// What is behind a proxy is behind it for the gateway; the gateway itself is not behind it for the CLI.
+// The gateway should use the proxy; the CLI should reach the gateway without it.
 func TestCLIBehindAProxy(t *testing.T) {
 	t.Parallel()
 	model := newModel(t)

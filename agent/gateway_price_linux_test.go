@@ -25,7 +25,7 @@ func TestCLIPrices(t *testing.T) {
 	model := newModel(t)
 	var messages []Message
 	names := slices.Sorted(maps.Keys(gateway.Prices))
-	for _, name := range append(names, gateway.SmallModel) { // which has a price of its own for long prompts
+	for _, name := range append(names, gateway.SmallModel) { // which has a separate price for long prompts
 		prompt := fmt.Sprintf("%d %s.", len(messages), name)
 		u := usage
 		if len(messages) == len(names) {

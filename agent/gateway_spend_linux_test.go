@@ -25,7 +25,7 @@ func direct(model, prompt, beta string) string {
 // bearer is the kind of credential that tools can see.
 func bearer(c *Config) { c.Credential = Credential{AuthToken: "bearer-test-123456"} }
 
-// What a tool asks the model past the CLI is on the run's bill.
+// A tool's own calls to the model should be on the run's bill.
 func TestCLIToolsAreOnTheBill(t *testing.T) {
 	t.Parallel()
 	model, dir := newModel(t), t.TempDir()

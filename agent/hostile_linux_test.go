@@ -19,13 +19,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hostile is a CLI that speaks the protocol and does one awkward thing, named after the case of supervision.md §2 or §4 it is for.
+// hostile is a CLI that speaks the protocol and does one awkward thing, named after the case of supervision.md §2 or
+// §4 it is for.
 type hostile struct {
 	in    *bufio.Reader
 	alive *os.File // held by every process of the run
 }
 
-// hostileMain plays the mode of a hostile CLI. Its exit code is 0 if the CLI did as it should, whatever the run makes of it.
+// hostileMain plays the mode of a hostile CLI. Its exit code is 0 if the CLI did as it should, whatever the run
+// makes of it.
 func hostileMain(mode string) int {
 	h := hostile{in: bufio.NewReaderSize(os.Stdin, 1<<20)}
 	if mode == "stderr-flood" { // before a byte of output
@@ -75,7 +77,7 @@ func hostileMain(mode string) int {
 		return 3
 	case "mid-turn":
 		return 0
-	case "leak": // a process of its own session holds the output open
+	case "leak": // a process in another session holds the output open
 		h.child(&syscall.SysProcAttr{Setsid: true}, os.Stdout, "sleep")
 		h.answer("leaked")
 	case "neighbour": // one in the CLI's own group and session
@@ -171,7 +173,8 @@ func (h hostile) child(attributes *syscall.SysProcAttr, out *os.File, mode strin
 	return cmd.Process.Pid
 }
 
-// orphan starts another process of this binary through one that does not wait for it, and returns when the orphan has ended.
+// orphan starts another process of this binary through one that does not wait for it, and returns when the orphan
+// has ended.
 func (h hostile) orphan(mode string) error {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -248,7 +251,7 @@ func openFiles() string {
 	return strings.Join(open, " ")
 }
 
-// identity tells how the process stands to the system.
+// identity describes the process to the system.
 func identity() string {
 	adj, _ := os.ReadFile("/proc/self/oom_score_adj")
 	stat, _ := os.ReadFile("/proc/self/stat")

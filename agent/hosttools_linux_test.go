@@ -223,7 +223,7 @@ func TestToolsAreChecked(t *testing.T) {
 	}
 }
 
-// What a run starts is over when it is: goroutines inherit the labels of who started them.
+// A run's goroutines should end with it: they inherit the labels of their parents.
 func TestRunLeavesNoGoroutine(t *testing.T) {
 	t.Parallel()
 	b, label := newBench(t, "talk"), t.Name()

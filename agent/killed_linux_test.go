@@ -76,7 +76,8 @@ func startWorker(t *testing.T, run, dir, temp string, env ...string) (worker *ex
 	return worker, alive
 }
 
-// A keeper that is killed, or stopped, as a tool may do, takes the CLI with it, and all that it has started, also what is of a session of its own
+// A keeper that is killed, or stopped, as a tool may do, takes the CLI with it, and all that it has started,
+// including processes in other sessions
 // and has none of its environment. Other runs go on.
 func TestKeeperKilled(t *testing.T) {
 	t.Parallel()
@@ -107,7 +108,7 @@ func TestKeeperKilled(t *testing.T) {
 	}
 }
 
-// A worker that is stopped loses its run as a dead one does, before anybody else may take its place, and may go on when it is continued.
+// A stopped worker should lose its run like a dead one, before another may take it over, and continue afterwards.
 func TestWorkerFrozen(t *testing.T) {
 	t.Parallel()
 	b, run := newBench(t, ""), unique("frozen")

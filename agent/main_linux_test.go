@@ -181,7 +181,7 @@ func fakeCLI(mode string) int {
 			case strings.Contains(mode, "again") && len(prompts) == 2: // begun while the host was being asked for more
 				say(m{"type": "system", "subtype": "session_state_changed", "state": "running"})
 				say(m{"type": "stream_event", "event": m{"type": "content_block_delta", "delta": m{"type": "text_delta", "text": "begun."}}})
-				_, _ = in.Peek(1) // until somebody hangs up or asks
+				_, _ = in.Peek(1) // until the other side hangs up or asks
 				result("two")
 				idle()
 			case strings.Contains(mode, "freeze"):
@@ -241,7 +241,7 @@ func fakeCLI(mode string) int {
 	}
 }
 
-// escape starts a process in a session of its own that ignores TERM, as a daemonising tool would.
+// escape starts a process in a new session that ignores TERM, like a daemon.
 func escape(alive *os.File, env []string) {
 	if env == nil {
 		env = os.Environ()

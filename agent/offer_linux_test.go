@@ -13,7 +13,7 @@ import (
 	"github.com/errand-fleet/errand/internal/modelfake"
 )
 
-// checkout is a checkout with an agent and a command of its own, and with all that it could run: a hook, a helper, a
+// checkout has an agent, a command, and everything that it could run: a hook, a helper, a
 // server. Each would
 // leave a file.
 func checkout(t *testing.T) (dir, ran string) {
@@ -84,7 +84,7 @@ func TestCLIOffersWhatItsDirectoryHas(t *testing.T) {
 	}
 }
 
-// What the test above proves: a run of the same checkout does run these.
+// The counterpart to the test above: a run of the same checkout does run these.
 func TestProjectWouldRunSomething(t *testing.T) {
 	t.Parallel()
 	dir, ran := checkout(t)

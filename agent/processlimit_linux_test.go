@@ -8,7 +8,7 @@ import (
 	"github.com/errand-fleet/errand/agent/internal/agenttest"
 )
 
-// A fork bomb, with a bound for the machine's sake: each process starts two more, in a session of its own, until
+// A fork bomb, with a bound for the machine's sake: each process starts two more, in a new session, until
 // there are too many.
 const bomb = `bomb() { [ "$1" -gt 0 ] || exec sleep 1000; setsid bash -c "bomb $(($1 - 1))" & setsid bash -c "bomb $(($1 - 1))" & wait; }; export -f bomb; bomb 8`
 

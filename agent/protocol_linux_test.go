@@ -74,7 +74,7 @@ func TestToolCallsAsTheyAreWritten(t *testing.T) {
 	})
 }
 
-// What sub-agents do is marked, and their text is no part of the answer.
+// Events of sub-agents should be marked, and their text should not be in the answer.
 func TestSubAgentsAreToldApart(t *testing.T) {
 	t.Parallel()
 	h := &host{}
@@ -175,7 +175,7 @@ func TestMessageWhileTheHostIsAsked(t *testing.T) {
 	}
 }
 
-// between hands a message over while it is asked for more, and then has no more.
+// between hands over a message during Next, and then has no more.
 type between struct {
 	host
 	asked, taken chan struct{}
@@ -253,7 +253,7 @@ func TestSecretsInAStructuredAnswer(t *testing.T) {
 	}
 }
 
-// The object that was given stands, whatever is said in words after it.
+// The structured answer should stay, regardless of later text.
 func TestStructuredAnswerStands(t *testing.T) {
 	t.Parallel()
 	res := newBench(t, "script").run(t, t.Context(), Spec{Schema: json.RawMessage(`{}`), Prompt: script(

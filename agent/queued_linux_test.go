@@ -16,7 +16,7 @@ func says(s Session, text string) bool {
 	return err == nil && bytes.Contains(a.Conversation(), []byte(text))
 }
 
-// letters is a host that hands over what the test gives it, and says when it is asked for more.
+// letters is a host that hands over the test's messages and reports each call of Next.
 type letters struct {
 	host
 	post  chan Message

@@ -103,7 +103,7 @@ func TestCLIAskRule(t *testing.T) {
 	}
 }
 
-// What the host does the tool does not do, and the host does it once; the agent gets the result, without secrets.
+// A call that the host does should run once and only there; the agent should get the result, without secrets.
 func TestCLIDelegate(t *testing.T) {
 	t.Parallel()
 	model, dir := newModel(t), t.TempDir()
@@ -237,8 +237,8 @@ func TestUnknownToolIsLoggedOnce(t *testing.T) {
 	}
 }
 
-// While somebody decides, or does a call for the CLI, the agent cannot give a sign of work. The silence counts from
-// their answer.
+// While a person decides, or the host does a call for the CLI, the agent cannot show work. The idle time should
+// count from the answer.
 func TestWaitingForAnAnswerIsNotSilence(t *testing.T) {
 	t.Parallel()
 	for name, rule := range map[string]Rule{"ask": {Action: Ask}, "delegate": {Action: Delegate}} {

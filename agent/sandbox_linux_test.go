@@ -50,7 +50,7 @@ func house(t *testing.T) string {
 			t.Fatal(err)
 		}
 	}
-	// With a program of its own: one below the directory for temporary files would need a mount point in the run's own
+	// With a separate program: one below the directory for temporary files would need a mount point in the run's own
 	// directory.
 	program, err := os.ReadFile("/proc/self/exe")
 	if err != nil {
@@ -255,8 +255,8 @@ func TestSandboxWorkerKilled(t *testing.T) {
 	})
 }
 
-// With the keeper, the first process of its namespace, the kernel kills all that is in it: also what no net of ours
-// would find.
+// With the keeper, the first process of its namespace, the kernel kills all that is in it: even processes that we
+// would not find.
 func TestSandboxKeeperKilled(t *testing.T) {
 	t.Parallel()
 	inSandbox(t, "hang-escape", func(t *testing.T, b *bench) {

@@ -11,7 +11,8 @@ import (
 	"github.com/errand-fleet/errand/internal/modelfake"
 )
 
-// scenario is one way for a run to fail. It is provoked with the real CLI (TestCLIErrors, which also records what the CLI says) and
+// scenario is one way for a run to fail. It is provoked with the real CLI (TestCLIErrors, which also records what
+// the CLI says) and
 // replayed from the recording (TestRecordedErrors).
 type scenario struct {
 	name  string
@@ -22,7 +23,7 @@ type scenario struct {
 	cfg   func(*Config)
 
 	stop   bool           // the caller stops the run as soon as the agent works
-	signal syscall.Signal // sent to the CLI, by somebody, as soon as the agent works
+	signal syscall.Signal // sent to the CLI as soon as the agent works
 
 	as   Outcome // Failed, unless set
 	want Class   // of the error
@@ -117,7 +118,8 @@ func scenarios() []scenario {
 	add(scenario{name: "int", turns: hang, signal: syscall.SIGINT, want: ClassKilled, old: ClassNoResult})
 	add(scenario{name: "term", turns: hang, signal: syscall.SIGTERM, want: ClassKilled})
 	add(scenario{name: "kill", turns: hang, signal: syscall.SIGKILL, want: ClassKilled})
-	// A tool that kills its parent, as a careless pkill does (claude-code#45717, #94469); its own shell outlives the CLI.
+	// A tool that kills its parent, as a careless pkill does (claude-code#45717, #94469); its own shell outlives the
+	// CLI.
 	add(scenario{name: "kill-by-tool", turns: []modelfake.Turn{bash("kill -KILL $PPID; tail -f /dev/null")}, want: ClassKilled})
 	add(scenario{name: "term-by-tool", turns: []modelfake.Turn{bash("kill $PPID; tail -f /dev/null")}, want: ClassKilled})
 	return list

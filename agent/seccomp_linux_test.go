@@ -15,7 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// forbiddenMain is a tool that tries what the filter forbids, on the process that started it, and says what came of each.
+// forbiddenMain is a tool that tries what the filter forbids, on the process that started it, and says what came of
+// each.
 func forbiddenMain() int {
 	victim := uintptr(os.Getppid())
 	pidfd, err := unix.PidfdOpen(os.Getppid(), 0)
@@ -66,7 +67,7 @@ func foreignABI() []byte {
 	return append(head, code...)
 }
 
-// A tool cannot reach into the CLI, not into the worker's keys, and not into a namespace of its own, by no ABI.
+// A tool should not reach the CLI's memory, the worker's keys or a new namespace through any ABI.
 func TestSandboxFilter(t *testing.T) {
 	t.Parallel()
 	inSandbox(t, "", func(t *testing.T, _ *bench) {

@@ -109,7 +109,8 @@ func TestSuperviseLongPrompt(t *testing.T) {
 	}
 }
 
-// The CLI has its three standard files, and the credential's if there is one, but none that happens to be open in the worker: here one
+// The CLI has its three standard files, and the credential's if there is one, but none that happens to be open in
+// the worker: here one
 // that is not marked close-on-exec, as a parent of the worker may hand it over.
 func TestSuperviseOpenFiles(t *testing.T) {
 	t.Parallel()
@@ -158,7 +159,8 @@ func TestSuperviseCancelBeforeStart(t *testing.T) {
 	}
 }
 
-// The first cause wins over those that come while the run is being stopped, and one that comes when all is over changes nothing.
+// The first cause wins over those that come while the run is being stopped, and one that comes when all is over
+// changes nothing.
 func TestSuperviseCancelTwice(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "hostile stubborn")
@@ -177,7 +179,8 @@ func TestSuperviseCancelTwice(t *testing.T) {
 	b.gone(t)
 }
 
-// A tool is a process of the same user, so it can stop the keeper as well. Then the keeper is given up, and its run is ended without it.
+// A tool is a process of the same user, so it can stop the keeper as well. Then the keeper is given up, and its run
+// is ended without it.
 func TestSuperviseStoppedKeeper(t *testing.T) {
 	t.Parallel()
 	b, id := newBench(t, "hang-marked"), unique("stopped-keeper")
@@ -275,7 +278,8 @@ func TestSuperviseSilence(t *testing.T) {
 	}
 }
 
-// What a run used is what all of its processes used: those their parents waited for, and orphans. Each burns until it has itself counted
+// The usage of a run should include all its processes: those their parents waited for, and orphans. Each burns until
+// it has itself counted
 // enough.
 func TestSuperviseResources(t *testing.T) {
 	t.Parallel()
@@ -301,7 +305,8 @@ func TestSuperviseReplacedBinary(t *testing.T) {
 	}
 }
 
-// copyProgram makes a copy of this program. No other test may fork meanwhile: its child would have the copy open for writing for a moment,
+// copyProgram makes a copy of this program. No other test may fork meanwhile: its child would have the copy open for
+// writing for a moment,
 // and a file that is open for writing cannot be executed (golang/go#22315).
 func copyProgram(t *testing.T, path string) {
 	t.Helper()

@@ -238,7 +238,7 @@ func TestDayByRedisClock(t *testing.T) {
 	})
 }
 
-// What was spent is known without a budget, and only where it was.
+// Costs should be recorded without a budget, in their scopes only.
 func TestSpentToday(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		ctx, s := h.Context(), h.store(Config{})

@@ -12,7 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// scoped is the n-th task, in a thread of its own and in these scopes.
+// scoped is the n-th task, in a separate thread and in these scopes.
 func (h *harness) scoped(s *Store, n int, scopes ...string) string {
 	h.Helper()
 	rec := task(n)

@@ -120,7 +120,7 @@ func TestCostsAreOfADay(t *testing.T) {
 		if diff := gocmp.Diff([]Cost{{Day: second, Runs: 1, USD: 2}, {Day: first, Runs: 1, USD: 1}}, h.costs(s)); diff != "" {
 			h.Error(diff)
 		}
-		for name, days := range map[string][2]time.Time{ // any moment of a day stands for it
+		for name, days := range map[string][2]time.Time{ // any moment of a day identifies it
 			"the first":  {first, first.Add(23 * time.Hour)},
 			"the second": {second.Add(23 * time.Hour), second.AddDate(0, 0, 50)},
 			"none":       {second, first},

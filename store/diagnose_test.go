@@ -16,7 +16,7 @@ func brief(found []Finding) (list []string) {
 	return list
 }
 
-// What is asked is what a server answers: found wrong as soon as it is set wrong, and well once it is mended.
+// The diagnosis should report the server's current settings: a problem as soon as it exists, and none after the fix.
 func TestDiagnose(t *testing.T) {
 	t.Parallel()
 	client := dial(t, redisserver.ForTest(t))

@@ -150,7 +150,7 @@ func TestSlowFollowerHoldsUpNobody(t *testing.T) {
 	})
 }
 
-// What is kept for a follower who has stopped does not grow: it is let go, and nothing more is read for it.
+// The buffer of a stopped follower should not grow: it is released, and nothing more is read for it.
 func TestStoppedFollowerIsLetGo(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		ctx, s := h.Context(), h.store(Config{})

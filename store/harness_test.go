@@ -14,7 +14,7 @@ import (
 	"github.com/errand-fleet/errand/internal/redisserver"
 )
 
-// harness is one empty server with a client of its own: what the tests see does not go through the store.
+// harness is one empty server with a separate client, so that tests do not read through the store.
 type harness struct {
 	*testing.T
 	url  string

@@ -79,7 +79,7 @@ func TestInquiryThatNobodyAnswers(t *testing.T) {
 	})
 }
 
-// What a front door asked that has died is forgotten.
+// A question of a dead front door should expire.
 func TestInquiryLapses(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		s := h.store(Config{Refresh: 10 * time.Millisecond})

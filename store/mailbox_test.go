@@ -114,7 +114,7 @@ func TestTake(t *testing.T) {
 	})
 }
 
-// What is not its kin, not due, cancelled, or was begun before is not taken; nor is anything behind it.
+// Tasks with another merge key, not due, cancelled or started before should not be taken; nor any task behind them.
 func TestTakeKeepsTheOrder(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		ctx, s := h.Context(), h.store(Config{})
@@ -334,7 +334,7 @@ func TestNoStumps(t *testing.T) {
 	})
 }
 
-// What ended with another has that one's ending, is not posted by itself, expires, and can be tried again by itself.
+// An absorbed task should have the ending of its run, not be posted separately, expire, and be retriable separately.
 func TestCoveredTask(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		ctx, s := h.Context(), h.store(Config{})
@@ -512,7 +512,7 @@ func TestSuspectIsNotAbsorbed(t *testing.T) {
 	})
 }
 
-// What a run had absorbed is as suspect as the run when its worker dies.
+// Absorbed tasks should be suspects like their run when its worker dies.
 func TestCrashCountsForTheAbsorbed(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		ctx, s := h.Context(), h.store(Config{})

@@ -35,7 +35,7 @@ func TestMemos(t *testing.T) {
 	})
 }
 
-// What is no memo counts as none, and is written over.
+// An unreadable memo should count as missing and be overwritten.
 func TestUnreadableMemo(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		ctx, s := h.Context(), h.store(Config{})

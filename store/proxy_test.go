@@ -76,7 +76,7 @@ func pipe(to, from net.Conn) {
 	_ = from.Close()
 }
 
-// behindProxy is a store that reaches Redis through a network of its own.
+// behindProxy is a store that reaches Redis through a separate network.
 func (h *harness) behindProxy(cfg Config) (*Store, *proxy) {
 	h.Helper()
 	opt, err := redis.ParseURL(h.url)

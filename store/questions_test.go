@@ -44,7 +44,7 @@ func TestQuestionIsAnsweredOnce(t *testing.T) {
 	})
 }
 
-// What was asked and said belongs to the task and not to one of its runs, but only its holder asks and says.
+// Questions and answers belong to the task, not to one of its runs, but only its holder can ask.
 func TestQuestionOutlivesItsRun(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		ctx, s := h.Context(), h.store(Config{})

@@ -83,7 +83,8 @@ func isFull(err error) bool {
 	return ok
 }
 
-// What was submitted again meanwhile is the same task; what has begun in the thread since keeps its right, and the older task gets its ending.
+// What was submitted again meanwhile is the same task; what has begun in the thread since keeps its right, and the
+// older task gets its ending.
 func TestRecordIsPutBackAmongOthers(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		ctx, s := h.Context(), h.store(Config{})
@@ -114,7 +115,7 @@ func TestRecordIsPutBackAmongOthers(t *testing.T) {
 		}
 		h.ok(next.End(ctx, nil))
 
-		// What has ended is not brought back to life.
+		// An ended task should not be restored.
 		h.ok(h.rdb.FlushAll(ctx).Err())
 		if _, _, err := next.refresh(ctx); !errors.Is(err, ErrStale) {
 			h.Errorf("refresh after the end: %v", err)

@@ -82,7 +82,7 @@ func (s *Threads) Alias(ctx context.Context, alias, thread string) error {
 	return nil
 }
 
-// Resolve returns the thread that a name stands for, or the name itself if it is no alias. It follows one hop. An
+// Resolve returns the thread of an alias, or the name itself if it is no alias. It follows one hop. An
 // alias expires SessionTTL after its last use, with the thread's session.
 func (s *Threads) Resolve(ctx context.Context, thread string) (string, error) {
 	target, err := s.redis.GetEx(ctx, s.key.alias(thread), s.cfg.SessionTTL).Result()

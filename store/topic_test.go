@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// A thread goes by what its latest task has left, whatever becomes of the task, and for as long as it may have a session.
+// A thread goes by what its latest task has left, whatever becomes of the task, and for as long as it may have a
+// session.
 func TestTopic(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		s := h.store(Config{})
@@ -42,7 +43,7 @@ func TestTopic(t *testing.T) {
 	})
 }
 
-// What is open in a thread comes in the order in which it starts.
+// The open tasks of a thread should be listed in the order in which they start.
 func TestOpen(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		s := h.store(Config{})

@@ -224,7 +224,7 @@ func TestRetryStartsAfresh(t *testing.T) {
 	})
 }
 
-// Somebody presses "retry" while the holder still posts: the old claim ends its work, the new run starts after it.
+// A retry while the holder still posts: the old claim should end its work, and the new run start after it.
 func TestRetryBeforeTheRelease(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		ctx, s := h.Context(), h.store(Config{})

@@ -67,7 +67,7 @@ func TestCostsAreGrouped(t *testing.T) {
 	}
 }
 
-// What is beyond the bound of a day counts in the sums, and is left out where names are asked for.
+// Costs beyond a day's bound should count in the sums, without names.
 func TestCostsBeyondTheBound(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)

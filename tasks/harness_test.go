@@ -30,7 +30,7 @@ func newFleet(t *testing.T) *fleet {
 	return f
 }
 
-// redis is a client of its own.
+// redis is a separate client.
 func (f *fleet) redis() *redis.Client {
 	f.Helper()
 	opt, err := redis.ParseURL(f.url)
@@ -42,7 +42,7 @@ func (f *fleet) redis() *redis.Client {
 	return client
 }
 
-// open is a store with times of its own.
+// open is a store with other times.
 func (f *fleet) open(c store.Config) *store.Store {
 	f.Helper()
 	s, err := store.New(c)

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// What no task may name is refused without a worker.
+// A repository that no task may use should be refused without a worker.
 func TestOfferThatNoWorkerIsAskedFor(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)

@@ -27,7 +27,7 @@ func TestPeople(t *testing.T) {
 	}
 }
 
-// What one person asks for by several accounts has one name, is found by it, and counts in one row.
+// Tasks by several accounts of one person should have one name, be found by it, and count in one row.
 func TestOnePersonInSeveralSources(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)

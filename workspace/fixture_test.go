@@ -20,7 +20,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// testGit runs git as a developer or an agent would, without any of this package's precautions, and returns its trimmed output.
+// testGit runs git as a developer or an agent would, without any of this package's precautions, and returns its
+// trimmed output.
 func testGit(t *testing.T, dir string, args ...string) string {
 	t.Helper()
 	out, err := tryGit(t, dir, args...)
@@ -43,7 +44,7 @@ func tryGit(t *testing.T, dir string, args ...string) (string, error) {
 	return strings.TrimSpace(string(out)), err
 }
 
-// origin is the remote repository acme/api, and somebody's checkout of it.
+// origin is the remote repository acme/api, and a person's checkout of it.
 type origin struct {
 	t    *testing.T
 	root string // holds acme/api.git

@@ -27,7 +27,7 @@ func TestHiddenChangesAreSaved(t *testing.T) {
 	}
 }
 
-// What a sparse checkout leaves out was not removed.
+// Files outside a sparse checkout were not removed.
 func TestSparseCheckoutIsNoWork(t *testing.T) {
 	t.Parallel()
 	o := newOrigin(t)

@@ -150,7 +150,7 @@ func TestNothingInTheCloneExecutes(t *testing.T) {
 	}
 }
 
-// What an agent can put where the host writes: every row would change a file outside of the clone.
+// Files that an agent can put where the host writes: every row would change a file outside the clone.
 func TestNothingInTheCloneLeadsOutside(t *testing.T) {
 	t.Parallel()
 	for name, plant := range map[string]func(t *testing.T, dir, outside string){

@@ -193,7 +193,7 @@ func (m mirror) parts() []string {
 }
 
 // DiscardMirror moves a mirror to the trash, for Empty to remove. It returns false and keeps the mirror if a clone
-// borrows from it, it was used since it was listed, or it has commits of ours that are on no branch of the remote.
+// borrows from it, it was used since it was listed, or it has our commits that are on no branch of the remote.
 func (w *Workspace) DiscardMirror(ctx context.Context, gone Mirror) (bool, error) {
 	discarded, err := w.discardMirror(ctx, gone)
 	if err != nil {
@@ -227,7 +227,7 @@ func (w *Workspace) discardMirror(ctx context.Context, gone Mirror) (bool, error
 	return true, nil
 }
 
-// holdsOurs reports whether the mirror has commits of ours that are on no branch of the remote.
+// holdsOurs reports whether the mirror has our commits that are on no branch of the remote.
 func (m mirror) holdsOurs(ctx context.Context) (bool, error) {
 	if !exists(m.dir) {
 		return false, nil // the rest of a mirror that was set aside or partly discarded

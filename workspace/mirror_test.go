@@ -23,7 +23,7 @@ func TestPresentCommitNeedsNoFetch(t *testing.T) {
 	w := open(t, Config{Dir: t.TempDir(), URL: s.repo})
 	c := checkout(t, w, api)
 	hits := s.hits.Load()
-	// Nor does it wait for somebody else's fetch.
+	// Nor should it wait for another caller's fetch.
 	held, err := lock(t.Context(), w.mirror("acme/api").beside("lock"))
 	if err != nil {
 		t.Fatal(err)
@@ -140,7 +140,7 @@ func TestManyWorkersAtOnce(t *testing.T) {
 	dir := t.TempDir()
 	var wg sync.WaitGroup
 	for i := range 6 {
-		w := open(t, Config{Dir: dir, URL: s.repo}) // as a process of its own
+		w := open(t, Config{Dir: dir, URL: s.repo}) // as a separate process
 		want := Want{Thread: string(rune('a' + i/2)), Repo: "acme/api", Keep: i%2 == 0}
 		wg.Go(func() {
 			if _, err := w.Checkout(t.Context(), want); err != nil {
@@ -236,7 +236,7 @@ func TestOneFetchServesWhoWaits(t *testing.T) {
 	}
 }
 
-// What a process killed in the middle leaves behind.
+// The leftovers of a killed process.
 func TestLeftoversAreRemoved(t *testing.T) {
 	t.Parallel()
 	o := newOrigin(t)

@@ -17,7 +17,7 @@ var (
 	// corrected.
 	ErrUnfit = errors.New("the work is not fit to be published")
 	// ErrForeign means that the branch has someone else's commits, which the work does not contain.
-	ErrForeign = errors.New("the branch has commits of somebody else")
+	ErrForeign = errors.New("the branch has commits by others")
 	// ErrRejected means that the remote refused the push. The error contains the remote's reason.
 	ErrRejected = errors.New("the remote refused the push")
 )

@@ -32,7 +32,7 @@ func TestPublishExecutesNothing(t *testing.T) {
 	}
 }
 
-// What lies outside of the clone is not published.
+// Files outside the clone should not be published.
 func TestPublishStaysInside(t *testing.T) {
 	t.Parallel()
 	for name, plant := range waysOut() {
@@ -65,7 +65,7 @@ func TestPublishStaysInside(t *testing.T) {
 	}
 }
 
-// What is not published is named, and nothing of it leaves the machine.
+// Unpublished files should be named, and none should leave the machine.
 func TestUnfit(t *testing.T) {
 	t.Parallel()
 	noise := make([]byte, maxFile+1)

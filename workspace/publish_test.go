@@ -13,7 +13,7 @@ import (
 
 const ownBranch = "errand/slack-1a2b3c4d5e"
 
-// publication is what most tests ask for. What was permitted is ours from then on, as in the store of the fleet.
+// publication is the request of most tests. Permitted commits are ours from then on, as in the fleet's store.
 func publication() *Publication {
 	p := &Publication{Branch: ownBranch, Message: "Mend the total\n\nErrand-Run: 1-slack-x\n"}
 	p.Permit = func(_ context.Context, commit string) error {
@@ -77,7 +77,7 @@ func TestPublish(t *testing.T) {
 	if got := testGit(t, o.bare, "log", "-1", "--format=%(trailers:key=Errand-Run,valueonly)", ownBranch); got != "1-slack-x" {
 		t.Errorf("the trailer is %q", got)
 	}
-	// The clone stands there, and nothing is uncommitted any more.
+	// The clone is at that commit, and nothing is uncommitted.
 	if got := testGit(t, c.Dir, "status", "--porcelain"); got != "" || testGit(t, c.Dir, "rev-parse", "main") != pushed.Commit {
 		t.Errorf("status:\n%s", got)
 	}
@@ -152,7 +152,7 @@ func TestNothingToPublish(t *testing.T) {
 			t.Errorf("the remote was asked: %q", call.Args)
 		}
 	}
-	// A branch of ours is not what makes nothing into something.
+	// One of our branches without changes should not be published.
 	p := publication()
 	write(t, c.Dir+"/new.txt", "new\n")
 	first := published(t, w, c, p)
@@ -182,7 +182,7 @@ func TestPublishReplacesOnlyOurs(t *testing.T) {
 	testGit(t, o.work, "add", "--all")
 	testGit(t, o.work, "commit", "--quiet", "--message", "theirs")
 	theirs := o.push("HEAD:refs/heads/" + ownBranch)
-	// Theirs on top of all of ours: there is nothing of ours to publish.
+	// Their commits are on top of all our commits: nothing is left to publish.
 	if got := published(t, w, c, p); got.New || got.Commit != amended.Commit {
 		t.Errorf("beside theirs: %+v", got)
 	}
@@ -205,7 +205,7 @@ func TestPublishReplacesOnlyOurs(t *testing.T) {
 	}
 }
 
-// Somebody who pushes at the very moment is not overrun either.
+// A concurrent push by another person should not be overwritten either.
 func TestPushIsCompared(t *testing.T) {
 	t.Parallel()
 	o := newOrigin(t)

@@ -105,7 +105,7 @@ func TestHalfDiscardedMirrorGoes(t *testing.T) {
 			t.Errorf("after %d steps there are still %+v, %v", done, left, err)
 		}
 	}
-	// What was set aside and has no mirror beside it, is not forgotten either.
+	// Directories that were set aside without a mirror should be removed, too.
 	write(t, m.beside("broken")+"/x", "12345")
 	list, err := w.Mirrors(t.Context())
 	if err != nil || len(list) != 1 || list[0].Size != 5 {
@@ -116,7 +116,7 @@ func TestHalfDiscardedMirrorGoes(t *testing.T) {
 	}
 }
 
-// What was taken into the mirror to be pushed, and was not, is nowhere else when its clone is gone.
+// Commits that were fetched into the mirror and not pushed exist only there when the clone is gone.
 func TestMirrorWithUnpushedCommitsStays(t *testing.T) {
 	t.Parallel()
 	o := newOrigin(t)

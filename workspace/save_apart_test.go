@@ -55,7 +55,7 @@ func TestSavedWorkIsKeptApart(t *testing.T) {
 	}
 }
 
-// What was committed and then reset away is known to the reflog alone.
+// Commits that were reset away are only in the reflog.
 func TestWorkOnNoBranchIsSaved(t *testing.T) {
 	t.Parallel()
 	o := newOrigin(t)

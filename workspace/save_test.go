@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// saved saves a thread's work, wants a bundle and a patch of it, and gives what a developer gets of both: refs/saved/… by the bundle,
+// saved saves a thread's work, wants a bundle and a patch of it, and gives what a developer gets of both:
+// refs/saved/… by the bundle,
 // in a checkout of main to which the patch was applied.
 func (o *origin) saved(w *Workspace, thread string) (dir string) {
 	o.t.Helper()
@@ -41,7 +42,7 @@ func listed(t *testing.T, dir string) []string {
 	return names
 }
 
-// All that a clone alone holds can be had again by anybody with a clone of the repository.
+// Everything that only the clone has should be recoverable with a clone of the repository.
 func TestWorkIsSaved(t *testing.T) {
 	t.Parallel()
 	o := newOrigin(t)
@@ -119,7 +120,7 @@ func TestNothingToSave(t *testing.T) {
 	}
 }
 
-// What has no form is an error, for all of the thread: it must not pass for something that is saved.
+// Work that cannot be saved should be an error for the whole thread: it must not look saved.
 func TestWorkThatCannotBeSaved(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {

@@ -18,7 +18,7 @@ func TestSincePushes(t *testing.T) {
 	o := newOrigin(t)
 	first := o.commit("topic", map[string]string{"a.txt": "one\n", ":(top)b.txt": "x\n"})
 	o.commit("topic", map[string]string{"a.txt": "one\ntwo\n", ":(top)b.txt": "y\n", ".gitattributes": "* -diff\n"})
-	// What comes with a merge of the base is not of this change.
+	// Changes from a merge of the base are not part of this change.
 	o.commit("main", map[string]string{"base.txt": "not of this branch\n"})
 	testGit(t, o.work, "checkout", "--quiet", "topic")
 	testGit(t, o.work, "merge", "--quiet", "--no-edit", "main")

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// What counts is the room that files take: an agent can make one of any length out of nothing, and must not have others cleared away by it.
+// The size on disk should count: an agent can create a sparse file of any length, and must not displace other
+// threads with it.
 func TestHolesTakeNoRoom(t *testing.T) {
 	t.Parallel()
 	w := newOrigin(t).files()

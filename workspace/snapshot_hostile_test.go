@@ -134,7 +134,7 @@ func touched(t *testing.T, name string) string {
 	return name
 }
 
-// What an agent could make of an object by hand does not get into a clone.
+// Objects that an agent forged should not get into a clone.
 func TestHostileObjectsAreRefused(t *testing.T) {
 	t.Parallel()
 	o := newOrigin(t)

@@ -131,7 +131,7 @@ func TestWorkGoesOnElsewhere(t *testing.T) {
 	}
 }
 
-// What the mirror has is not in a bundle, however large the repository.
+// A bundle should not contain objects of the mirror, regardless of the repository's size.
 func TestBundleIsThin(t *testing.T) {
 	t.Parallel()
 	o := newOrigin(t)
@@ -328,7 +328,7 @@ func TestBundleThatCannotBeRestored(t *testing.T) {
 	}
 }
 
-// What the CLI obeys is the base branch's, not what an agent left in its clone.
+// The CLI's configuration should come from the base branch, not from an agent's changes.
 func TestRestoreWithTrustedConfig(t *testing.T) {
 	t.Parallel()
 	o := newOrigin(t)

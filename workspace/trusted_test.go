@@ -146,7 +146,7 @@ func TestTrustedConfigPassesUnreadableDirectories(t *testing.T) {
 	}
 }
 
-// What trusted instructions import is as it is on the base branch, or is not there.
+// Imports of trusted instructions should be as on the base branch, or missing.
 func TestTrustedImportsAreThoseOfBase(t *testing.T) {
 	t.Parallel()
 	o := newOrigin(t)

@@ -37,7 +37,7 @@ func TestAnswer(t *testing.T) {
 		{[]string{"answer", id, "2"}, 1, "Several questions are open"},
 		{[]string{"answer", "-question", "k9", id, "2"}, 1, "No such question"},
 		{[]string{"answer", "-question", "k1", id, "2"}, 0, "console answered: blue"},
-		{[]string{"answer", "-question", "k1", id, "red"}, 0, "console answered: blue"}, // the first one stands
+		{[]string{"answer", "-question", "k1", id, "red"}, 0, "console answered: blue"}, // the first one counts
 		{[]string{"answer", id, "quite", "sure"}, 0, "console answered: quite sure"},
 	} {
 		code, out, errs := f.run(row.args...)

@@ -46,7 +46,8 @@ func TestHealthcheck(t *testing.T) {
 	}
 }
 
-// A worker that listens on all addresses is asked directly, though 0.0.0.0 is not loopback for a proxy's settings.
+// A worker that listens on all addresses should be queried directly, although 0.0.0.0 is not loopback for a proxy's
+// settings.
 func TestHealthcheckUsesNoProxy(t *testing.T) {
 	t.Parallel()
 	s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))

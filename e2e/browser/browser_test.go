@@ -1,7 +1,11 @@
-// Package browser looks at errand as people do: in Debian's Chromium, at the pages of the programs that people run. `make browser` gets what
-// that needs of the machine and runs the tests. Each page is looked at by day, by night and on a phone, with scripts and without; whatever
-// happens in a tab that should not, such as an error in its console, a dialog, a request to elsewhere or something that the page's policy
-// had to forbid, fails the test that opened it. A picture of each page is written to e2e/out/; -pictures writes those that the README shows
+// Package browser looks at errand as people do: in Debian's Chromium, at the pages of the programs that people run.
+// `make browser` gets what
+// that needs of the machine and runs the tests. Each page is looked at by day, by night and on a phone, with scripts
+// and without; whatever
+// happens in a tab that should not, such as an error in its console, a dialog, a request to elsewhere or something
+// that the page's policy
+// had to forbid, fails the test that opened it. A picture of each page is written to e2e/out/; -pictures writes
+// those that the README shows
 // (`make pictures`).
 package browser
 
@@ -71,7 +75,8 @@ func limited(t *testing.T) context.Context {
 	return ctx
 }
 
-// program starts one of errand's programs, which ends with the test. It returns what stands behind the prefixes in the lines that it says
+// program starts one of errand's programs, which ends with the test. It returns the text after the prefixes in the
+// lines that it prints
 // when it is up.
 func program(t *testing.T, env []string, command string, prefixes ...string) []string {
 	t.Helper()

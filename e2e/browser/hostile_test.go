@@ -10,7 +10,8 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// evil is what tools may print and agents may be talked into writing: each part would leave a mark in the window, ask another server, or
+// evil is what tools may print and agents may be talked into writing: each part would leave a mark in the window,
+// ask another server, or
 // make the page look like something else.
 var evil = strings.Join([]string{
 	`<script>window.hacked = "script"</script>`,
@@ -29,7 +30,8 @@ var evil = strings.Join([]string{
 	"safe\u202egnp.exe \u2066isolated &#8238;entity {{.Token}} ${window.hacked = 1} ]]> -->",
 }, "\n")
 
-// Nothing that is shown runs, asks anybody, looks like a part of the page, or makes it wider: not in what there was before, not in what comes
+// Nothing that is shown should run, make requests, look like a part of the page, or makes it wider: not in what
+// there was before, not in what comes
 // while one looks, not in what the server formats.
 func TestHostileWords(t *testing.T) {
 	t.Parallel()

@@ -124,7 +124,7 @@ func TestPublishFindsItsOwn(t *testing.T) {
 	})
 }
 
-// An answer that got lost does not double anything, and nor does somebody who is faster.
+// A lost response or a concurrent request should not create duplicates.
 func TestPublishIsNotDoubled(t *testing.T) {
 	both(t, func(w *world) {
 		w.started()
@@ -190,7 +190,7 @@ func TestPublishRefused(t *testing.T) {
 	}
 }
 
-// What the agent says can neither end our section nor begin another one.
+// The agent's text should neither end our section nor begin another one.
 func TestSectionCannotBeForged(t *testing.T) {
 	t.Parallel()
 	w := withToken(t).started()

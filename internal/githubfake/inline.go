@@ -127,7 +127,7 @@ func (s *Server) addInline(p *pull, v *Review, a inlineAsk) *ReviewComment {
 	return c
 }
 
-// createInline writes one comment: a reply, or a line of its own (which makes
+// createInline writes one comment: a reply, or a new line (which makes
 // a review of one comment, as on GitHub).
 func (s *Server) createInline(r *request) reply {
 	var ask inlineAsk

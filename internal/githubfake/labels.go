@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// LabelPR gives a pull request a label, as somebody with the right to do so
+// LabelPR gives a pull request a label, as a user with triage rights
 // would, and delivers "labeled".
 func (s *Server) LabelPR(ctx context.Context, repo string, number int, label, user string) error {
 	s.mu.Lock()

@@ -105,7 +105,7 @@ func (s *Server) createPull(r *request) reply {
 		return unprocessable("PullRequest", "body", bodyTooLong)
 	}
 	// The two refusals a publisher has to expect: nothing was committed, and
-	// somebody (an earlier attempt of ours) was first.
+	// another request (an earlier attempt) was first.
 	if commits, err := s.commits(r.repo.dir, base, head); err == nil && len(commits) == 0 {
 		return unprocessable("PullRequest", "", fmt.Sprintf("No commits between %s and %s", ask.Base, branch))
 	}

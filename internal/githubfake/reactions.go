@@ -33,7 +33,7 @@ func (s *Server) react(r *request, to *[]Reaction) reply {
 	return created(s.reaction(v))
 }
 
-// unreact removes a reaction of anybody's, as GitHub does for whoever may
+// unreact removes any user's reaction, as GitHub does for accounts that may
 // write.
 func (s *Server) unreact(r *request, from *[]Reaction) reply {
 	id, _ := strconv.ParseInt(r.PathValue("reaction"), 10, 64)

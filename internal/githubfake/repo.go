@@ -25,7 +25,7 @@ type Repo struct {
 
 	// Guarded by Server.mu.
 	private     bool
-	foreign     bool // a fork in somebody else's account: no write access, not installed
+	foreign     bool // a fork in another account: no write access, not installed
 	pushed      time.Time
 	permissions map[string]string
 	pulls       []*pull

@@ -20,7 +20,7 @@
 //
 // Of GraphQL it has what REST lacks: the threads of reviews (schema.graphql).
 // It has no issues that are not pull requests, no teams, no branch protection
-// and no rate limit of its own (use Fail). A route it does not know answers 404
+// and no rate limits (use Fail). A route it does not know answers 404
 // and shows in Calls with an empty pattern.
 //
 // # Concurrency

@@ -110,7 +110,8 @@ func (s *Server) message(f url.Values, arg string) (*record, error) {
 	return r, nil
 }
 
-// own is the bot's own message at channel and ts; somebody else's is refused with the given code. An ephemeral one is never found.
+// own is the bot's own message at channel and ts; that of another user is refused with the given code. An ephemeral
+// one is never found.
 func (s *Server) own(f url.Values, code string) (*record, error) {
 	r, err := s.message(f, "ts")
 	if err != nil {

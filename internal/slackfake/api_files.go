@@ -15,8 +15,7 @@ import (
 // maxFile is the bytes that one file may have here. Slack takes 1 GB.
 const maxFile = 64 << 20
 
-// File is a file in a message: what the bot has uploaded, or what somebody sends along, who gives its Name and Data,
-// or its URL.
+// File is a file in a message: uploaded by the bot, or sent by a user, who gives its Name and Data, or its URL.
 type File struct {
 	ID    string `json:"id"`
 	Name  string `json:"name"`
@@ -27,7 +26,7 @@ type File struct {
 	Data  []byte `json:"-"`
 }
 
-// share gives the files that somebody sends along their places. The caller holds mu.
+// share stores the files of a user's message. The caller holds mu.
 func (s *Server) share(files []File) []File {
 	files = slices.Clone(files)
 	for i := range files {

@@ -10,7 +10,8 @@ import (
 	"strings"
 )
 
-// The two events that one message can cause: Slack sends both, each with its own event_id, to an app that asks for both.
+// The two events that one message can cause: Slack sends both, each with its own event_id, to an app that asks for
+// both.
 const (
 	AppMention   = "app_mention" // not in direct messages
 	MessageEvent = "message"
@@ -53,8 +54,10 @@ func (s *Server) Deliver(to string) {
 	s.eventURL = to
 }
 
-// Mention stores a message in which User addresses the bot (its mention is put in front of a Text that has none) and sends the
-// app_mention event. If that is not answered with 200, or not acked, there is an error, but the message stands and ts is valid for Redeliver.
+// Mention stores a message in which User addresses the bot (its mention is put in front of a Text that has none) and
+// sends the
+// app_mention event. If that is not answered with 200, or not acked, there is an error, but the message is stored
+// and ts is valid for Redeliver.
 func (s *Server) Mention(ctx context.Context, m Message) (ts string, err error) {
 	if at := "<@" + s.cfg.BotUserID + ">"; !strings.Contains(m.Text, at) {
 		m.Text = strings.TrimSpace(at + " " + m.Text)
@@ -62,14 +65,17 @@ func (s *Server) Mention(ctx context.Context, m Message) (ts string, err error) 
 	return s.say(ctx, m, AppMention)
 }
 
-// Post stores a message of User and sends the message event alone, as Slack does in channels the bot is in and in direct messages.
+// Post stores a message of User and sends the message event alone, as Slack does in channels the bot is in and in
+// direct messages.
 // With a BotID it is another bot's message. Errors are those of Mention.
 func (s *Server) Post(ctx context.Context, m Message) (ts string, err error) {
 	return s.say(ctx, m, MessageEvent)
 }
 
-// Redeliver sends an event of a stored message again. A kind that was sent before goes out as Slack's next retry: the same body, the
-// same event_id, retry headers or, in Socket Mode, another envelope with the number of the retry. A kind that was not (MessageEvent of a Mention, say) goes out as a first delivery with an id of its own.
+// Redeliver sends an event of a stored message again. A kind that was sent before goes out as Slack's next retry:
+// the same body, the
+// same event_id, retry headers or, in Socket Mode, another envelope with the number of the retry. A kind that was
+// not (MessageEvent of a Mention, say) goes out as a first delivery with an id of its own.
 func (s *Server) Redeliver(ctx context.Context, ts, kind string) error {
 	opt, err := s.nextDelivery(deliveryKey{ts, kind})
 	if err != nil {

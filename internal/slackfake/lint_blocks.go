@@ -220,7 +220,7 @@ func (l *linter) count(at string, n, least, most int) {
 	}
 }
 
-// read decodes a part of a block; a field of the wrong JSON type is a problem of its own.
+// read decodes a part of a block; a field of the wrong JSON type is a separate problem.
 func (l *linter) read(at string, raw json.RawMessage, into any) bool {
 	if err := json.Unmarshal(raw, into); err != nil {
 		l.invalid(at, "failed to match all allowed schemas")

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Message is one message as it stands now, or, given to Mention, Post and Seed, as it is to be stored.
+// Message is one message in its current form, or, as an argument of Mention, Post and Seed, the form to store.
 type Message struct {
 	Channel  string          // id of the channel it is in
 	TS       string          // its id in the channel; given out by the server, ignored in what is to be stored
@@ -19,7 +19,7 @@ type Message struct {
 	Text     string          // at most 40,000 characters are kept
 	Blocks   json.RawMessage // a JSON array; nil if there are none
 	Metadata json.RawMessage // {"event_type", "event_payload"}; nil if there is none
-	Files    []File          // that the bot uploaded with it, or somebody sent along
+	Files    []File          // that the bot uploaded or a user sent with it
 	Edits    int             // how often it was updated
 	EditedAt []time.Time     // when, in order
 }
@@ -37,7 +37,8 @@ type reaction struct {
 	Count int      `json:"count"`
 }
 
-// Messages is the current state of a thread: its root, then the replies, in ts order. An empty threadTS gives what is at the top
+// Messages is the current state of a thread: its root, then the replies, in ts order. An empty threadTS gives what
+// is at the top
 // level of the channel, in ts order too.
 func (s *Server) Messages(channel, threadTS string) []Message {
 	s.mu.Lock()
@@ -54,7 +55,8 @@ func (s *Server) Ephemeral(channel, user string) []Message {
 	return s.copies(s.ephemeral, func(r *record) bool { return r.Channel == channel && r.to == user })
 }
 
-// Seed stores a message that no event tells of, as what was said before the app came, and returns its ts. It may be the bot's own:
+// Seed stores a message that no event tells of, as what was said before the app came, and returns its ts. It may be
+// the bot's own:
 // then give it the User and BotID of the Config. The message is not linted.
 func (s *Server) Seed(m Message) (ts string, err error) {
 	s.mu.Lock()

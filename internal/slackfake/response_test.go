@@ -14,7 +14,7 @@ func menu() slack.Block {
 		slack.NewOptionBlockObject("1", plainText("one"), nil), slack.NewOptionBlockObject("2", plainText("two"), nil)))
 }
 
-// What only one person sees can be changed by who answers an interaction with it, five times.
+// The response URL of an ephemeral message should work five times.
 func TestResponseURL(t *testing.T) {
 	t.Parallel()
 	s, c := start(t, slackfake.Config{})

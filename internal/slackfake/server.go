@@ -8,7 +8,7 @@
 // event ids are
 // unique and increasing; what a predicate of Wait sees is never older than the change that woke it.
 //
-// It does not promise: rate limits of its own (Fail makes them), retries of its own (Redeliver makes them), scopes,
+// It does not promise: rate limits (Fail makes them), retries (Redeliver makes them), scopes,
 // attachments,
 // markdown_text, scheduled messages, broadcast replies, tombstones, events for what the bot itself posts, the
 // translation of

@@ -149,7 +149,7 @@ func TestTimestampsAreUniqueAndIncreasing(t *testing.T) {
 	for range clock {
 		got = append(got, seed(t, s, slackfake.Message{Text: "x"}))
 	}
-	// The clock stands still, then goes back: the ts do neither.
+	// The clock stops, then goes back: each ts should still grow.
 	equal(t, "ts", got, []string{"1700000000.000100", "1700000000.000101", "1700000000.000102"})
 }
 

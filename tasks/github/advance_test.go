@@ -67,7 +67,8 @@ func TestPushesAreReviewedOnce(t *testing.T) {
 	}
 }
 
-// What is closed or a draft is not reviewed any more; when it comes back it is, unless that was done.
+// A closed pull request or a draft should no longer be reviewed; when it is reopened it should be, unless that was
+// done.
 func TestClosedIsNotReviewed(t *testing.T) {
 	t.Parallel()
 	w := withToken(t)

@@ -106,8 +106,7 @@ func TestAnswersByComment(t *testing.T) {
 	}
 }
 
-// The first answer stands, what comes again is nothing new, an edit changes nothing, and what was said before the
-// question is no answer to it.
+// The first answer should count; a redelivery, an edit and a comment from before the question should not.
 func TestAnswerOnce(t *testing.T) {
 	t.Parallel()
 	a := newAsking(t)
@@ -158,7 +157,7 @@ func TestApprovedBeforeTheQuestion(t *testing.T) {
 	}
 }
 
-// What was said before the question is no answer to it, but a task like any other.
+// A comment from before the question should not answer it, but become a task.
 func TestSaidBeforeTheQuestion(t *testing.T) {
 	t.Parallel()
 	a := newAsking(t)

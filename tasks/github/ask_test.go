@@ -84,7 +84,7 @@ func TestTalkOnce(t *testing.T) {
 	})
 }
 
-// Who has asked on a line is asked there.
+// A question to a person who commented on a line should appear there.
 func TestQuestionOnALine(t *testing.T) {
 	t.Parallel()
 	w := withToken(t)

@@ -136,7 +136,7 @@ func TestReviewsOnTheBoard(t *testing.T) {
 	}
 }
 
-// What people ask for on GitHub is answered on the board, whatever becomes of it; who may not ask gets no answer
+// Requests on GitHub should be answered on the board with every ending; people without access should get no answer
 // anywhere.
 func TestAnswersOnTheBoard(t *testing.T) {
 	t.Parallel()
@@ -234,7 +234,7 @@ func isIgnored(err error) bool {
 	return ok
 }
 
-// Of a fork the notice says so: what is asked below it is a stranger's, too.
+// The notice should say that a pull request is from a fork, because requests below it are also a stranger's.
 func TestForkOnTheBoard(t *testing.T) {
 	t.Parallel()
 	b := &pinboard{}

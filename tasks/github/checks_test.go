@@ -15,7 +15,7 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// own opens a pull request of ours.
+// own opens one of our pull requests.
 func (w *world) own() (number int, head string) {
 	w.Helper()
 	me := must(w.src.forge.Login(w.Context()))
@@ -31,7 +31,7 @@ func (w *world) job(sha string, j githubfake.Job) {
 	}
 }
 
-// briefed is what the agent is asked.
+// briefed is the agent's prompt.
 func (w *world) briefed(t tasks.Task) tasks.Brief {
 	w.Helper()
 	b, err := w.src.Brief(w.Context(), t, "")
@@ -157,7 +157,7 @@ func TestFailedStatus(t *testing.T) {
 	wantInput(t, brief(w, all[0]), "No check of "+head[:7]+" has failed.")
 }
 
-// After some rounds of its own errand waits for a person; it says so once.
+// After some automatic rounds errand should wait for a person, and say so once.
 func TestRoundsAreBounded(t *testing.T) {
 	t.Parallel()
 	w := withApp(t)
@@ -256,7 +256,7 @@ func TestMendingAsWanted(t *testing.T) {
 	}
 }
 
-// Checks are waited for as long as people wait for them, and no longer; the longer, the less often somebody looks.
+// The wait for checks should be bounded, with growing pauses.
 func TestChecksAreWaitedFor(t *testing.T) {
 	t.Parallel()
 	since := time.Date(2026, 11, 22, 8, 0, 0, 0, time.UTC)

@@ -200,7 +200,7 @@ func TestLongAnswer(t *testing.T) {
 	if err := w.report(w.task(n, 2)).Close(t.Context(), answered("Fine.")); err == nil {
 		t.Error("closed with half of an older answer below")
 	}
-	w.hub.Fail(remove, githubfake.Failure{Status: 404, After: true}) // somebody else was faster
+	w.hub.Fail(remove, githubfake.Failure{Status: 404, After: true}) // another process was faster
 	w.close(w.task(n, 2), answered("Fine."))
 	w.wantSaid(n, "0 octocat 0: Hm.", "1 ME 2: Fine.", "2 octocat 0: Hm?")
 	if all := w.hub.Statuses(repo, w.pull(n).HeadSHA); all[len(all)-1].Description != "Reviewed, see the conversation" {
@@ -259,7 +259,7 @@ func TestLostAnswers(t *testing.T) {
 		}
 		w.close(next, answered("Two."))
 		w.wantSaid(n, "0 ME 1: Two.")
-		// Deleted by somebody between our looking and our writing.
+		// Deleted between our reading and our writing.
 		last := w.task(n, 2)
 		w.hub.Fail(editComment, githubfake.Failure{Status: 404})
 		if err := w.report(last).Close(w.Context(), answered("Three.")); err == nil {

@@ -125,7 +125,7 @@ func TestReReview(t *testing.T) {
 	})
 }
 
-// What is broken off goes on, and no thread is answered twice.
+// An interrupted report should continue, and no thread be answered twice.
 func TestReReviewGoesOn(t *testing.T) {
 	both(t, func(w *world) {
 		n := w.openCode("ten")
@@ -173,7 +173,7 @@ func closedChan() <-chan struct{} {
 	return c
 }
 
-// requested is a review that somebody wants of a head that may have had one.
+// requested is a requested review of a head that may have been reviewed.
 func requested(t tasks.Task) tasks.Task {
 	t.Origin = []byte(strings.Replace(string(t.Origin), `"action":"opened"`, `"action":"review_requested"`, 1))
 	return t
@@ -214,7 +214,7 @@ func TestOvertakenReviewIsForgotten(t *testing.T) {
 	w.wantReviews(n, []string{"ten.txt:1 one"})
 }
 
-// All memory may be lost: what stands at the lines is found by its marks, and what people have dismissed stays so.
+// If all memory is lost, posted findings should be found by their marks, and dismissed ones stay dismissed.
 func TestLostMemory(t *testing.T) {
 	t.Parallel()
 	w := withApp(t)

@@ -27,7 +27,7 @@ func (f front) label(n int, label, user string) {
 	}
 }
 
-// A stranger's pull request waits for the word of somebody who may write, which is for one head.
+// A stranger's pull request should wait for an approval by someone with write access, which is for one head.
 func TestForkWaitsForLabel(t *testing.T) {
 	both(t, func(w *world) {
 		f := w.listen()
@@ -54,7 +54,7 @@ func TestForkWaitsForLabel(t *testing.T) {
 		f.label(n, DefaultForkLabel, "dependabot[bot]")
 		count(0, "a bot's word")
 
-		// Whether he may say so is asked on the worker.
+		// The worker checks the permission.
 		f.label(n, DefaultForkLabel, "cleo")
 		task := count(1, "the label")
 		if task.Profile != agent.Untrusted || task.Ref != w.pull(n).HeadSHA || task.Kind != "review" || task.Actor != "cleo" {
@@ -79,11 +79,11 @@ func TestForkWaitsForLabel(t *testing.T) {
 			w.Errorf("%s %v", again.Profile, err)
 		}
 
-		// Who may not agree has nothing run, although somebody else has agreed.
+		// An approval without write access should run nothing, even if another person has approved.
 		f.label(n, DefaultForkLabel, "cleo")
 		wantInput(w.T, brief(w, count(4, "a reader's label")), "cleo has no write access to acme/api.")
 
-		// What comes after the word is not covered by it, and the word not by what came after.
+		// An approval should not cover later pushes, and later approvals not earlier ones.
 		must(w.hub.PushPR(w.Context(), repo, n, map[string]string{"evil.go": "package main\n"}))
 		count(0, "pushed, and what was agreed to is not there any more")
 		wantInput(w.T, brief(w, again), "Superseded")
@@ -157,7 +157,7 @@ func TestForkRation(t *testing.T) {
 	}
 }
 
-// What somebody saw who spoke is what was there a second before.
+// The author of a comment saw the state of a second before.
 func TestMovedSince(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 11, 21, 8, 0, 10, 0, time.UTC)
@@ -172,7 +172,7 @@ func TestMovedSince(t *testing.T) {
 	}
 }
 
-// What the author writes after somebody has agreed is not what was agreed to.
+// Text that the author writes after the approval should not be covered by it.
 func TestBriefTellsWhatWasThere(t *testing.T) {
 	t.Parallel()
 	w := withToken(t)

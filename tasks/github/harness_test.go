@@ -109,7 +109,7 @@ func newWorld(t *testing.T, fake githubfake.Config, change []func(*config)) *wor
 	return w
 }
 
-// store is the fleet's memory, over a connection of its own.
+// store is the fleet's memory, over a separate connection.
 func (w *world) store(opt *redis.Options) *store.Store {
 	w.Helper()
 	rdb := redis.NewClient(opt)

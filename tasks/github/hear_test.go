@@ -177,7 +177,7 @@ func TestCommandsBecomeTasks(t *testing.T) {
 	}
 }
 
-// What is not said to us, or not by a person, is left alone.
+// Comments to others and by bots should be ignored.
 func TestIgnoredComments(t *testing.T) {
 	both(t, func(w *world) {
 		w.talkers()
@@ -279,7 +279,7 @@ func TestWordsBelowCommands(t *testing.T) {
 	}
 }
 
-// What the author writes while the event is on its way is not what was asked about.
+// An edit by the author after the event should not change the request.
 func TestCommentOnWhatWasThere(t *testing.T) {
 	t.Parallel()
 	w := withToken(t)

@@ -34,7 +34,7 @@ func TestConflictsLabelOfWhomever(t *testing.T) {
 		t.Errorf("after it was refused there are %+v", got)
 	}
 
-	// Somebody else's word counts, as long as it stands.
+	// The approval by another person should count while it is valid.
 	if err := f.hub.UnlabelPR(repo, n, conflictsLabel); err != nil {
 		t.Fatal(err)
 	}

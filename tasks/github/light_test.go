@@ -295,7 +295,7 @@ func (w *world) fill(o origin) {
 	}
 }
 
-// An ID of ours at another App's check run is a coincidence or an attempt to take it over.
+// Our ID in another App's check run is a coincidence or an attempt to take it over.
 func TestCheckRunOfAnotherApp(t *testing.T) {
 	t.Parallel()
 	w := withApp(t)

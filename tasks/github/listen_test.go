@@ -125,7 +125,7 @@ func TestIgnoredPullRequests(t *testing.T) {
 		if got := f.tasks(); len(got) != 0 {
 			w.Errorf("made %+v", got)
 		}
-		// What we push to somebody's pull request is no news to us.
+		// Our own push to a person's pull request should start nothing.
 		n = w.open(func(pr *githubfake.PR) { pr.Head = "mended" })
 		status, said = f.send("pull_request", must(w.hub.Payload("synchronize", repo, n, bot)), githubfake.SendOptions{})
 		if status != 202 || said != "Ignored: The pull request or the change is errand's own." || len(f.tasks()) != 1 {
@@ -134,7 +134,7 @@ func TestIgnoredPullRequests(t *testing.T) {
 	})
 }
 
-// What does not say where it comes from is a stranger's.
+// An unsigned request counts as a stranger's.
 func TestPullRequestFromNowhere(t *testing.T) {
 	t.Parallel()
 	if pr := new(github.PullRequest); !hub.IsFork(pr) || profileOf(pr, agent.Write) != agent.Untrusted {

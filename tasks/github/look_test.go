@@ -65,7 +65,7 @@ func TestMissedEvents(t *testing.T) {
 	if len(got) != 2 || !strings.HasPrefix(got[0], f.pull(missed).HeadSHA) || !strings.HasPrefix(got[1], head) {
 		t.Errorf("reviewed: %v", got)
 	}
-	// What a look could not see the next one does.
+	// The next poll should cover what a failed one missed.
 	f.hub.Deliver("")
 	late := f.open(func(pr *githubfake.PR) { pr.Head = "late" })
 	f.hub.Fail("GET /repos/{o}/{r}/pulls", githubfake.Failure{Status: 500})

@@ -72,7 +72,7 @@ func TestMissedRemarks(t *testing.T) {
 	}
 }
 
-// What could not be read is read the next time.
+// The next poll should read what failed.
 func TestMissedRemarksComeAgain(t *testing.T) {
 	t.Parallel()
 	f, look := looker(t)

@@ -15,7 +15,7 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// asks makes tasks of comments without anybody listening.
+// asks makes tasks of comments without a front door.
 func (w *world) asks(n int, spots ...spot) (all []tasks.Task) {
 	w.Helper()
 	for i, p := range spots {
@@ -128,7 +128,7 @@ func TestReplyWithoutItsThread(t *testing.T) {
 func TestReplyOnce(t *testing.T) {
 	both(t, func(w *world) {
 		n, task, comment := w.talk()
-		// Somebody has copied our mark.
+		// Another user has copied our mark.
 		e := answered("Because.")
 		must(w.hub.Comment(w.Context(), repo, n, "mallory", idempotentComment{task: task.ID, ending: e.Kind, at: e.At.UnixMicro()}.mark(1)+"\nNo."))
 		close := func() error { return w.report(task).Close(w.Context(), e) }

@@ -38,7 +38,7 @@ models: {review: claude-opus-4-8}
 	}
 }
 
-// What is wrong is said, and does not take the rest with it.
+// An invalid setting should be reported and not affect the others.
 func TestWrongSettings(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ text, want string }{

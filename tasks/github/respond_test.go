@@ -74,7 +74,7 @@ func TestReviewResponse(t *testing.T) {
 	})
 }
 
-// A review of somebody else's work is for its author.
+// A review of another person's pull request is for its author.
 func TestReviewOfOthers(t *testing.T) {
 	t.Parallel()
 	w := withToken(t)

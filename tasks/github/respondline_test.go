@@ -7,7 +7,8 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// A comment on a line comes with a review of its own. Where all that a review says speaks to us, it is answered as comments, and not once more as
+// A comment on a line comes with its review. If all of a review mentions errand, it should be answered as comments,
+// and not again as
 // a review.
 func TestReviewThatSpeaksToUs(t *testing.T) {
 	t.Parallel()

@@ -85,7 +85,7 @@ func (w *world) light(sha string) string {
 	return said
 }
 
-// What a review posts, word for word.
+// The exact text of a posted review.
 func TestFindingBodies(t *testing.T) {
 	t.Parallel()
 	w := withApp(t)
@@ -150,7 +150,7 @@ func TestFindings(t *testing.T) {
 	})
 }
 
-// What is broken off goes on, and nothing is submitted twice.
+// An interrupted report should continue, and nothing be submitted twice.
 func TestFindingsGoOn(t *testing.T) {
 	both(t, func(w *world) {
 		n := w.openCode("ten")
@@ -174,7 +174,7 @@ func TestFindingsGoOn(t *testing.T) {
 				w.Errorf("attempt %d: %v, %d reviews, want %d", i+1, err, len(w.hub.Reviews(repo, n)), f.reviews)
 			}
 		}
-		// Somebody else's copy of the mark is not ours, and a push after the review does not take it back.
+		// Another user's copy of the mark should not count, and a push after the review should not undo it.
 		must(w.hub.Review(w.Context(), repo, n, "mallory", "COMMENT", markOf(task, must(originOf(task)), e).findings()))
 		must(w.hub.PushPR(w.Context(), repo, n, map[string]string{"ten.txt": "none\n"}))
 		w.close(task, e)
@@ -286,7 +286,7 @@ func TestFindingsRefused(t *testing.T) {
 	})
 }
 
-// deleteComment is somebody who removes our comment.
+// deleteComment removes our comment as another user.
 func (s *Source) deleteComment(w *world, id int64) error {
 	o := origin{Repo: repo}
 	if s.forge.IsApp() {

@@ -17,7 +17,7 @@ func (w *world) setUp(files map[string]string) {
 	must(w.repo.Commit("main", "", files, "Set errand up"))
 }
 
-// What a pull request brings of settings and instructions counts once it is merged.
+// Settings and instructions of a pull request should count after its merge.
 func TestSettingsAreOfTheBaseBranch(t *testing.T) {
 	both(t, func(w *world) {
 		w.setUp(map[string]string{
@@ -72,7 +72,7 @@ func TestOddFiles(t *testing.T) {
 	}
 }
 
-// What the people of a repository do not want happens only when somebody asks for it.
+// Work that a repository's settings exclude should run only on request.
 func TestSettingsSwitchReviewsOff(t *testing.T) {
 	t.Parallel()
 	w := withToken(t)

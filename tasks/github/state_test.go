@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// What is remembered of a pull request is the same for all workers, and of changes at once none is lost.
+// All workers should share the state of a pull request, without losing concurrent changes.
 func TestState(t *testing.T) {
 	t.Parallel()
 	w := withToken(t)
@@ -48,7 +48,7 @@ func TestState(t *testing.T) {
 	}
 }
 
-// What cannot be read is forgotten: the pull request goes on without.
+// Unreadable state should be dropped: the pull request continues without it.
 func TestStateOfAnotherForm(t *testing.T) {
 	t.Parallel()
 	w := withToken(t)

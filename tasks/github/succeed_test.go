@@ -90,8 +90,8 @@ func TestPushGoesOnWithARequestedReview(t *testing.T) {
 	}
 }
 
-// Who may not ask does not keep anybody's review from going on, nor the one that comes by itself, and his comment is
-// signed with it.
+// A request without access should not stop other reviews, requested or automatic, and its comment should get the
+// reaction.
 func TestStrangerDoesNotInherit(t *testing.T) {
 	t.Parallel()
 	for _, asked := range []bool{true, false} {
@@ -148,7 +148,7 @@ func TestNothingGoesOn(t *testing.T) {
 	}
 }
 
-// What somebody has agreed to of a stranger's ends with its head; the next one waits for a word of its own. An event
+// The approval of a stranger's pull request should end with its head; the next head needs another one. An event
 // that comes late ends
 // nothing.
 func TestPushToForkEndsItsReview(t *testing.T) {

@@ -123,7 +123,8 @@ func TestBriefOfCommands(t *testing.T) {
 	}
 }
 
-// Nothing of a stranger's is read before somebody who may write has said so, and then it is that head, and only read.
+// A stranger's code should be read only after an approval by someone with write access, only at that head, and
+// without running it.
 func TestTalkOnForks(t *testing.T) {
 	t.Parallel()
 	w := ticking(t)

@@ -12,8 +12,8 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// A push that changes nothing of what the pull request changes is not reviewed again; one that does, or that
-// somebody asks for, is.
+// A push that does not alter the pull request's changes should not be reviewed again; one that does, or a request,
+// should be.
 func TestUnchangedIsNotReviewed(t *testing.T) {
 	both(t, func(w *world) {
 		n := w.open()
@@ -119,7 +119,7 @@ func TestReviewsAreBounded(t *testing.T) {
 	}
 }
 
-// A head that somebody has had reviewed is not reviewed once more because an event of it still waits.
+// A head with a requested review should not be reviewed again because an event of it still waits.
 func TestReviewedMeanwhile(t *testing.T) {
 	t.Parallel()
 	w := withToken(t)
@@ -140,7 +140,7 @@ func TestReviewedMeanwhile(t *testing.T) {
 	}
 }
 
-// A review that somebody wants, in whatever way, is none of those.
+// A requested review is never one of those.
 func TestWantedReviewsAreNotCounted(t *testing.T) {
 	t.Parallel()
 	w := withToken(t)

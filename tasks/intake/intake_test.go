@@ -17,7 +17,7 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// However many ask for the same key at once, the service is asked once, and no more answers are kept than there is room for.
+// Concurrent requests for the same key should make one call, and the cache should keep no more answers than its size.
 func TestCacheAsksOnce(t *testing.T) {
 	t.Parallel()
 	c := Cache[int]{Life: time.Minute, Now: time.Now}

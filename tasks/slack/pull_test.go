@@ -14,7 +14,7 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// pullsOf stands in for GitHub. Package github tests its own part, and cmd/worker tests both together.
+// pullsOf replaces GitHub. Package github tests its own part, and cmd/worker tests both together.
 type pullsOf map[string]forge.PullRequest
 
 func (p pullsOf) PullRequest(ctx context.Context, repo string, number int) (forge.PullRequest, error) {

@@ -89,7 +89,7 @@ func TestQuestionInPlainText(t *testing.T) {
 	messages(t, "question_plain", w.posted(task))
 }
 
-// What the agent says on its way is not taken for its report, of which it is no part.
+// An update by the agent should not be taken for its report.
 func TestReportBesideTalk(t *testing.T) {
 	t.Parallel()
 	w := newWorkspace(t, Config{})

@@ -70,7 +70,7 @@ func (f *fleet) over(client *redis.Client) (*store.Store, *tasks.Queue) {
 	return f.open(store.Config{Redis: client, ClaimTTL: 600 * time.Millisecond, Refresh: 100 * time.Millisecond}), tasks.NewQueue(client, time.Hour)
 }
 
-// redis returns a client of its own.
+// redis returns a separate client.
 func (f *fleet) redis() *redis.Client {
 	f.Helper()
 	opt, err := redis.ParseURL(f.url)

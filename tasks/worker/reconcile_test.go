@@ -15,7 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// backlog creates n waiting tasks, each in a thread of its own. It does what Submit would do, but faster. Half of them
+// backlog creates n waiting tasks, each in a separate thread. It does what Submit would do, but faster. Half of them
 // are due and have a delivery; half have none.
 func (f *fleet) backlog(n int) {
 	f.Helper()

@@ -9,7 +9,7 @@
 // ask the model, as the run itself can, at the run's expense and for as long as the run lasts.
 //
 // An [Upstream] and the methods of a Gateway are safe for concurrent use. The methods of a nil *Gateway do nothing: it
-// stands for a run that asks the model directly.
+// represents a run that asks the model directly.
 package gateway
 
 import (

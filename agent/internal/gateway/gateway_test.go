@@ -86,7 +86,7 @@ var kinds = map[string]Credential{
 	"key": {APIKey: "the-real-key"}, "oauth": {OAuthToken: "the-real-token"}, "bearer": {AuthToken: "the-real-bearer"},
 }
 
-// What the CLI asks arrives as it was, but for the credential; what the model answers, too.
+// Requests should arrive unchanged except for the credential, and responses unchanged.
 func TestGatewayPutsTheCredentialIn(t *testing.T) {
 	t.Parallel()
 	for name, credential := range kinds {

@@ -190,7 +190,7 @@ func TestUnansweredIsNotUnreachable(t *testing.T) {
 	silent("given up")
 }
 
-// What is reserved for a call covers its estimated tokens however they are billed.
+// The reservation of a call should cover its estimated tokens at every price.
 func TestEstimateCoversTheHighestPrice(t *testing.T) {
 	t.Parallel()
 	const tokens, answer = 150_000, 1000

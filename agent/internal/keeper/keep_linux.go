@@ -15,16 +15,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// keep runs a keeper to its end and returns the exit code of its process, which only says whether the keeper itself worked.
+// keep runs a keeper to its end and returns the exit code of its process, which only says whether the keeper itself
+// worked.
 func keep(control, status *os.File) int {
-	// The kernel delivers Pdeathsig when the thread that forked ends, so this thread has to live as long as the process.
+	// The kernel delivers Pdeathsig when the thread that forked ends, so this thread has to live as long as the
+	// process.
 	runtime.LockOSThread()
-	// A tool of the run is a process of the same user: it must not read the credential in this process (/proc/<pid>/mem).
+	// A tool of the run is a process of the same user: it must not read the credential in this process
+	// (/proc/<pid>/mem).
 	_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
 	if err := BecomeSubreaper(); err != nil {
 		return startFailed(status, err)
 	}
-	// Caught and dropped rather than ignored: an ignored signal would be inherited by the CLI and by everything it starts.
+	// Caught and dropped rather than ignored: an ignored signal would be inherited by the CLI and by everything it
+	// starts.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGINT, syscall.SIGHUP, syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGPIPE)
 
 	in := bufio.NewReader(control)
@@ -61,7 +65,8 @@ func keep(control, status *os.File) int {
 	return 0
 }
 
-// reapOrphans reaps dead children other than the leader: processes that tools left behind and that then ended by themselves. Over hours
+// reapOrphans reaps dead children other than the leader: processes that tools left behind and that then ended by
+// themselves. Over hours
 // they would fill the process table.
 func reapOrphans(leader int) {
 	for _, pid := range children(os.Getpid()) {
@@ -71,7 +76,8 @@ func reapOrphans(leader int) {
 	}
 }
 
-// reapAll kills and reaps everything the leader left behind. ECHILD proves that nothing is left: what the leader started became a child of
+// reapAll kills and reaps everything the leader left behind. ECHILD proves that nothing is left: what the leader
+// started became a child of
 // this process when its parent died.
 func reapAll(leader *exec.Cmd) Exit {
 	e := Exit{Code: -1}
@@ -104,7 +110,8 @@ func reapAll(leader *exec.Cmd) Exit {
 	return e
 }
 
-// reapDead reaps the children that are dead. It returns how many of them a signal had killed, and whether no child is left.
+// reapDead reaps the children that are dead. It returns how many of them a signal had killed, and whether no child
+// is left.
 func reapDead() (killed int, none bool) {
 	for {
 		var ws unix.WaitStatus
@@ -129,11 +136,15 @@ func killRun(known []int) {
 	killAll(known)
 }
 
-// sealedPipe is os.Pipe for what the CLI and the worker say to each other. Any process of the same user can open a pipe's end by
-// /proc/<pid>/fd/1, and could then speak for the CLI, or to it. A socket's end it cannot: open fails with ENXIO. Each direction has a
-// separate pair, shut down in the other direction, so that it ends as a pipe does: when the last process that may write is dead.
+// sealedPipe is os.Pipe for what the CLI and the worker say to each other. Any process of the same user can open a
+// pipe's end by
+// /proc/<pid>/fd/1, and could then speak for the CLI, or to it. A socket's end it cannot: open fails with ENXIO.
+// Each direction has a
+// separate pair, shut down in the other direction, so that it ends as a pipe does: when the last process that may
+// write is dead.
 //
-// The buffers keep the kernel's size: 208 KiB, of which short lines use 1 KiB each, so that about as much fits in as into a pipe.
+// The buffers keep the kernel's size: 208 KiB, of which short lines use 1 KiB each, so that about as much fits in as
+// into a pipe.
 func sealedPipe() (r, w *os.File, err error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
@@ -147,9 +158,11 @@ func sealedPipe() (r, w *os.File, err error) {
 	return r, w, nil
 }
 
-// A run with its own network has nothing but loopback in its sandbox, where only the run is. A socket belongs to the network it was
-// created in, whichever process holds it. So the keeper, which is inside, creates the one on which the gateway listens and passes it to
-// the worker: the CLI connects to an address of its own network and is answered from outside.
+// A run with its own network has nothing but loopback in its sandbox, where only the run is. A socket belongs to the
+// network it was
+// created in, whichever process holds it. So the keeper, which is inside, creates the one on which the gateway
+// listens and passes it to
+// the worker: the CLI connects to an address in its private network and is answered from outside.
 
 // socketPair returns two ends between which a socket can be passed.
 func socketPair() (worker, keeper *os.File, err error) {
@@ -180,7 +193,8 @@ func passListener(port int) error {
 	return unix.Close(gatewayFD)
 }
 
-// receiveListener takes the socket that a keeper has passed. It does not wait: the keeper passes it before it reports that the CLI runs.
+// receiveListener takes the socket that a keeper has passed. It does not wait: the keeper passes it before it
+// reports that the CLI runs.
 func receiveListener(f *os.File) (net.Listener, error) {
 	oob := make([]byte, unix.CmsgSpace(4))
 	_, n, _, _, err := unix.Recvmsg(int(f.Fd()), make([]byte, 1), oob, unix.MSG_DONTWAIT|unix.MSG_CMSG_CLOEXEC)
@@ -216,7 +230,8 @@ func openProgram() (*os.File, error) {
 	return os.NewFile(uintptr(fd), ownProgram), nil
 }
 
-// MakePrivate makes this process unreadable to other processes of its user. Their shells could otherwise read its environment and memory,
+// MakePrivate makes this process unreadable to other processes of its user. Their shells could otherwise read its
+// environment and memory,
 // including secrets, in /proc. It returns a notice for the operator if that does not help: root can always read.
 func MakePrivate() (notice string, err error) {
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
@@ -240,7 +255,8 @@ func Private() (ok bool, remedy string) {
 	return true, ""
 }
 
-// PrivateFromStart reports whether the kernel hides the processes of this program from their first instruction on, because their user may
+// PrivateFromStart reports whether the kernel hides the processes of this program from their first instruction on,
+// because their user may
 // execute but not read it. MakePrivate takes effect some milliseconds later.
 func PrivateFromStart() bool {
 	return unix.Faccessat(unix.AT_FDCWD, ownProgram, unix.R_OK, unix.AT_EACCESS) != nil

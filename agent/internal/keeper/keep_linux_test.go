@@ -55,8 +55,7 @@ func TestSuperviseStoppedTree(t *testing.T) {
 	}
 }
 
-// Only the leader can end its tools in an orderly way, so it alone is asked; git in the midst of writing its index
-// is not.
+// Only the leader can end its tools cleanly, so only it gets the signal; a git that is writing its index does not.
 func TestSuperviseTermGoesToTheLeader(t *testing.T) {
 	t.Parallel()
 	l := agenttest.Lead(t, `trap 'echo the leader was asked; exit 0' TERM

@@ -16,7 +16,7 @@ func TestLongLineIsHeardOnItsWay(t *testing.T) {
 		defer close(read)
 		r.Read(out, NewBudget(MaxLines))
 	}()
-	// The second piece is asked for when the first has been dealt with.
+	// The second piece should be requested when the first has been handled.
 	if _, err := io.WriteString(in, `{"type":"user","x":"`+strings.Repeat("x", 2*stdoutPiece)); err != nil {
 		t.Fatal(err)
 	}

@@ -205,7 +205,7 @@ func FuzzLines(f *testing.F) {
 			case lost && len(line) > long.most && (strings.HasPrefix(line, head) || strings.HasPrefix(short, head)):
 			case !lost && got[i] == line && len(line) <= max(long.most, int(total)):
 			case !lost && got[i] == short:
-			case cut && !json.Valid([]byte(line)): // what is no JSON has no strings to be cut, and is lost for anybody
+			case cut && !json.Valid([]byte(line)): // a line that is not JSON has no strings to cut, and is dropped
 			default:
 				t.Errorf("line %d of %d bytes became %q, want %q", i, len(line), got[i], line)
 			}

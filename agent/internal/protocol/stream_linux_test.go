@@ -104,7 +104,7 @@ func TestSecretsInPieces(t *testing.T) {
 	}
 }
 
-// What people are shown of a long text does not end in the beginning of a secret.
+// A cut text should not end in the beginning of a secret.
 func TestSecretsAtACut(t *testing.T) {
 	t.Parallel()
 	secret := "a-known-secret"

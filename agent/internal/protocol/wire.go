@@ -5,7 +5,7 @@
 // failure means, or which tools an agent may use.
 //
 // Reading never waits for a Handler's decisions, and memory is bounded for all runs together by a [Budget]. Every line
-// is logged whole. An object of the protocol is recognised on a line of its own, next to other objects, or at the end
+// is logged whole. An object of the protocol is recognised on a separate line, next to other objects, or at the end
 // of a line of text, but never inside another value, which a tool could have written. JSON that the CLI splits over
 // several lines is logged and not understood; it never does that.
 package protocol

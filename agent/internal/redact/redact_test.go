@@ -111,7 +111,7 @@ func TestRedactedJSON(t *testing.T) {
 	}
 }
 
-// What is cut does not show the beginning of a secret that is longer than what is left.
+// A cut text should not show the beginning of a longer secret.
 func TestHeadOfASecret(t *testing.T) {
 	t.Parallel()
 	secret := "the-secret-value"

@@ -1,6 +1,7 @@
 // Package session manages the directories of a run, and the session that the CLI saves in them.
 //
-// [Make] creates the directories and locks them, so that [Sweep] leaves them alone as long as this process lives. [Dirs.Restore] puts a
+// [Make] creates the directories and locks them, so that [Sweep] leaves them alone as long as this process lives.
+// [Dirs.Restore] puts a
 // saved session where the CLI looks for it, and [Dirs.Save] packs it again. Functions may be called from any goroutine.
 package session
 
@@ -167,7 +168,7 @@ var errTooLarge = errors.New("archive: larger than a session can be")
 
 // Holds reports whether the conversation contains something with that ID, such as a message that the CLI has taken
 // up. It is there as a
-// line of its own ("uuid") or as a message sent into a turn ("source_uuid"). A message that was only queued when the
+// separate line ("uuid") or as a message sent into a turn ("source_uuid"). A message that was only queued when the
 // CLI was interrupted
 // is not part of the conversation; the CLI names it as the "commandUuid" of what it dropped (observed).
 func (a Archive) Holds(id string) bool {
@@ -245,8 +246,10 @@ func Unpack(data []byte) (a Archive, err error) {
 	return a, nil
 }
 
-// Dirs are the directories of one run. Each run has its own, because sessions that share a configuration see one another
-// and can exchange messages (CLI 2.1.329), and because a home that outlived its run would lead from one run to the next.
+// Dirs are the directories of one run. Each run has its own, because sessions that share a configuration see one
+// another
+// and can exchange messages (CLI 2.1.329), and because a home that outlived its run would lead from one run to the
+// next.
 type Dirs struct {
 	Root, Config, Temp, Home string
 
@@ -287,7 +290,8 @@ func Make(parent string) (Dirs, error) {
 	return d, nil
 }
 
-// lockDir locks a new directory for as long as this process lives. The file gets its name once it is locked, so that no Sweep mistakes it
+// lockDir locks a new directory for as long as this process lives. The file gets its name once it is locked, so that
+// no Sweep mistakes it
 // for that of a dead worker.
 func lockDir(root string) (*os.File, error) {
 	f, err := os.Create(filepath.Join(root, lockFile+".new"))
@@ -332,8 +336,10 @@ func (d Dirs) Remove() error {
 	return err
 }
 
-// Sweep removes the directories of dead workers' runs below parent and returns how many. Several workers may share the parent, also from
-// containers that cannot see each other's processes: a directory belongs to a live worker while its lock is held, and the kernel releases
+// Sweep removes the directories of dead workers' runs below parent and returns how many. Several workers may share
+// the parent, also from
+// containers that cannot see each other's processes: a directory belongs to a live worker while its lock is held,
+// and the kernel releases
 // the lock when the holder dies. A directory without a lock file is not a run's, or not yet.
 func Sweep(parent string) (removed int, err error) {
 	if parent == "" {
@@ -356,7 +362,8 @@ func Sweep(parent string) (removed int, err error) {
 	return removed, errors.Join(errs...)
 }
 
-// sweepDir removes the directory of a lock unless its worker lives. Directories of other users, and those that another sweep removes at the
+// sweepDir removes the directory of a lock unless its worker lives. Directories of other users, and those that
+// another sweep removes at the
 // same time, are no error.
 func sweepDir(lock string) (removed bool, err error) {
 	// The agent may have written to the directory: do not follow a link, and do not wait for a pipe.

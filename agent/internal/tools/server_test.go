@@ -78,7 +78,7 @@ func initialize(t *testing.T, s *Server) {
 	}
 }
 
-// What the server cannot make sense of is an error to the CLI, which would otherwise wait for an answer.
+// Unknown requests should get an error, because the CLI waits for a response.
 func TestToolServerOddMessages(t *testing.T) {
 	t.Parallel()
 	s := Serve(t.Context(), []Tool{simple("now", func(context.Context) (string, error) { return "", nil })}, nil, nil)

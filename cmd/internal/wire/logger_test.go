@@ -7,7 +7,7 @@ import (
 	"github.com/errand-fleet/errand/config"
 )
 
-// What is asked for counts; what is not goes by who reads it. Either way no secret comes out.
+// The configured format should apply; by default the output decides. Neither should contain a secret.
 func TestLogger(t *testing.T) {
 	t.Parallel()
 	const text, object = `level=INFO msg=hello what=`, `"level":"INFO","msg":"hello","what":`

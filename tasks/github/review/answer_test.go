@@ -36,7 +36,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// What is too long is cut where that does no harm.
+// Long text should be cut at a harmless place.
 func TestReadCuts(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("ä", 10_000)
@@ -92,7 +92,7 @@ func TestReadRefuses(t *testing.T) {
 	}
 }
 
-// What the schema allows and what Read knows are the same fields and words.
+// The schema and Read should know the same fields and words.
 func TestSchemaIsWhatReadTakes(t *testing.T) {
 	t.Parallel()
 	type object struct {
@@ -145,7 +145,7 @@ func TestSchemaIsWhatReadTakes(t *testing.T) {
 	}
 }
 
-// An agent that was talked into it could make buttons that replace what it likes, and fold away what stands below.
+// An agent that was talked into it could make buttons that replace what it likes, and fold away the text below.
 func TestReadTakesEffectsAway(t *testing.T) {
 	t.Parallel()
 	const fence = "```"

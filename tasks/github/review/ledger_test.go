@@ -38,7 +38,7 @@ const (
 	races   = "Two goroutines write to counters without a lock"
 )
 
-// What an agent says again of the same thing is not new, however it words it.
+// A finding that is repeated in other words should not be new.
 func TestSame(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -86,7 +86,7 @@ func TestSameMistakeElsewhere(t *testing.T) {
 	}
 }
 
-// What becomes of a finding in the next review.
+// The fate of a finding in the next review.
 func TestRecheck(t *testing.T) {
 	t.Parallel()
 	type want struct{ inline, fixed, gone, open int }
@@ -273,8 +273,8 @@ func TestLedgerIsBounded(t *testing.T) {
 	}
 }
 
-// GitHub does not know any more where an outdated thread stands, and neither do we: what was dismissed there does not
-// come back in other words because the code around it has moved, nor does the summary point to what stands at its old
+// GitHub no longer knows the line of an outdated thread: a finding that was dismissed there should not
+// come back in other words because the code around it has moved, nor should the summary link to the text at its old
 // line now.
 func TestOutdatedThread(t *testing.T) {
 	t.Parallel()
@@ -357,7 +357,7 @@ func TestToldLate(t *testing.T) {
 	}
 }
 
-// Between two attempts to post a review somebody dismisses what it has as open.
+// Between two attempts to post a review, a person dismisses one of its open findings.
 func TestDismissedMeanwhile(t *testing.T) {
 	t.Parallel()
 	l, ids := reviewed(at(10, Major, closes))
@@ -369,7 +369,7 @@ func TestDismissedMeanwhile(t *testing.T) {
 	}
 }
 
-// What a person has dismissed by name is final, also when its review was overtaken and nothing is known of it yet.
+// A dismissal should be final, even for a finding of an overtaken review that is not recorded yet.
 func TestDismiss(t *testing.T) {
 	t.Parallel()
 	l, ids := reviewed(at(10, Major, closes))

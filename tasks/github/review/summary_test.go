@@ -81,7 +81,7 @@ func TestFindingOf(t *testing.T) {
 	}
 }
 
-// A block of code that the agent has not closed, or that was cut, ends with its finding: what stands below is another
+// A block of code that the agent has not closed, or that was cut, ends with its finding: the text below is another
 // item of the list.
 func TestFindingsEndWithThemselves(t *testing.T) {
 	t.Parallel()

@@ -13,14 +13,16 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// The two notations that make Slack notify people: its own, also in the forms in which Markdown can write it, and names of groups as people
+// The two notations that make Slack notify people: its own, also in the forms in which Markdown can write it, and
+// names of groups as people
 // type them.
 var (
 	pings     = regexp.MustCompile(`(?i)(<|&(?:lt|#0*60|#x0*3c);)(\\*(?:!(?:channel|here|everyone|group|subteam)|@[a-z0-9]))`)
 	everybody = regexp.MustCompile(`(?i)(^|[^a-z0-9_.])@(here|channel|everyone)\b`)
 )
 
-// NoPings breaks everything in text that would notify people with a zero-width space. Slack does not document whether a markdown block
+// NoPings breaks everything in text that would notify people with a zero-width space. Slack does not document
+// whether a markdown block
 // expands its notation, so code is treated likewise.
 func NoPings(text string) string {
 	text = pings.ReplaceAllString(text, "$1\u200b$2")
@@ -43,7 +45,8 @@ var (
 	webLink = regexp.MustCompile(`^(?:https?://|mailto:)[^|<>]+$`)
 )
 
-// mrkdwn turns Markdown into Slack's older notation, for messages whose markdown block is refused. It converts headings, bold text and
+// mrkdwn turns Markdown into Slack's older notation, for messages whose markdown block is refused. It converts
+// headings, bold text and
 // links; the rest looks much the same in both.
 func mrkdwn(text string) string {
 	var b strings.Builder
@@ -104,7 +107,7 @@ func Cut(text string, n int) string {
 // Line is text in one line of at most n characters.
 func Line(text string, n int) string { return Cut(strings.Join(strings.Fields(text), " "), n) }
 
-// Lines joins the texts that are not empty, each on a line of its own.
+// Lines joins the texts that are not empty, each on a separate line.
 func Lines(a, b string) string {
 	if a == "" || b == "" {
 		return a + b
@@ -117,7 +120,8 @@ func split(text string, limit int) []string {
 	return markdown.Split(text, limit, utf8.RuneCountInString)
 }
 
-// The largest table that Slack shows: rows, columns, and as many characters as fill half a part, so that a table need not be cut.
+// The largest table that Slack shows: rows, columns, and as many characters as fill half a part, so that a table
+// need not be cut.
 const (
 	maxRows      = 100
 	maxColumns   = 20
@@ -262,7 +266,8 @@ func (c Console) finalButtons(t tasks.Task, e tasks.Ending, votes bool) []Button
 	return list
 }
 
-// AnswerButtons offer the options of a question. Other answers go into the thread; the reason for a refusal goes into a dialog.
+// AnswerButtons offer the options of a question. Other answers go into the thread; the reason for a refusal goes
+// into a dialog.
 func AnswerButtons(t tasks.Task, q tasks.Question) []Button {
 	var list []Button
 	for i, option := range q.Options {

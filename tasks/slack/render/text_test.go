@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// invisible stands for the space that keeps text from being a mention.
+// invisible represents the space that keeps text from being a mention.
 const invisible = "\u200b"
 
 func TestQuiet(t *testing.T) {
