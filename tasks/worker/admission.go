@@ -2,7 +2,6 @@ package worker
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -29,9 +28,13 @@ type admission struct {
 	log         *slog.Logger
 }
 
-// admit returns nil if a claimed task may start, and otherwise postpones it. If the reason is a usage limit, it
-// informs the thread.
-func (a *admission) admit(run *run, j job) error {
+// heldError postpones a task until a limit of the credential is lifted. Its thread gets a message about it.
+type heldError struct{ *tasks.ErrLater }
+
+func (e heldError) Unwrap() error { return e.ErrLater }
+
+// admit returns nil if a claimed task may start, and otherwise postpones it.
+func (a *admission) admit(run *run) error {
 	if a.credential == "" {
 		return nil
 	}
@@ -40,12 +43,11 @@ func (a *admission) admit(run *run, j job) error {
 	if !ok {
 		return err
 	}
-	wait := store.Wait{At: held.At.Add(turn(held.Interval, time.Since(run.claim.Record().Created))), Why: held.Why}
+	at := held.At.Add(turn(held.Interval, time.Since(run.claim.Record().Created)))
 	if held.Why == "" {
-		return tasks.Later(time.Until(wait.At), "runs start one after the other, because the model had too many requests")
+		return tasks.Later(time.Until(at), "runs start one after the other, because the model had too many requests")
 	}
-	run.sayOnce(j, fmt.Sprintf("held-%d", held.At.Unix()), parked(j.task, wait, time.Now()))
-	return &tasks.ErrLater{At: wait.At, Why: wait.Why} // sayOnce has informed the thread
+	return heldError{&tasks.ErrLater{At: at, Why: held.Why, Tell: fmt.Sprintf("held-%d", held.At.Unix())}}
 }
 
 // turn returns how long after the next possible start a task tries again. It is a random part of the interval, so
@@ -77,7 +79,7 @@ func (a *admission) recordThrottle(run *run) {
 		err = a.credentials.Ease(run.detached, credential)
 	}
 	if err != nil {
-		a.log.Warn("tell the fleet of its credential", "run", run.claim.ID(), "err", err)
+		a.log.Warn("record the state of the credential", "run", run.claim.ID(), "err", err)
 	}
 }
 
@@ -108,7 +110,7 @@ func (a *admission) throttleReporter(run *run) func() {
 				return
 			}
 			if err := a.credentials.Slow(run.life, a.credential); err != nil && run.life.Err() == nil {
-				a.log.Warn("tell the fleet of its credential", "run", run.claim.ID(), "err", err)
+				a.log.Warn("record the state of the credential", "run", run.claim.ID(), "err", err)
 			}
 		}
 	})
@@ -117,55 +119,6 @@ func (a *admission) throttleReporter(run *run) func() {
 		case news <- struct{}{}:
 		default:
 		}
-	}
-}
-
-// announce tells the run's followers that the task will be retried, and the thread if that is much later.
-func (r *run) announce(j job, cause error) {
-	a, ok := errors.AsType[*retryError](cause)
-	if !ok {
-		return
-	}
-	now := time.Now()
-	if a.Parked {
-		r.sayOnce(j, fmt.Sprintf("park-%d", r.claim.Record().Parks), parked(j.task, a.Wait, now))
-		return
-	}
-	r.notice(fmt.Sprintf("Retrying in %s, attempt %d of %d: %s.", span(a.At.Sub(now)), a.next, a.of, a.Why))
-}
-
-// parked says why and until when a task waits, and how to cancel it.
-func parked(t tasks.Task, wait store.Wait, now time.Time) string {
-	return fmt.Sprintf("This waits until %s: %s. The work so far is kept, and it continues by itself. To stop it, cancel it "+
-		"in the console or with `enqueue cancel %s`.", moment(wait.At, now), wait.Why, t.ID)
-}
-
-// sayOnce reports text in the run's events and, if the source can speak, in the thread. It does so only the first
-// time for a key. Errors are only logged, because the task's status says the same.
-func (r *run) sayOnce(j job, key, text string) {
-	ctx, cancel := context.WithTimeout(r.detached, sayLimit)
-	defer cancel()
-	first, err := r.claim.First(ctx, key)
-	if err == nil && first {
-		r.notice(text)
-		if to, ok := talker(j.source, j.task); ok {
-			err = to.Say(ctx, j.task, text)
-		}
-	}
-	if err != nil {
-		r.log.Warn("say that the task waits", "run", j.task.ID, "thread", j.task.Thread, "err", err)
-	}
-}
-
-// sayLimit bounds the time for informing a task's thread.
-const sayLimit = 15 * time.Second
-
-// notice adds an event to a run's events that says what happens to its task outside the run.
-func (r *run) notice(text string) {
-	e := agent.Event{Kind: agent.Notice, Text: text, Time: time.Now()}
-	r.report.Update(e)
-	if err := r.claim.Append(r.detached, format.JSON(e)); err != nil {
-		r.log.Warn("store events", "run", r.claim.ID(), "err", err)
 	}
 }
 

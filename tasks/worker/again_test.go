@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -254,24 +255,26 @@ func TestLimitBeyondTheHorizon(t *testing.T) {
 	}
 }
 
-// Messages that were posted before the worker died are not posted again.
+// A parked task gets one message for each limit that it waits for, even if it is posted again.
 func TestParkedIsSaidOnce(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
 	s := &talkingSource{fakeSource: f.source, said: make(chan string, 10)}
-	w := f.idle()
-	task := f.task("a", "x")
-	id := f.submit(task)
+	w := f.idle(func(c *Config) { c.Sources = []tasks.Source{s} })
+	id := f.submit(f.task("a", "x"))
 	claim, err := f.store.Claim(t.Context(), id, 0, "w")
 	if err != nil {
 		t.Fatal(err)
 	}
 	run := w.hold(t.Context(), claim, nil)
 	defer run.release()
-	run.report, run.result = run.openReport(job{task, f.source}), limited(time.Now().Add(time.Hour))
-	for range 2 {
-		next, _ := w.timing.retryDecision(run)
-		run.announce(job{task, s}, next)
+	run.result = limited(time.Now().Add(time.Hour))
+	next, _ := w.timing.retryDecision(run)
+	for range 2 { // as after a lost reply
+		if _, later := errors.AsType[*tasks.ErrLater](w.handBack(run, next)); !later {
+			t.Error("it does not wait")
+		}
+		w.waits.posting.Wait()
 	}
 	if len(s.said) != 1 {
 		t.Errorf("said %d times", len(s.said))

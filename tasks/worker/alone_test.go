@@ -258,13 +258,13 @@ func TestSuspectAsksAgainSoon(t *testing.T) {
 	t.Parallel()
 	i, now := &isolation{alone: Timing{}.withDefaults().Alone}, time.Unix(1e9, 0)
 	for crashed, soon := range map[time.Time]time.Duration{
-		{}: 2 * busyWait, now: 2 * busyWait, now.Add(time.Hour): 2 * busyWait, now.AddDate(-100, 0, 0): 2 * goOnMost,
+		{}: 2 * busyWait, now: 2 * busyWait, now.Add(time.Hour): 2 * busyWait, now.AddDate(-100, 0, 0): 2 * postponeMost,
 	} {
 		rec := store.Record{Crashes: maxCrashes - 1, Crashed: crashed, Started: now}
 		if got := i.patience(rec); crashed.IsZero() && got != 0 {
 			t.Errorf("patience %s", got)
 		}
-		later, ok := errors.AsType[*tasks.ErrLater](goOn(rec))
+		later, ok := errors.AsType[*tasks.ErrLater](postpone(rec))
 		if !ok || time.Until(later.At) > soon {
 			t.Errorf("crashed %s: asks again at %v", crashed, later)
 		}
@@ -276,7 +276,7 @@ func TestSuspectAsksAgainSoon(t *testing.T) {
 func TestDeathBesideOthersIsNotTheLast(t *testing.T) {
 	t.Parallel()
 	accept := func(w *Worker, r *run) error { _, err := w.accept(r); return err }
-	asks := func(w *Worker, r *run) error { return w.isolation.isolate(r) }
+	asks := func(w *Worker, r *run) error { return w.isolation.isolate(r, true) }
 	waits := func(w *Worker, r *run) error { return w.isolation.awaitSolitude(r, time.Millisecond) }
 	for name, c := range map[string]struct {
 		deaths int

@@ -68,27 +68,35 @@ func (w *Worker) refused(run *run, err error) (tasks.Ending, error) {
 // attempt counts: a drain or a lost claim means at once and uncounted, an ErrLater and a retryError name the time,
 // and any other error counts and backs off.
 func (w *Worker) handBack(run *run, cause error) error {
-	var wait store.Wait
+	rec, wait := run.claim.Record(), store.Wait{}
+	note := waitNotice{id: rec.ID, delivery: rec.Delivery}
 	later, asked := errors.AsType[*tasks.ErrLater](cause)
 	failed, again := errors.AsType[*retryError](cause)
 	switch {
 	case again:
 		wait = failed.Wait
+		if wait.Parked {
+			note.key, note.message = fmt.Sprintf("parked-%d", wait.At.UnixMicro()), parked(rec.ID, wait)
+		}
 	case asked: // a rate-limited source or the credential's limit names the time
 		wait = store.Wait{At: later.At, Why: w.cfg.Policy.Redactor.String(later.Why)}
+		note.key = later.Tell
+		if _, held := errors.AsType[heldError](cause); held {
+			note.message = parked(rec.ID, wait)
+		}
 	case errors.Is(cause, errDrain), errors.Is(cause, errClaimLost):
 		wait = store.Wait{Why: cause.Error()}
 	default:
 		wait = store.Wait{
-			At: time.Now().Add(tasks.Backoff(run.claim.Record().Attempt)), Counts: true, Why: "an internal error occurred; the worker's log has details",
+			At: time.Now().Add(tasks.Backoff(rec.Attempt)), Counts: true, Why: "an internal error occurred; the worker's log has details",
 		}
 	}
 	level := slog.LevelWarn
 	if asked {
 		level = slog.LevelInfo // waiting is normal
 	}
-	w.log.Log(run.detached, level, "task handed back", "run", run.claim.ID(), "attempt", run.claim.Record().Attempt, "err", cause)
-	w.meter.Returned(run.claim.Record().Class, returnOf(cause))
+	w.log.Log(run.detached, level, "task handed back", "run", rec.ID, "attempt", rec.Attempt, "err", cause)
+	w.meter.Returned(rec.Class, returnOf(cause))
 	run.report.leave() // before the task's next run can start
 	done, err := run.persist("return", func() error { return run.claim.Return(run.detached, wait) })
 	if err != nil {
@@ -96,8 +104,9 @@ func (w *Worker) handBack(run *run, cause error) error {
 	}
 	if !done {
 		w.orphaned(run)
-	} else if asked && later.Tell != "" {
-		w.waits.post(waitNote{id: run.claim.ID(), delivery: run.claim.Record().Delivery, key: later.Tell, why: wait.Why})
+	} else if note.key != "" {
+		note.why = wait.Why
+		w.waits.post(note)
 	}
 	return &tasks.ErrLater{At: wait.At, Why: cause.Error()} // also if another worker has the task by now: the next delivery finds out
 }
@@ -120,7 +129,7 @@ func (w *Worker) unclaimed(id string, delivery int, err error) error {
 	}
 	if full, ok := errors.AsType[*store.Full](err); ok {
 		if key := fullKey(full.Blocked); key != full.Explained {
-			w.waits.post(waitNote{id: id, delivery: delivery, key: key, why: tasks.BlockedBy(full.Blocked), asks: true})
+			w.waits.post(waitNotice{id: id, delivery: delivery, key: key, why: tasks.BlockedBy(full.Blocked), repeats: true})
 		}
 		return tasks.Later(busyWait, full.Error())
 	}
@@ -203,6 +212,11 @@ type retryError struct {
 }
 
 func (a *retryError) Error() string { return a.Why }
+
+// announcement tells the followers of a failed run that its task is tried again.
+func (a *retryError) announcement() string {
+	return fmt.Sprintf("Retrying in %s, attempt %d of %d: %s.", span(time.Until(a.At)), a.next, a.of, a.Why)
+}
 
 // retryDecision decides by the class of a failure whether the task is retried (docs/errors.md). If it is not, given
 // is a sentence about that for the ending; it may be empty.

@@ -70,6 +70,7 @@ type (
 	job struct {
 		task   tasks.Task
 		source tasks.Source
+		idle   bool // a crash of the worker does not count against the task yet
 	}
 	// briefing is what the source tells the agent about a job.
 	briefing struct {
@@ -116,7 +117,9 @@ func (w *Worker) execute(r *run) (tasks.Ending, error) {
 		w.publisher.publish(r, j.task, s.place, &ending)
 	case !errors.Is(err, errClaimLost): // another worker has the claim now and decides
 		w.checkpoints.handOver(r, s.place, spec, err)
-		r.announce(j, err)
+		if failed, ok := errors.AsType[*retryError](err); ok && !failed.Parked { // handBack informs about a parked task
+			r.notice(failed.announcement())
+		}
 	}
 	return ending, err
 }
@@ -137,7 +140,8 @@ func (w *Worker) accept(r *run) (j job, err error) {
 	if r.ctx.Err() != nil {
 		return j, r.cause()
 	}
-	return j, w.isolation.elsewhere(r)
+	j.idle, err = w.isolation.accept(r)
+	return j, err
 }
 
 // allow reserves what the task may cost, and returns at what cost its run is stopped; 0 means no limit. It returns an
@@ -147,13 +151,13 @@ func (w *Worker) allow(r *run, j job) (maxUSD float64, err error) {
 	if err := w.health.problem(r.ctx); err != nil {
 		return 0, err
 	}
-	if err := w.isolation.isolate(r); err != nil {
+	if err := w.isolation.isolate(r, j.idle); err != nil {
 		return 0, err
 	}
 	if maxUSD, err = w.admission.afford(r, j.task); err != nil {
 		return 0, err
 	}
-	return maxUSD, w.admission.admit(r, j) // keep this last: a run that is admitted and does not start delays everyone else
+	return maxUSD, w.admission.admit(r) // keep this last: a run that is admitted and does not start delays everyone else
 }
 
 // brief asks the source for the prompt and its context. The source may refuse the task.

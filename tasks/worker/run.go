@@ -12,6 +12,7 @@ import (
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/internal/format"
 )
 
 // Delays after which a task that lacks something is delivered again.
@@ -119,6 +120,15 @@ func (w *Worker) end(r *run, e tasks.Ending) (stored bool, err error) {
 		w.endCovered(r, e)
 	}
 	return stored, err
+}
+
+// notice adds an event to the run's events that says what happens to its task outside the run.
+func (r *run) notice(text string) {
+	e := agent.Event{Kind: agent.Notice, Text: text, Time: time.Now()}
+	r.report.Update(e)
+	if err := r.claim.Append(r.detached, format.JSON(e)); err != nil {
+		r.log.Warn("store events", "run", r.claim.ID(), "err", err)
+	}
 }
 
 // persist repeats step until Redis accepts it, for at most persistFor, or persistDraining during a drain. done is

@@ -256,8 +256,8 @@ const innocent = 10
 // longest is the assumed duration of the longest run if runs have no limit.
 const longest = 2 * time.Hour
 
-// goOnMost is the longest wait of a suspect before it is delivered again, ± 50 %.
-const goOnMost = 3 * time.Minute
+// postponeMost is the longest wait of a suspect before it is delivered again, ± 50 %.
+const postponeMost = 3 * time.Minute
 
 // strict reports whether a suspect must not share its worker, because its next crash would end it.
 func strict(rec store.Record) bool { return rec.Crashes+1 >= maxCrashes }
@@ -296,49 +296,55 @@ func (i *isolation) patience(rec store.Record) time.Duration {
 	return span - waited
 }
 
-// goOn postpones a suspect: at first by seconds, in the end by minutes.
-func goOn(rec store.Record) error {
-	return tasks.Later(around(min(max(busyWait, searched(rec)/32), goOnMost)), whyAlone)
+// postpone postpones a suspect: at first by seconds, in the end by minutes.
+func postpone(rec store.Record) error {
+	return tasks.Later(around(min(max(busyWait, searched(rec)/32), postponeMost)), whyAlone)
 }
 
-// elsewhere postpones a suspect while it can look for an idle worker, and on a worker where another suspect keeps it
-// from starting. It makes no requests, because it runs every few seconds. After it, a crash counts against the
-// suspect, except a strict one beside which others run. A strict suspect that finds the worker empty reserves it.
-func (i *isolation) elsewhere(r *run) error {
+// accept postpones a suspect while it can look for an idle worker, and on a worker where another suspect keeps it
+// from starting. It makes no requests, because it runs every few seconds. A strict suspect that finds the worker empty
+// reserves it. A crash counts against the suspect afterwards, unless idle is set, which is the case for a strict one
+// beside which others run: isolate then counts it in.
+func (i *isolation) accept(r *run) (idle bool, err error) {
 	rec := r.claim.Record()
 	if rec.Crashes == 0 {
-		return nil
+		return false, nil
 	}
 	if n, _ := r.slot.others(); n > 0 && i.patience(rec) == 0 || r.slot.reserved() {
-		return goOn(rec) // random delays separate them the next time
+		return true, postpone(rec) // random delays separate them the next time
 	}
 	if strict(rec) && !r.slot.reserveEmpty() {
-		return nil
+		return true, nil
 	}
-	return r.claim.Idle(r.ctx, "") // claim.lua has set the reason
+	return false, r.claim.Idle(r.ctx, "") // claim.lua has set the reason
 }
 
 // isolate makes sure that a suspect runs without other runs, or at least without another suspect. It waits for at
-// most its patience until the worker's other runs have ended; meanwhile nothing new starts there.
-func (i *isolation) isolate(r *run) error {
+// most its patience until the worker's other runs have ended; meanwhile nothing new starts there. idle
+// is the result of accept.
+func (i *isolation) isolate(r *run, idle bool) error {
 	rec := r.claim.Record()
 	if rec.Crashes == 0 {
 		return nil
 	}
 	if !r.slot.reserve() {
-		return goOn(rec)
+		return postpone(rec)
 	}
 	if n, _ := r.slot.others(); n > 0 {
 		patience := i.patience(rec)
 		if patience == 0 {
-			return goOn(rec)
+			return postpone(rec)
 		}
 		if err := i.awaitSolitude(r, patience); err != nil {
 			return err
 		}
+		idle = true
 	}
 	if !strict(rec) {
 		r.slot.admitAfter(i.alone)
+	}
+	if !idle {
+		return nil
 	}
 	return r.claim.Idle(r.ctx, "")
 }
@@ -371,7 +377,7 @@ func (i *isolation) awaitSolitude(r *run, atMost time.Duration) error {
 		return r.cause()
 	}
 	if n, _ := r.slot.others(); n > 0 && strict(r.claim.Record()) {
-		return goOn(r.claim.Record())
+		return postpone(r.claim.Record())
 	}
 	return r.claim.TakeBack(r.ctx)
 }

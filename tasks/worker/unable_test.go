@@ -89,38 +89,43 @@ func TestTasksWaitForAnAbleWorker(t *testing.T) {
 	}
 }
 
-// Among workers that cannot run tasks, one informs the threads, a few at a time and each only once.
+// Among workers that cannot run tasks, the leader informs each thread once, however long the queue is.
 func TestOneUnableWorkerTells(t *testing.T) {
 	t.Parallel()
 	f, source := talking(t, nil)
 	source.said = make(chan string, 100)
 	broken := func() *Worker {
-		w := f.idle(with(&fakeAgent{health: noCLI}), func(c *Config) { c.Sources = []tasks.Source{source} })
-		w.outages.leader, w.outages.observe = w.store.Leader("unable", time.Minute), 1
+		w := f.idle(with(&fakeAgent{health: noCLI}), func(c *Config) {
+			c.Sources, c.Timing.Lead = []tasks.Source{source}, 200*time.Millisecond // they take turns
+		})
+		w.recovery.observe = 1
 		w.beat(t.Context())
 		return w
 	}
-	one, other := broken(), broken()
-	for i := range lookStep + 5 { // the last thread has two
-		f.submit(f.task(fmt.Sprint(min(i, maxNotified+4)), "x"))
+	workers := []*Worker{broken(), broken()}
+	const threads = 2*posters + 5
+	want := map[string]int{}
+	for i := range lookStep + 5 { // the last thread has many
+		if id := f.submit(f.task(fmt.Sprint(min(i, threads-1)), "x")); i < threads {
+			want[id] = 1
+		}
 	}
-	for look, want := range []int{maxNotified, 5, 0} {
-		one.outages.notifyDue(t.Context())
-		other.outages.notifyDue(t.Context())
-		if n := len(source.said); n != want {
-			t.Errorf("round %d updated %d threads, want %d", look, n, want)
+	got := map[string]int{}
+	for began := time.Now(); len(got) < threads && time.Since(began) < 20*time.Second || time.Since(began) < time.Second; {
+		for _, w := range workers {
+			w.recovery.reconcile(t.Context())
+			w.waits.posting.Wait()
+			w.waits.postLater(t.Context())
+			w.waits.posting.Wait()
 		}
 		for len(source.said) > 0 {
-			<-source.said
+			_, after, _ := strings.Cut(<-source.said, "enqueue cancel ")
+			id, _, _ := strings.Cut(after, "`")
+			got[id]++
 		}
 	}
-	if n := len(one.outages.notified); n != maxNotified+5 || len(other.outages.heads) != 0 {
-		t.Errorf("updated %d; the other has checked %d", n, len(other.outages.heads))
-	}
-	for thread, id := range one.outages.heads {
-		if !one.outages.notified[id] {
-			t.Errorf("%s: %s got no update", thread, id)
-		}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
 	}
 }
 

@@ -70,13 +70,13 @@ func TestReasonsAreToldApart(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.waits.post(waitNote{id: id, key: why, why: why})
+		w.waits.post(waitNotice{id: id, key: why, why: why})
 		w.waits.posting.Wait()
 	}
 	for _, why := range []string{"a", "b", "c"} {
 		handBack(why)
 	}
-	w.waits.post(waitNote{id: id, key: "1", why: "place 1", asks: true})
+	w.waits.post(waitNotice{id: id, key: "1", why: "place 1", repeats: true})
 	w.waits.posting.Wait()
 	if len(w.waits.later) != 0 {
 		t.Errorf("pending updates: %+v", w.waits.later)
@@ -105,11 +105,11 @@ func TestFewAreToldAtOnce(t *testing.T) {
 	for range posters {
 		w.waits.tokens <- struct{}{}
 	}
-	for i := range maxWaitNotes + 10 {
-		w.waits.post(waitNote{id: fmt.Sprint(i), key: "k", why: "x"})
+	for i := range maxNotices + 10 {
+		w.waits.post(waitNotice{id: fmt.Sprint(i), key: "k", why: "x"})
 	}
 	w.waits.posting.Wait() // for none
-	if n := len(w.waits.later); n != maxWaitNotes {
+	if n := len(w.waits.later); n != maxNotices {
 		t.Errorf("%d are kept", n)
 	}
 	if n := len(w.waits.due(posters)); n != posters {

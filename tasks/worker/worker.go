@@ -138,8 +138,7 @@ type Worker struct {
 	// Work beside the runs.
 	outbox   *outboxPoster
 	recovery *recovery
-	waits    *waitNotes
-	outages  *outageNotes
+	waits    *waitNotices
 	janitor  *janitor
 	offers   *offerer
 }
@@ -193,16 +192,12 @@ func (w *Worker) wireLoops() {
 	w.outbox = &outboxPoster{
 		store: c.Store, tasks: w.tasks, publisher: w.publisher, meter: c.Meter, log: c.Log, tokens: make(chan struct{}, posters),
 	}
+	w.waits = &waitNotices{
+		store: c.Store, tasks: w.tasks, log: c.Log, apart: noticesApart, tokens: make(chan struct{}, posters), later: map[string]waitNotice{},
+	}
 	w.recovery = &recovery{
 		store: c.Store, queue: c.Queue, tasks: w.tasks, leader: c.Store.Leader("recovery", c.Timing.Lead),
-		interval: c.Timing.Reconcile, observe: c.Timing.Observe, meter: c.Meter, log: c.Log,
-	}
-	w.waits = &waitNotes{
-		store: c.Store, tasks: w.tasks, log: c.Log, apart: waitsApart, tokens: make(chan struct{}, posters), later: map[string]waitNote{},
-	}
-	w.outages = &outageNotes{
-		store: c.Store, tasks: w.tasks, health: w.health, leader: c.Store.Leader("unable", 2*c.Timing.Observe), // notifyDue runs once per Observe
-		observe: c.Timing.Observe, log: c.Log,
+		interval: c.Timing.Reconcile, observe: c.Timing.Observe, health: w.health, waits: w.waits, meter: c.Meter, log: c.Log,
 	}
 	w.janitor = &janitor{
 		store: c.Store, workspace: c.Workspace, waker: w.waker, logDir: c.LogDir, retention: c.Retention, discardFor: c.Timing.Discard, log: c.Log,
@@ -231,7 +226,6 @@ func (w *Worker) Run(ctx context.Context) error {
 		{w.timing.Outbox, w.outbox.postDue},
 		{w.timing.Outbox, w.waits.postLater},
 		{w.timing.Reconcile, w.recovery.reconcile},
-		{w.timing.Observe, w.outages.notifyDue},
 		{w.timing.Tidy, w.janitor.tidy},
 	} {
 		running.Go(func() { every(loops, l.every, l.do) })
