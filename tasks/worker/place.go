@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/workspace"
 	"github.com/google/uuid"
+	"golang.org/x/sys/unix"
 )
 
 // diffLimit bounds the diff that is written for the agent. The clone has the rest.
@@ -211,4 +213,42 @@ func leave(files, name, text string) (path string, err error) {
 		return "", fmt.Errorf("write %s: %w", name, err)
 	}
 	return filepath.Join(files, name), nil
+}
+
+// maxAttachment is the largest file an agent may post.
+const maxAttachment = 20 << 20
+
+// read reads a file from the run's directories.
+func (p place) read(path string) ([]byte, error) {
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(p.Dir, path)
+	}
+	for _, dir := range []string{p.Dir, p.Files} {
+		rel, err := filepath.Rel(dir, path)
+		if dir == "" || err != nil || !filepath.IsLocal(rel) {
+			continue
+		}
+		root, err := os.OpenRoot(dir)
+		if err != nil {
+			return nil, fmt.Errorf("open %s: %w", dir, err)
+		}
+		defer root.Close()
+		// Open the file before looking at it; opening a pipe would block without O_NONBLOCK.
+		f, err := root.OpenFile(rel, os.O_RDONLY|unix.O_NONBLOCK, 0)
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		info, err := f.Stat()
+		switch {
+		case err != nil:
+			return nil, err
+		case !info.Mode().IsRegular():
+			return nil, fmt.Errorf("%s is not a regular file", rel)
+		case info.Size() > maxAttachment:
+			return nil, fmt.Errorf("%s has %d bytes; at most %d can be posted", rel, info.Size(), maxAttachment)
+		}
+		return io.ReadAll(io.LimitReader(f, maxAttachment))
+	}
+	return nil, fmt.Errorf("%s is not in your working directory", path)
 }
