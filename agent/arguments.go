@@ -21,8 +21,10 @@ import (
 	"github.com/errand-fleet/errand/agent/internal/tools"
 )
 
-// arguments returns the CLI's command line. It is public in /proc, so nothing that a person wrote is in it except the validated name of a
-// model or a level of effort. The prompt and the context go through stdin, and values that may be secret through files of the run.
+// arguments returns the CLI's command line. It is public in /proc, so nothing that a person wrote is in it except
+// the validated name of a
+// model or a level of effort. The prompt and the context go through stdin, and values that may be secret through
+// files of the run.
 // Values are joined to their flags with "=", because a value that starts with a dash would otherwise be read as a flag.
 func (r *Runner) arguments(cli string, s Spec, resume *Session, session string, d session.Dirs) ([]string, error) {
 	args := []string{
@@ -62,11 +64,14 @@ func (r *Runner) arguments(cli string, s Spec, resume *Session, session string, 
 	return args, nil
 }
 
-// A trusted checkout brings its own settings, CLAUDE.md, AGENTS.md, agents, commands and MCP servers. The CLI also looks for some of them in
-// the directories above (observed with 2.1.329: CLAUDE.md, AGENTS.md and .mcp.json, whose commands it runs). These are not trusted: a
+// A trusted checkout brings its own settings, CLAUDE.md, AGENTS.md, agents, commands and MCP servers. The CLI also
+// looks for some of them in
+// the directories above (observed with 2.1.329: CLAUDE.md, AGENTS.md and .mcp.json, whose commands it runs). These
+// are not trusted: a
 // worker's state directory may be inside a person's project.
 
-// settingArguments makes the CLI load the settings of a trusted checkout but nothing from the directories above it, and no settings for any
+// settingArguments makes the CLI load the settings of a trusted checkout but nothing from the directories above it,
+// and no settings for any
 // other.
 func settingArguments(s Spec, d session.Dirs) ([]string, error) {
 	if !s.trusts() {
@@ -99,7 +104,8 @@ func memoryFilesAbove(dir string) []string {
 var escapeGlob = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`, `{`, `\{`, `}`, `\}`,
 	`(`, `\(`, `)`, `\)`, `!`, `\!`, `+`, `\+`, `@`, `\@`)
 
-// ownServers returns the checkout's list of MCP servers; empty if it has none that can be read. If it is named explicitly, the CLI reads no
+// ownServers returns the checkout's list of MCP servers; empty if it has none that can be read. If it is named
+// explicitly, the CLI reads no
 // other list.
 func ownServers(dir string) string {
 	path := filepath.Join(dir, ".mcp.json")
@@ -112,7 +118,8 @@ func ownServers(dir string) string {
 	return path
 }
 
-// serverArguments tells the CLI which servers exist, in a file that only this run can read since it may hold secrets, and that their tools
+// serverArguments tells the CLI which servers exist, in a file that only this run can read since it may hold
+// secrets, and that their tools
 // and those of Spec.Tools need no permission.
 func (r *Runner) serverArguments(s Spec, d session.Dirs) ([]string, error) {
 	if s.inert {
@@ -146,7 +153,8 @@ func (r *Runner) serverArguments(s Spec, d session.Dirs) ([]string, error) {
 	return args, nil
 }
 
-// inherited lists the variables that the CLI gets from the worker's environment. The address of a proxy may contain a password, which the
+// inherited lists the variables that the CLI gets from the worker's environment. The address of a proxy may contain
+// a password, which the
 // agent's tools can then see (docs/security.md).
 var inherited = []string{
 	"PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "USER", "LOGNAME",
@@ -162,11 +170,13 @@ func (r *Runner) environment(s Spec, d session.Dirs, a gateway.Access) []string 
 		// The CLI should connect to the model only, and the updater would undo the pinned version.
 		"DISABLE_AUTOUPDATER": "1", "DISABLE_TELEMETRY": "1", "DISABLE_ERROR_REPORTING": "1",
 		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
-		// The CLI must not read files that a prompt, or an argument of a command or skill, names as @path: see callable.
+		// The CLI must not read files that a prompt, or an argument of a command or skill, names as @path: see
+		// callable.
 		"CLAUDE_CODE_DISABLE_FILE_MENTIONS": "1",
 		// Work that outlives its turn would outlive its answer.
 		"CLAUDE_CODE_DISABLE_BACKGROUND_TASKS": "1", "CLAUDE_CODE_DISABLE_CRON": "1",
-		// An MCP server that hangs delays the first turn, by 10 s instead of 30. The CLI waits for it, so that init can report whether it
+		// An MCP server that hangs delays the first turn, by 10 s instead of 30. The CLI waits for it, so that init can
+		// report whether it
 		// is available.
 		"MCP_TIMEOUT": "10000", "MCP_CONNECTION_NONBLOCKING": "0",
 		"CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS": "1", "CLAUDE_CODE_STARTUP_FAILURE_RESULTS": "1",
@@ -195,7 +205,8 @@ func (r *Runner) environment(s Spec, d session.Dirs, a gateway.Access) []string 
 	return list
 }
 
-// exempt makes connections to host bypass a proxy that env may name. Some programs read one spelling first, some the other.
+// exempt makes connections to host bypass a proxy that env may name. Some programs read one spelling first, some the
+// other.
 func exempt(env map[string]string, host string) {
 	upper, lower := env["NO_PROXY"], env["no_proxy"]
 	for name, hosts := range map[string]string{"NO_PROXY": cmp.Or(upper, lower), "no_proxy": cmp.Or(lower, upper)} {
@@ -208,16 +219,20 @@ func exempt(env map[string]string, host string) {
 
 // callable lists the commands and agents of a session that a message can call by name, as reported by its CLI.
 //
-// In text that a person typed, the CLI expands a /command at the beginning, agents (@agent-name), and files (@path), which it reads at once:
-// no hook, permission or rule sees that, and no log shows it. So every message is marked as not typed ("client_composed"), except one that
-// begins with a command of the list; and an agent is called in a separate block, because the CLI expands only the last block. The CLI would
+// In text that a person typed, the CLI expands a /command at the beginning, agents (@agent-name), and files (@path),
+// which it reads at once:
+// no hook, permission or rule sees that, and no log shows it. So every message is marked as not typed
+// ("client_composed"), except one that
+// begins with a command of the list; and an agent is called in a separate block, because the CLI expands only the
+// last block. The CLI would
 // still search arguments of commands, those of skills that the model uses, and the text of commands for files:
 // CLAUDE_CODE_DISABLE_FILE_MENTIONS in its environment turns that off everywhere (all observed with 2.1.329).
 type callable struct {
 	commands, agents []string
 }
 
-// readCallable reads them from the CLI's answer to the initialize request. A profile without the tool that starts agents has no agents.
+// readCallable reads them from the CLI's answer to the initialize request. A profile without the tool that starts
+// agents has no agents.
 func readCallable(answer jsontext.Value, p Profile) (n callable) {
 	told, err := readGreeting(answer)
 	if err != nil {
@@ -256,7 +271,7 @@ func (n callable) called(m Message) (agent string, command bool) {
 // agentCall matches an agent at the beginning of a text, in each form that the CLI knows and as people write it: @name.
 var agentCall = regexp.MustCompile(`^\s*@(?:agent-([\w:.@-]+)|"([\w:.@-]+) \(agent\)"|([\w:.@-]+))`)
 
-// commandOf returns the name of the command at the beginning of a text; empty if there is none.
+// commandOf returns the name of the command at the beginning of a text, or "".
 func commandOf(text string) string {
 	word, found := strings.CutPrefix(strings.TrimSpace(text), "/")
 	if i := strings.IndexAny(word, " \n\t"); i >= 0 {
@@ -287,7 +302,8 @@ func isUnfit(cause error) bool {
 	return is
 }
 
-// QuoteName quotes the name of a file for a prompt. It escapes @ after white space and the marks after which the CLI would see a mention.
+// QuoteName quotes the name of a file for a prompt. It escapes @ after white space and the marks after which the CLI
+// would see a mention.
 func QuoteName(name string) string {
 	return beforeMention.ReplaceAllString(strconv.Quote(name), `${1}\u0040`)
 }

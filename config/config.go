@@ -1,9 +1,12 @@
 // Package config turns the environment and errand.yaml into one Config.
 //
-// It reports all problems at once, each with the variable or the line of errand.yaml and a remedy. It keeps secrets out of its output and
-// errors, and reads only the files that it is given. It does not check that credentials work or servers answer: see `enqueue doctor`.
+// It reports all problems at once, each with the variable or the line of errand.yaml and a remedy. It keeps secrets
+// out of its output and
+// errors, and reads only the files that it is given. It does not check that credentials work or servers answer: see
+// `enqueue doctor`.
 //
-// Load is called once, at the start of a program, from one goroutine; a Config is plain data afterwards and is safe to share as long
+// Load is called once, at the start of a program, from one goroutine; a Config is plain data afterwards and is safe
+// to share as long
 // as it is not modified. MemoryAvailable can be called at any time. The package imports no other package of errand.
 package config
 
@@ -23,7 +26,8 @@ import (
 const (
 	// Pack bounds packing an interrupted run's clone for the worker that continues the run.
 	Pack = 10 * time.Second
-	// Drain bounds ending runs and packing their clones when a worker stops. The rest of Shutdown is for storing the result.
+	// Drain bounds ending runs and packing their clones when a worker stops. The rest of Shutdown is for storing the
+	// result.
 	Drain = 45 * time.Second
 	// Shutdown is asynq's ShutdownTimeout, after which asynq returns unfinished deliveries.
 	Shutdown = 60 * time.Second
@@ -73,7 +77,7 @@ type GitHub struct {
 	Token         Secret `env:"GITHUB_TOKEN"`                                        // a user's token; the App below is the alternative
 	AppID         int64  `env:"GITHUB_APP_ID"`                                       // 0 = no App
 	AppKeyFile    string `env:"GITHUB_APP_PRIVATE_KEY_FILE"`                         // absolute
-	AppKeyText    Secret `env:"GITHUB_APP_PRIVATE_KEY"`                              // the key itself, instead of AppKeyFile; \n may stand for a line end
+	AppKeyText    Secret `env:"GITHUB_APP_PRIVATE_KEY"`                              // the key itself, instead of AppKeyFile; \n may replace a line end
 	AppKey        Secret `env:"-"`                                                   // the key in PEM, from either
 	WebhookSecret Secret `env:"GITHUB_WEBHOOK_SECRET"`                               // never empty when Enabled: go-github takes unsigned events without one
 	APIURL        string `env:"GITHUB_API_URL" envDefault:"https://api.github.com/"` // ends in a slash, as go-github requires
@@ -169,7 +173,8 @@ type Fleet struct {
 	MetricsToken Secret `env:"ERRAND_METRICS_TOKEN"` // gives access to /metrics only; empty = workers serve no metrics, and front doors require the console token
 }
 
-// FleetToken returns the token that front doors present to workers. By default it is derived from the Redis password, which all of them
+// FleetToken returns the token that front doors present to workers. By default it is derived from the Redis
+// password, which all of them
 // have and which cannot be derived from it. If it is empty, workers serve no logs.
 func (c Config) FleetToken() Secret {
 	if c.Fleet.Token != "" {
@@ -253,7 +258,8 @@ func (ps Problems) err() error {
 // ofRuns are the variables that package agent sets in the environment of a run, where someone may start a program.
 var ofRuns = []string{"ERRAND_RUN", "ERRAND_WORKER"}
 
-// Unknown returns a problem for each variable of an environment (see [os.Environ]) that begins with ERRAND_ and is not a setting, with the
+// Unknown returns a problem for each variable of an environment (see [os.Environ]) that begins with ERRAND_ and is
+// not a setting, with the
 // name that was probably meant. It reveals no values.
 func Unknown(environ []string) (list []Problem) {
 	known := []string{"ERRAND_PUBLISH"} // read by docker-compose.yml
@@ -275,7 +281,8 @@ func Unknown(environ []string) (list []Problem) {
 	return list
 }
 
-// Nearest returns the known name with the smallest edit distance to name, or an empty string if each differs in more than a third of its
+// Nearest returns the known name with the smallest edit distance to name, or an empty string if each differs in more
+// than a third of its
 // letters. The shortest name that continues the given one with another word is preferred.
 func Nearest(name string, known []string) (nearest string) {
 	for _, k := range known {

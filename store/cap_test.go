@@ -278,7 +278,7 @@ func TestIdleDeathIsNotCounted(t *testing.T) {
 	})
 }
 
-// TestRemovedTaskHoldsNoPlace removes records, as the documentation tells operators to, of tasks that stand in a
+// TestRemovedTaskHoldsNoPlace removes records, as the documentation tells operators to, of tasks that wait in a
 // line or are in the
 // run of another.
 func TestRemovedTaskHoldsNoPlace(t *testing.T) {

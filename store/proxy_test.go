@@ -9,7 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// proxy is the network between a worker and Redis: it can be cut and mended.
+// proxy is the network between a worker and Redis: it can be cut and restored.
 type proxy struct {
 	l      net.Listener
 	target string

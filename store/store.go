@@ -201,7 +201,7 @@ func (s *Store) Ping(ctx context.Context) error {
 //	                                                               (mailbox; every step that ends the run removes it)
 //	<prefix>log:<id>          hash    Retention since the save,    "<fence> <name>" = a run's part of a log (logs)
 //	                                  and once posted
-//	<prefix>alias:<alias>     string  SessionTTL since last used   the thread it stands for (alias)
+//	<prefix>alias:<alias>     string  SessionTTL since last used   the thread it names (alias)
 //	<prefix>pushed:<repository> <branch>
 //	                          list    SessionTTL since the last    commits that errand may have pushed (threads)
 //	<prefix>rate:<name>       string  until it has no effect       when all turns of this name would be back (memos)

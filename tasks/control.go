@@ -104,7 +104,8 @@ func (d *Desk) stop(ctx context.Context, id, by, cause string) error {
 	return nil
 }
 
-// EndWaiting ends a waiting task and the tasks that its earlier run absorbed. It returns false if the task is not waiting.
+// EndWaiting ends a waiting task and the tasks that its earlier run absorbed. It returns false if the task is not
+// waiting.
 func EndWaiting(ctx context.Context, s *store.Store, id string, e Ending) (bool, error) {
 	with, err := s.Absorbed(ctx, id)
 	if err != nil {
@@ -257,7 +258,8 @@ func (d *Desk) Open(ctx context.Context, thread string) ([]Status, error) {
 	return list, nil
 }
 
-// Latest returns a thread's latest task, or the one whose run absorbed it. It returns ErrNotFound if there is none.
+// Latest returns a thread's latest task, or the one whose run absorbed it. It returns ErrNotFound if the thread has
+// no task.
 func (d *Desk) Latest(ctx context.Context, t Thread) (Status, error) {
 	if t.Latest == "" {
 		return Status{}, ErrNotFound

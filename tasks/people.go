@@ -27,7 +27,7 @@ func (p Person) Account(source string) string {
 // People maps accounts to people. It only affects how they are named, never what they may do.
 type People []Person
 
-// Find returns the person with an account in a source, and false if there is none. Like GitHub, it ignores case.
+// Find returns the person with an account in a source, and whether the person is known. Like GitHub, it ignores case.
 func (p People) Find(source, account string) (Person, bool) {
 	for _, one := range p {
 		if own := one.Account(source); own != "" && strings.EqualFold(own, account) {

@@ -15,7 +15,7 @@ const ownBranch = "errand/slack-1a2b3c4d5e"
 
 // publication is the request of most tests. Permitted commits are ours from then on, as in the fleet's store.
 func publication() *Publication {
-	p := &Publication{Branch: ownBranch, Message: "Mend the total\n\nErrand-Run: 1-slack-x\n"}
+	p := &Publication{Branch: ownBranch, Message: "Fix the total\n\nErrand-Run: 1-slack-x\n"}
 	p.Permit = func(_ context.Context, commit string) error {
 		p.Ours = append(p.Ours, commit)
 		return nil
@@ -68,7 +68,7 @@ func TestPublish(t *testing.T) {
 	if diff := cmp.Diff(want, files); diff != "" {
 		t.Errorf("branch (-want +got):\n%s", diff)
 	}
-	if log != "Mend the total|errand|errand\nmore|Ann|Ann" || pushed.Subject != "more" || !pushed.New || pushed.Commit != o.sha(ownBranch) {
+	if log != "Fix the total|errand|errand\nmore|Ann|Ann" || pushed.Subject != "more" || !pushed.New || pushed.Commit != o.sha(ownBranch) {
 		t.Errorf("log:\n%s\n%+v", log, pushed)
 	}
 	if got := testGit(t, o.bare, "cat-file", "blob", ownBranch+":mixed.dos"); strings.Contains(got, "\r") {

@@ -21,7 +21,8 @@ import (
 // attempt bounds every HTTP exchange with GitHub, including the refresh of a token.
 const attempt = 10 * time.Second
 
-// clients holds one client per credential, because go-github keeps the rate limit it has met in the client. It is safe for concurrent
+// clients holds one client per credential, because go-github keeps the rate limit it has met in the client. It is
+// safe for concurrent
 // use.
 type clients struct {
 	cfg       Config
@@ -76,7 +77,8 @@ func sameHost(r *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// Client returns the client for a repository. installation is that of the event that the call is about, or 0 if it is not known: events
+// Client returns the client for a repository. installation is that of the event that the call is about, or 0 if it
+// is not known: events
 // of a repository's own webhook do not have it.
 func (f *Forge) Client(ctx context.Context, repo string, installation int64) (*github.Client, error) {
 	return f.clients.of(ctx, f.path(repo), installation)
@@ -135,7 +137,8 @@ func (c *clients) me(ctx context.Context) (string, error) {
 	return login, nil
 }
 
-// app returns a transport that signs as the App. Each installation needs its own, because ghinstallation writes to it when it refreshes a
+// app returns a transport that signs as the App. Each installation needs its own, because ghinstallation writes to
+// it when it refreshes a
 // token.
 func (c *clients) app() (*ghinstallation.AppsTransport, error) {
 	t, err := ghinstallation.NewAppsTransport(tokenRefusals{c.transport}, c.cfg.AppID, c.cfg.AppKey)
@@ -201,7 +204,8 @@ func (c *clients) password(ctx context.Context, repo string) (string, error) {
 	return token, err
 }
 
-// tokenRefusals turns a response that refuses the App a token into an error, as go-github does with all others. ghinstallation would not
+// tokenRefusals turns a response that refuses the App a token into an error, as go-github does with all others.
+// ghinstallation would not
 // read its body, nor close it.
 type tokenRefusals struct{ http.RoundTripper }
 
@@ -221,7 +225,8 @@ func (t tokenRefusals) RoundTrip(r *http.Request) (*http.Response, error) {
 // limitPause is how long to wait when GitHub does not say how long a rate limit lasts.
 const limitPause = time.Minute
 
-// RetryAfter reports whether err is one of GitHub's rate limits, and how long to wait. go-github v60 recognizes only some of them: every 429
+// RetryAfter reports whether err is one of GitHub's rate limits, and how long to wait. go-github v60 recognizes only
+// some of them: every 429
 // and a 403 with only Retry-After are ordinary errors to it.
 func RetryAfter(err error) (time.Duration, bool) {
 	if e, ok := errors.AsType[*github.RateLimitError](err); ok {
@@ -262,7 +267,7 @@ func until(t time.Time) time.Duration {
 	return max(time.Until(t), time.Second)
 }
 
-// response returns GitHub's response behind an error; the code is 0 if there is none.
+// response returns GitHub's response behind an error; the code is 0 without a response.
 func response(err error) (code int, header http.Header, message string) {
 	if e, ok := errors.AsType[*github.ErrorResponse](err); ok && e.Response != nil {
 		return e.Response.StatusCode, e.Response.Header, e.Message
@@ -276,7 +281,8 @@ func StatusCode(err error) int {
 	return code
 }
 
-// Permanent reports whether GitHub would refuse the same call again: the object is gone, access is denied, or the request is invalid.
+// Permanent reports whether GitHub would refuse the same call again: the object is gone, access is denied, or the
+// request is invalid.
 func Permanent(err error) bool {
 	_, limited := RetryAfter(err)
 	return !limited && slices.Contains([]int{
@@ -292,7 +298,8 @@ func (f *Forge) RateLimit(what string, err error) error {
 	return fmt.Errorf("%s: %w", what, err)
 }
 
-// Explain is RateLimit for calls on behalf of people: a permanent failure becomes a *forge.RefusedError that tells them what to do.
+// Explain is RateLimit for calls on behalf of people: a permanent failure becomes a *forge.RefusedError that tells
+// them what to do.
 func (f *Forge) Explain(what string, err error) error {
 	switch {
 	case StatusCode(err) == http.StatusUnauthorized:

@@ -24,9 +24,9 @@ const (
 // work commits on a thread's branch and returns the proposal of a run that did so.
 func (w *world) work(n int) forge.Proposal {
 	w.Helper()
-	sha := must(w.repo.Commit(ownBranch, "", map[string]string{"main.go": "package main // " + strings.Repeat("x", n) + "\n"}, "Mend the total"))
+	sha := must(w.repo.Commit(ownBranch, "", map[string]string{"main.go": "package main // " + strings.Repeat("x", n) + "\n"}, "Fix the total"))
 	return forge.Proposal{
-		Repo: repo, Branch: ownBranch, Base: "main", Commit: sha, Title: "Mend the total",
+		Repo: repo, Branch: ownBranch, Base: "main", Commit: sha, Title: "Fix the total",
 		Run: fmt.Sprintf("%d-slack-c1", 1_790_000_000_000_000+n*1_000_000), Source: "slack", Thread: "slack/T1/C1/1.2", Asker: "ann",
 		RunURL: fmt.Sprintf("https://errand.example/tasks/%d-slack-c1", 1_790_000_000_000_000+n*1_000_000), Summary: "I added cents to cents, @octocat.\n\n```go\ntotal++\n",
 	}
@@ -57,7 +57,7 @@ func TestPublish(t *testing.T) {
 			w.Error(diff)
 		}
 		got := w.pull(1)
-		if !got.Draft || got.Title != "Mend the total" || got.Head != ownBranch || got.Base != "main" || got.HeadSHA != work.Commit {
+		if !got.Draft || got.Title != "Fix the total" || got.Head != ownBranch || got.Base != "main" || got.HeadSHA != work.Commit {
 			w.Errorf("opened %+v", got)
 		}
 		golden(w.T, "pull_request", strings.ReplaceAll(got.Body, work.Commit, "COMMIT"))

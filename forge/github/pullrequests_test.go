@@ -14,7 +14,7 @@ func TestPullRequests(t *testing.T) {
 	both(t, func(w *world) {
 		files := map[string]string{"main.go": "package main // new\n"}
 		for _, pr := range []githubfake.PR{
-			{Repo: repo, Head: "a", Files: files, Title: "Mend\nthe total", User: "ann"},
+			{Repo: repo, Head: "a", Files: files, Title: "Fix\nthe total", User: "ann"},
 			{Repo: repo, Head: "b", Files: files, Title: "Draft", Draft: true},
 			{Repo: repo, Head: "c", Files: files, Title: "A stranger's", User: "eve", Fork: true},
 			{Repo: repo, Head: "d", Files: files, Title: "Closed"},
@@ -27,7 +27,7 @@ func TestPullRequests(t *testing.T) {
 		at := func(n, title, author string) forge.PullRequest {
 			return forge.PullRequest{Repo: repo, Title: title, Author: author, Base: "main", URL: w.hub.URL() + "/acme/api/pull/" + n}
 		}
-		first, second, third := at("1", "Mend the total", "ann"), at("2", "Draft", "octocat"), at("3", "A stranger's", "eve")
+		first, second, third := at("1", "Fix the total", "ann"), at("2", "Draft", "octocat"), at("3", "A stranger's", "eve")
 		first.Number, second.Number, third.Number = 1, 2, 3
 		second.Draft, third.Fork = true, true
 		if diff := cmp.Diff([]forge.PullRequest{third, second, first}, must(w.forge.PullRequests(w.Context(), repo))); diff != "" {

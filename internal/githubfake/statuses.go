@@ -142,7 +142,7 @@ func (s *Server) status(r *Repo, v *Status) object {
 func (s *Server) statusEvent(r *Repo, v *Status) event {
 	body := s.envelope(r, v.User)
 	for k, val := range s.status(r, v) {
-		// The event is flat: the status's fields stand next to the repository.
+		// The event is flat: the status's fields are next to the repository.
 		if k != "url" && k != "node_id" && k != "creator" {
 			body[k] = val
 		}

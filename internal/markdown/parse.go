@@ -31,7 +31,7 @@ type Line struct {
 
 	start int      // in the text
 	block *block   // the block of code; nil for Text
-	leaf  ast.Node // the paragraph or heading; nil if there is none
+	leaf  ast.Node // the paragraph or heading, or nil
 }
 
 // block is a fenced block of code.

@@ -29,7 +29,7 @@ const (
 // textTruncated is no refusal but a warning: Slack's own name for it.
 const textTruncated = "message_truncated"
 
-// blockTypes are those that may stand in a message.
+// blockTypes are allowed in a message.
 var blockTypes = []string{
 	"actions", "alert", "card", "carousel", "container", "context", "context_actions", "data_table", "data_visualization", "divider",
 	"file", "header", "image", "input", "markdown", "plan", "rich_text", "section", "table", "task_card", "video",

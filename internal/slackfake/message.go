@@ -18,7 +18,7 @@ type Message struct {
 	BotID    string          // empty for people
 	Text     string          // at most 40,000 characters are kept
 	Blocks   json.RawMessage // a JSON array; nil if there are none
-	Metadata json.RawMessage // {"event_type", "event_payload"}; nil if there is none
+	Metadata json.RawMessage // {"event_type", "event_payload"}; or nil
 	Files    []File          // that the bot uploaded or a user sent with it
 	Edits    int             // how often it was updated
 	EditedAt []time.Time     // when, in order

@@ -54,12 +54,12 @@ func TestPublishShowsVerification(t *testing.T) {
 			w.Helper()
 			n++
 			p := forge.Proposal{
-				Repo: repo, Branch: branch, Base: "main", Title: "Mend the total", Thread: "slack/T1/C1/1.2", Source: "slack", Asker: "ann",
+				Repo: repo, Branch: branch, Base: "main", Title: "Fix the total", Thread: "slack/T1/C1/1.2", Source: "slack", Asker: "ann",
 				Run: fmt.Sprintf("179000000%d000000-slack-c1", n), Verification: v.Markdown(),
 				Summary: "I added cents to cents, @octocat.\n\n```go\ntotal++\n",
 			}
 			p.RunURL = "https://errand.example/tasks/" + p.Run
-			p.Commit = must(w.repo.Commit(branch, "", map[string]string{"main.go": fmt.Sprintf("package main // %d\n", n)}, "Mend the total"))
+			p.Commit = must(w.repo.Commit(branch, "", map[string]string{"main.go": fmt.Sprintf("package main // %d\n", n)}, "Fix the total"))
 			if _, err := w.src.forge.Publish(w.Context(), p); err != nil {
 				w.Fatal(err)
 			}

@@ -41,7 +41,7 @@ func (w *world) briefed(t tasks.Task) tasks.Brief {
 	return b
 }
 
-// Failed checks of our own pull request are mended, once for the same failures, when all of them have finished.
+// Failed checks of our own pull request should be fixed, once for the same failures, when all of them have finished.
 func TestFailedChecks(t *testing.T) {
 	t.Parallel()
 	w := withApp(t)
@@ -90,7 +90,7 @@ func TestFailedChecks(t *testing.T) {
 	if err := brief(w, other); err != nil {
 		t.Errorf("another failure: %v", err)
 	}
-	// Mended, or another head.
+	// Fixed, or another head.
 	for _, name := range []string{"slow", "unit", "build"} {
 		w.job(head, githubfake.Job{Name: name, Conclusion: "success"})
 	}

@@ -146,7 +146,7 @@ func (c *controls) retry(ctx context.Context, d *tasks.Desk, h heard) (note stri
 }
 
 // lastFailed returns the latest task of a pull request that failed before the comment and that its author may retry, or
-// the zero value if there is none among the newest tasks. live reports whether a task has not ended.
+// the zero value if the newest tasks include none. live reports whether a task has not ended.
 func (c *controls) lastFailed(ctx context.Context, d *tasks.Desk, h heard, said time.Time) (last tasks.Status, live bool, err error) {
 	page, err := d.List(ctx, tasks.Filter{Source: sourceName, Repo: h.repo, Limit: maxTried})
 	if err != nil {

@@ -63,8 +63,8 @@ func lines(n, but int, text string) string {
 	return b.String()
 }
 
-// What was said is not said again; what is mended is said to be so, at its place; and what people have settled is
-// left to them.
+// A posted finding should not be posted again; a fixed one should be reported as fixed in its thread; and one that
+// people have settled should be left to them.
 func TestReReview(t *testing.T) {
 	both(t, func(w *world) {
 		n := w.openCode("ten")

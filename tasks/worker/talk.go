@@ -19,7 +19,7 @@ import (
 	"github.com/errand-fleet/errand/tasks/internal/format"
 )
 
-// talker returns the Talker for a task, and false if there is none.
+// talker returns the Talker for a task, or false.
 func talker(s tasks.Source, t tasks.Task) (tasks.Talker, bool) {
 	k, ok := s.(tasks.Talker)
 	if some, is := s.(tasks.Selective); is && !some.Talks(t) {
