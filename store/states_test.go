@@ -99,9 +99,6 @@ var steps = map[string]func(ctx context.Context, w world, id string) error{
 	"Questions.Answer": func(ctx context.Context, w world, id string) error {
 		return failed(w.s.Questions.Answer(ctx, id, "k", nil, ""))
 	},
-	"Questions.FirstWhileWaiting": func(ctx context.Context, w world, id string) error {
-		return failed(w.s.Questions.FirstWhileWaiting(ctx, id, "k"))
-	},
 	"Threads.Lock": func(ctx context.Context, w world, _ string) error {
 		return failed(w.s.Threads.Lock(ctx, "t", time.Minute))
 	},

@@ -1,0 +1,39 @@
+package web_test
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/hibiken/asynq"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/errand-fleet/errand/store"
+	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/web"
+)
+
+// Console, API and queue pages of a fleet on one address, behind a token.
+func Example() {
+	options := &redis.Options{Addr: "localhost:6379"}
+	client := redis.NewClient(options)
+	s, err := store.New(store.Config{Redis: client})
+	if err != nil {
+		panic(err)
+	}
+	h, err := web.New(web.Config{
+		Token: "a-long-random-token",
+		Desk:  tasks.NewDesk(s, tasks.NewQueue(client, time.Hour), tasks.Policy{}, slog.Default()),
+		Store: s, Redis: asynq.RedisClientOpt{Addr: options.Addr},
+		Ready: func(context.Context) error { return nil },
+	})
+	if err != nil {
+		panic(err)
+	}
+	defer h.Close()
+	server := &http.Server{Addr: "localhost:8080", Handler: h, ReadHeaderTimeout: 5 * time.Second}
+	if err := server.ListenAndServe(); err != nil {
+		slog.Error("serve", "err", err)
+	}
+}
