@@ -28,21 +28,17 @@ const (
 	maxFuncLines  = 60     // lines in a function
 	maxParams     = 5      // parameters of a function
 	maxMainLines  = 40     // lines in a main function: programs only wire
-	maxTotal      = 44_000 // lines of product code
+	maxTotal      = 54_000 // lines of product code; the goal is 44,000: lower this when code goes
 	maxExceptions = 5      // entries in exceptions
 )
 
 // exceptions are the offenders that stay, with the reason. An exception that no longer applies fails the test.
 var exceptions = map[string]string{}
 
-// today lists the offenders from before the redesign. They are reported in the test's log.
-//
-// remove when the redesign has landed
-var today = []string{"total"}
-
 // skipped are the directories that hold no product code.
 var skipped = []string{
 	"bench", "e2e", "node_modules", "internal/slackfake", "internal/githubfake", "internal/modelfake", "tasks/taskstest",
+	"internal/openapi", "agent/internal/agenttest", "cmd/enqueue/internal/termtest",
 }
 
 // TestNumbers fails for each breach that is not excepted and prints its number.
@@ -56,18 +52,13 @@ func TestNumbers(t *testing.T) {
 	}
 	breaches := h.breaches()
 	for _, key := range slices.Sorted(maps.Keys(breaches)) {
-		if exceptions[key] == "" && !slices.Contains(today, key) {
+		if exceptions[key] == "" {
 			t.Errorf("%s: %s", key, breaches[key])
 		}
 	}
 	for key := range exceptions {
 		if breaches[key] == "" {
 			t.Errorf("%s is within the limits now: remove its exception", key)
-		}
-	}
-	for _, key := range today {
-		if breaches[key] == "" {
-			t.Logf("%s is within the limits now: remove it from the table of today", key)
 		}
 	}
 	t.Logf("%d lines of product code in %d packages", h.lines, len(h.packages))

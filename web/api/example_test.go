@@ -1,11 +1,10 @@
 package api_test
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
-
-	"fmt"
 
 	"github.com/errand-fleet/errand/web/api"
 	"github.com/errand-fleet/errand/web/internal/respond"
