@@ -19,8 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hostile is a CLI that speaks the protocol and does one awkward thing, named after the case of supervision.md §2 or
-// §4 it is for.
+// hostile is a CLI that speaks the protocol and does one awkward thing, which its mode names.
 type hostile struct {
 	in    *bufio.Reader
 	alive *os.File // held by every process of the run

@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// The cases of supervision.md §2 that need a keeper with any leader, here a shell.
+// Process tree cases that need a keeper with any leader, here a shell.
 
 // Processes are born faster than a list of them can be read: in sessions of their own that ignore TERM, and as
 // relays, whose only living
