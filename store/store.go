@@ -157,55 +157,55 @@ func (s *Store) Ping(ctx context.Context) error {
 // Every key, with its type, its lifetime and the file that writes it. <prefix> is Config.Prefix, "errand:" by default.
 //
 //	key                       type    lives                        what
-//	<prefix>task:<id>         hash    Retention once posted        the record (submit, claim, transition, outbox)
-//	<prefix>events:<id>       stream  Retention once posted        field data = one event, field end = the end mark (events, claim)
+//	<prefix>task:<id>         hash    Retention once posted        the record (transition, claim)
+//	<prefix>events:<id>       stream  Retention once posted        field data = one event, field end = the end mark (output, claim)
 //	<prefix>questions:<id>    hash    Retention once posted        q:<key> = a question, f:<key> = the fence of the asking claim,
 //	                                                               a:<key> = its answer, s:<key> = the nonce of the call that used
 //	                                                               the key first (questions)
 //	<prefix>spent:<id>        string  Retention                    a message used as an answer: "<id> <nonce>" of the asking
 //	                                                               task and of the call that answered (questions)
-//	<prefix>pictures:<id>     hash    SessionTTL since the save,   <n> = the data of the n-th picture that came with the task (pictures)
+//	<prefix>pictures:<id>     hash    SessionTTL since the save,   <n> = the data of the n-th picture that came with the task (output)
 //	                                  Retention once posted
-//	<prefix>tasks             zset    trimmed by submit            all IDs, score 0: sorted by text, which is by time (submit)
-//	<prefix>live              zset    while not ended              the IDs that have not ended, score 0 (submit, transition, claim)
-//	<prefix>running           zset    while it runs                the IDs that run; score = the fence (claim, silent; every step that
-//	                                                               ends the run removes it)
+//	<prefix>tasks             zset    trimmed by submit            all IDs, score 0: sorted by text, which is by time (transition)
+//	<prefix>live              zset    while not ended              the IDs that have not ended, score 0 (transition, claim)
+//	<prefix>running           zset    while it runs                the IDs that run; score = the fence (claim, transition; every step
+//	                                                               that ends the run removes it)
 //	<prefix>leader:<name>     string  as long as its holder asked  "<nonce> <term>" of the process that leads (workers)
-//	<prefix>joined            set     while it has members         the IDs that are absorbed (mailbox; likewise)
+//	<prefix>joined            set     while it has members         the IDs that are absorbed (claim; likewise)
 //	<prefix>waiting:<thread>  zset    while it has members         the thread's IDs that wait or run; score = the microseconds the ID
-//	                                                               begins with, 0 for the running one (submit, claim, transition)
-//	<prefix>claim:<thread>    string  ClaimTTL                     "<fence> <id> <nonce>" of the holder (claim, keep); "lock <nonce>" of
+//	                                                               begins with, 0 for the running one (transition, claim)
+//	<prefix>claim:<thread>    string  ClaimTTL                     "<fence> <id> <nonce>" of the holder (claim); "lock <nonce>" of
 //	                                                               a ThreadLock, for its ttl (threads)
 //	<prefix>cap:<scope>       zset    ClaimTTL + Outage since the  the IDs that run and count in the scope; score = when the lease ends
-//	                                  last refresh of any          (claim, keep; every step that ends the run removes it)
+//	                                  last refresh of any          (claim; every step that ends the run removes it)
 //	<prefix>line:<scope>      zset    1 h since the last refusal   waiting IDs that were refused for the scope's cap; score = the microseconds
 //	                                                               the ID begins with (claim; every step that ends the wait removes it)
 //	<prefix>spend:<day>:<scope>  hash  8 days since the last write  spent = what was settled that day, r:<id> = reserved for a run, in
-//	                                                               micro-dollars; day = days since 1970, UTC (budget)
+//	                                                               micro-dollars; day = days since 1970, UTC (limits)
 //	<prefix>costs:<day>       hash    90 days since the last write "<scopes, a line each>\n<model>" = "<micro-dollars> <runs> <tokens: input,
 //	                                                               output, read from the cache, written to it>" of the runs settled
-//	                                                               that day; other = all beyond CostCap (budget, costs)
-//	<prefix>epoch             hash    forever                      id = the name of this data, lost = when earlier data was lost (epoch)
+//	                                                               that day; other = all beyond CostCap (limits)
+//	<prefix>epoch             hash    forever                      id = this data's name, lost = when earlier data was lost (diagnose)
 //	<prefix>fence             string  forever                      the last fence given out (claim)
-//	<prefix>outbox            zset    until posted                 ended IDs; score = when to post, or when the lease ends (outbox)
-//	<prefix>expiring          zset    trimmed by submit            posted IDs; score = when their record is gone (outbox)
-//	<prefix>unreadable        hash    Retention since the last     <id> = why its record cannot be read (unreadable)
-//	<prefix>session:<thread>  hash    SessionTTL since the save    the CLI session to resume (session)
-//	<prefix>topic:<thread>    string  SessionTTL since the last    notes for the thread's next task, JSON (submit, amend)
+//	<prefix>outbox            zset    until posted                 ended IDs; score = when to post, or when the lease ends (transition)
+//	<prefix>expiring          zset    trimmed by submit            posted IDs; score = their record's expiry (transition)
+//	<prefix>unreadable        hash    Retention since the last     <id> = why its record cannot be read (record)
+//	<prefix>session:<thread>  hash    SessionTTL since the save    the CLI session to resume (threads)
+//	<prefix>topic:<thread>    string  SessionTTL since the last    notes for the thread's next task, JSON (transition)
 //	                                  task
 //	<prefix>thread:<thread>   zset    SessionTTL since the last    the IDs of its tasks that have a topic, score 0; the newest 200
-//	                                  such task                    (submit)
+//	                                  such task                    (transition)
 //	<prefix>checkpoint:<id>   hash    SessionTTL since the save    session and work of an unfinished task, to resume from
-//	                                                               (checkpoint; every step that ends the task removes it)
+//	                                                               (threads; every step that ends the task removes it)
 //	<prefix>absorbed:<id>     zset    while it has members         IDs that the task's run has absorbed; score = when
-//	                                                               (mailbox; every step that ends the run removes it)
-//	<prefix>log:<id>          hash    Retention since the save,    "<fence> <name>" = a run's part of a log (logs)
+//	                                                               (claim; every step that ends the run removes it)
+//	<prefix>log:<id>          hash    Retention since the save,    "<fence> <name>" = a run's part of a log (output)
 //	                                  and once posted
-//	<prefix>alias:<alias>     string  SessionTTL since last used   the thread it names (alias)
+//	<prefix>alias:<alias>     string  SessionTTL since last used   the thread it names (threads)
 //	<prefix>pushed:<repository> <branch>
 //	                          list    SessionTTL since the last    commits that errand may have pushed (threads)
 //	<prefix>rate:<name>       string  until it has no effect       when all turns of this name would be back (memos)
-//	<prefix>votes:<id>        hash    Retention since the last     ratings of the task's answer, by person (votes)
+//	<prefix>votes:<id>        hash    Retention since the last     ratings of the task's answer, by person (questions)
 //	<prefix>memo:<name>       hash    SessionTTL since the last    a source's notes between tasks, with a revision (memos)
 //	<prefix>credential:<name> hash    10 min after it is free      how runs may start: until, why = held; refused, lapse; interval, next,
 //	                                                               slowed = one after the other (credential)
@@ -214,12 +214,12 @@ func (s *Store) Ping(ctx context.Context) error {
 //	<prefix>workers           zset    trimmed by each beat         worker IDs; score = when it was seen (workers)
 //	<prefix>inquiries         list    30 s since the last          questions of front doors to any worker (workers)
 //	<prefix>reply:<key>       string  as long as its worker set    a worker's reply to one of them (workers)
-//	<prefix>cancel            channel                              IDs with a new tombstone: only a hint, read the record (keep)
+//	<prefix>cancel            channel                              IDs with a new tombstone: only a hint, read the record (transition)
 //	<prefix>answers           channel                              IDs with a new answer: likewise (questions)
-//	<prefix>mail              channel                              threads with a new task: likewise (mailbox)
+//	<prefix>mail              channel                              threads with a new task: likewise (transition)
 //	<prefix>asked             channel                              a hint that there is a new inquiry (workers)
 //	<prefix>replies           channel                              keys with a new reply: likewise (workers)
-//	<prefix>news              channel                              IDs with new events: likewise (events, hub)
+//	<prefix>news              channel                              IDs with new events: likewise (output)
 //
 // scripts/common.lua has the same names for the scripts.
 type keys struct{ prefix string }
