@@ -11,7 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// acl gives Redis a user with these rights, and returns a store that is it.
+// acl creates a Redis user with these rights and a store that uses it.
 func acl(t *testing.T, admin *redis.Client, address string, rights ...any) *Store {
 	t.Helper()
 	args := append([]any{"ACL", "SETUSER", "fleet", "reset", "on", ">pw"}, rights...)
@@ -30,7 +30,7 @@ func acl(t *testing.T, admin *redis.Client, address string, rights ...any) *Stor
 	return s
 }
 
-// A user of access control lists needs no more than the documents say; what it lacks is named.
+// An ACL user needs only the documented rights. A missing right is reported.
 func TestDiagnoseUserOfACLs(t *testing.T) {
 	t.Parallel()
 	address := redisserver.ForTest(t)
@@ -62,7 +62,7 @@ func TestDiagnoseUserOfACLs(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		if found[0].What == "appendonly is off" { // what concerns the rights goes first here
+		if found[0].What == "appendonly is off" { // sort findings about rights first
 			found = append(found[1:], found[0])
 		}
 		got := brief(found)
@@ -72,7 +72,7 @@ func TestDiagnoseUserOfACLs(t *testing.T) {
 	}
 }
 
-// A Redis that answers to who shows no password is open, whatever the address says.
+// A Redis that needs no password is open, even if its address contains one.
 func TestDiagnoseOpenRedis(t *testing.T) {
 	t.Parallel()
 	address := redisserver.ForTest(t)
@@ -105,7 +105,7 @@ func TestDiagnoseOpenRedis(t *testing.T) {
 	check(strings.Replace(found, "error", "warning", 1), store(Config{Redis: admin, AllowOpen: true}))
 }
 
-// Those who ask for readiness open no connections each: what was found of the access serves them for some seconds.
+// Readiness probes should not each open connections: the result of the access check is reused for some seconds.
 func TestDiagnoseAsksForAccessOnce(t *testing.T) {
 	t.Parallel()
 	admin := dial(t, redisserver.ForTest(t))
@@ -130,6 +130,6 @@ func TestDiagnoseAsksForAccessOnce(t *testing.T) {
 	}
 	s.Doctor.accessed.at = s.Doctor.accessed.at.Add(-accessFresh)
 	if _, err := s.Doctor.Diagnose(t.Context()); err != nil || connections() == before {
-		t.Errorf("not asked again: %v", err)
+		t.Errorf("access was not checked again: %v", err)
 	}
 }

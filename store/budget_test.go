@@ -12,7 +12,7 @@ import (
 
 var threeDollars = []Budget{{"user:", 3}, {Fleet, 10}}
 
-// spent settles what a task of a scope has cost.
+// spent settles the cost of a task.
 func (h *harness) spent(s *Store, n int, cost float64, scopes ...string) []Spending {
 	h.Helper()
 	c := h.claim(s, h.scoped(s, n, scopes...))
@@ -26,7 +26,7 @@ func TestReserveAndSettle(t *testing.T) {
 		ctx, s := h.Context(), h.store(Config{})
 		id := h.scoped(s, 1, "user:u", "repo:r")
 		c := h.claim(s, id)
-		for range 2 { // the answer got lost
+		for range 2 { // the reply was lost
 			if left := must(c.Reserve(ctx, 1, threeDollars...)); left != 3 {
 				h.Errorf("$%.2f left, want 3", left)
 			}
@@ -99,17 +99,17 @@ func TestWarnAndRefuse(t *testing.T) {
 		}
 		rec.ID = waits
 		if _, created, err := s.Submit(ctx, rec, threeDollars...); created || err != nil {
-			h.Errorf("what had been submitted before: created %t, %v", created, err)
+			h.Errorf("submitted before: created %t, %v", created, err)
 		}
 		_, err = h.claim(s, waits).Reserve(ctx, 1, threeDollars...)
 		over("reserve", err, 0.5)
 		if left := must(h.claim(s, h.scoped(s, 8, "user:v")).Reserve(ctx, 1, threeDollars...)); left != 3 {
-			h.Errorf("somebody else has $%.2f left", left)
+			h.Errorf("another user has $%.2f left", left)
 		}
 	})
 }
 
-// The fleet's budget holds for everybody.
+// The fleet's budget covers every task.
 func TestFleetBudget(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		s := h.store(Config{})
@@ -125,7 +125,7 @@ func TestFleetBudget(t *testing.T) {
 	})
 }
 
-// Who asks while others hold the rest has to wait for what they give back; together they never exceed the budget.
+// If other runs reserved the rest, a task waits until they return some. Reservations never exceed the budget.
 func TestReservationsNeverExceed(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		ctx, s := h.Context(), h.store(Config{})
@@ -197,7 +197,7 @@ func TestReservationsDoNotLeak(t *testing.T) {
 	})
 }
 
-// A new day begins with nothing spent; what runs over midnight is settled on the day it ends.
+// A new day starts at zero. A run over midnight is settled on the day it ends.
 func TestBudgetsAreOfADay(t *testing.T) {
 	onMini(t, func(h *harness) { // only its clock can be set
 		ctx, s := h.Context(), h.store(Config{})
@@ -220,7 +220,7 @@ func TestBudgetsAreOfADay(t *testing.T) {
 	})
 }
 
-// The day is that of Redis' clock, and begins at midnight UTC.
+// Days follow Redis' clock and begin at midnight UTC.
 func TestDayByRedisClock(t *testing.T) {
 	onMini(t, func(h *harness) { // only its clock can be set
 		s := h.store(Config{})

@@ -24,7 +24,7 @@ func (h *harness) scoped(s *Store, n int, scopes ...string) string {
 	return rec.ID
 }
 
-// counted is how many tasks run in a scope.
+// counted counts a scope's running tasks.
 func (h *harness) counted(scope string) int64 {
 	h.Helper()
 	return must(h.rdb.ZCard(h.Context(), "errand:cap:"+scope).Result())
@@ -69,7 +69,7 @@ func TestFullScopeRefusesTheClaim(t *testing.T) {
 	})
 }
 
-// TestCapsDoNotLeak ends runs in every way there is.
+// TestCapsDoNotLeak ends runs in every possible way.
 func TestCapsDoNotLeak(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		ctx, s := h.Context(), h.store(Config{})
@@ -91,7 +91,7 @@ func TestCapsDoNotLeak(t *testing.T) {
 			}
 			h.ok(h.refresh(c))
 			leave(c)
-			_ = h.refresh(c) // one that was under way
+			_ = h.refresh(c) // a renewal in progress
 			if h.counted("repo:a")+h.counted("credential:c") != 0 {
 				h.Errorf("%s: the run still counts", way)
 			}
@@ -107,7 +107,7 @@ func (h *harness) refresh(c *Claim) error {
 	return err
 }
 
-// A run counts as long as it is refreshed, and its lease outlives the claim that a frozen Redis let lapse.
+// A run counts while it is renewed. Its lease outlives a claim that expired while Redis was frozen.
 func TestCapIsLeased(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		ctx, s := h.Context(), h.store(Config{})
@@ -139,7 +139,7 @@ func TestCapIsLeased(t *testing.T) {
 	})
 }
 
-// TestCapsHoldInAFight lets workers fight over tasks of few scopes.
+// TestCapsHoldInAFight lets workers race for tasks of few scopes.
 func TestCapsHoldInAFight(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		const tasks, workers = 24, 6
@@ -225,7 +225,7 @@ func TestLineForAScope(t *testing.T) {
 	})
 }
 
-// TestLentPlace gives the place of a run that waits for a person to another, and counts the run again when it goes on.
+// TestLentPlace lends the place of a run that waits for a person, and counts the run again when it continues.
 func TestLentPlace(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		ctx, s := h.Context(), h.store(Config{})
@@ -252,18 +252,18 @@ func TestLentPlace(t *testing.T) {
 	})
 }
 
-// TestIdleDeathIsNotCounted lets a worker die on a task that had not begun.
+// TestIdleDeathIsNotCounted lets a worker die before its task starts.
 func TestIdleDeathIsNotCounted(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		ctx, s := h.Context(), h.store(Config{})
 		id := h.submit(s, 1)
 		for i, row := range []struct {
 			act  func(c *Claim)
-			want int // crashes after it, and attempts
+			want int // crashes and attempts after it
 		}{
 			{func(c *Claim) { h.ok(c.Idle(ctx, "x")) }, 0},
 			{func(*Claim) {}, 1},
-			{func(*Claim) {}, 1}, // it has not said since that it begins
+			{func(*Claim) {}, 1}, // no Idle("") since then
 			{func(c *Claim) { h.ok(c.Idle(ctx, "x")); h.ok(c.Idle(ctx, "")) }, 2},
 			{func(c *Claim) { h.ok(c.Idle(ctx, "")) }, 3},
 		} {
@@ -324,7 +324,7 @@ func TestRemovedTaskHoldsNoPlace(t *testing.T) {
 	})
 }
 
-// TestNoSlot says of a task what it waits for now, and not what it was refused for before.
+// TestNoSlot checks that a task shows why it waits now, not an earlier refusal.
 func TestNoSlot(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		ctx, s := h.Context(), h.store(Config{})

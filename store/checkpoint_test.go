@@ -43,7 +43,7 @@ func TestCheckpointRoundTrip(t *testing.T) {
 	})
 }
 
-// Any part that is not what was saved spoils all of it.
+// If any part differs, the whole checkpoint is damaged.
 func TestDamagedCheckpoint(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		ctx, s := h.Context(), h.store(Config{})
@@ -67,7 +67,7 @@ func TestDamagedCheckpoint(t *testing.T) {
 	})
 }
 
-// A checkpoint outlives its worker, and not its task: who deliberately ends a task does not have it go on.
+// A checkpoint outlives its worker but not its task: a task that was ended does not resume.
 func TestCheckpointLivesAsLongAsItsTask(t *testing.T) {
 	ends := map[string]func(h *harness, s *Store, c *Claim){
 		"ended":     func(h *harness, _ *Store, c *Claim) { h.ok(c.End(h.Context(), nil)) },

@@ -102,7 +102,7 @@ func TestThreadIsFirstInFirstOut(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		ctx, s := h.Context(), h.store(Config{})
 		var ids []string
-		for _, n := range rand.Perm(6) { // whatever order they arrive in
+		for _, n := range rand.Perm(6) { // in any order of arrival
 			ids = append(ids, h.submit(s, n))
 		}
 		other := task(0)
@@ -139,7 +139,7 @@ func TestThreadIsFirstInFirstOut(t *testing.T) {
 		if want := slices.Sorted(slices.Values(ids)); !slices.Equal(order, want) {
 			h.Errorf("ran in the order %v, want %v", order, want)
 		}
-		h.claim(s, other.ID) // another thread never waited
+		h.claim(s, other.ID) // other threads do not wait
 	})
 }
 
@@ -180,7 +180,7 @@ func TestReturnKeepsThePlace(t *testing.T) {
 		}
 		c := h.claim(s, first)
 		h.ok(c.Return(ctx, Wait{}))
-		if _, _, err := c.refresh(ctx); !errors.Is(err, ErrStale) { // one that was under way
+		if _, _, err := c.refresh(ctx); !errors.Is(err, ErrStale) { // a renewal in progress
 			h.Errorf("refresh after the return = %v, want %v", err, ErrStale)
 		}
 		at := time.Now().Add(time.Hour).Truncate(time.Microsecond).UTC()
@@ -253,7 +253,7 @@ func TestRefreshPutsAVanishedClaimBack(t *testing.T) {
 	})
 }
 
-// TestThreadsNeverOverlap lets workers fight over everything at once.
+// TestThreadsNeverOverlap lets workers race for all tasks at once.
 func TestThreadsNeverOverlap(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		const tasks, threads, workers = 24, 3, 5

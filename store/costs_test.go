@@ -12,7 +12,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 )
 
-// costs are all of the last days with tomorrow, the greatest first.
+// costs returns all costs that are kept, the greatest first.
 func (h *harness) costs(s *Store) (all []Cost) {
 	h.Helper()
 	now := must(h.rdb.Time(h.Context()).Result())
@@ -26,7 +26,7 @@ func (h *harness) costs(s *Store) (all []Cost) {
 	return all
 }
 
-// today is the day by Redis' clock.
+// today is Redis' current date.
 func (h *harness) today() time.Time {
 	h.Helper()
 	return must(h.rdb.Time(h.Context()).Result()).UTC().Truncate(24 * time.Hour)
@@ -58,12 +58,12 @@ func TestCostsAreToldApart(t *testing.T) {
 			h.Error(diff)
 		}
 		if spent := must(s.Costs.Spent(ctx, Fleet)); spent != 3.95 {
-			h.Errorf("$%.2f was spent, by which no budget and no page differs from the costs", spent)
+			h.Errorf("spent $%.2f, want 3.95 as in the costs", spent)
 		}
 	})
 }
 
-// A run counts once: however often it is settled, and whatever becomes of its worker and of its task.
+// A run counts once, however often it is settled and whatever happens to its worker and task.
 func TestARunCountsOnce(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		ctx, s := h.Context(), h.store(Config{})
@@ -105,7 +105,7 @@ func TestARunCountsOnce(t *testing.T) {
 	})
 }
 
-// The day is Redis', and a run that lasts over midnight belongs to the one on which it ends.
+// Days follow Redis' clock. A run over midnight counts on the day it ends.
 func TestCostsAreOfADay(t *testing.T) {
 	onMini(t, func(h *harness) { // only its clock can be set
 		ctx, s := h.Context(), h.store(Config{})
@@ -115,7 +115,7 @@ func TestCostsAreOfADay(t *testing.T) {
 		must(early.Spend(ctx, Expense{USD: 1}))
 		h.mini.SetTime(second)
 		must(late.Spend(ctx, Expense{USD: 2}))
-		must(early.Spend(ctx, Expense{USD: 1})) // again, and on another day
+		must(early.Spend(ctx, Expense{USD: 1})) // again, on another day
 		first := second.AddDate(0, 0, -1)
 		if diff := gocmp.Diff([]Cost{{Day: second, Runs: 1, USD: 2}, {Day: first, Runs: 1, USD: 1}}, h.costs(s)); diff != "" {
 			h.Error(diff)
@@ -137,7 +137,7 @@ func TestCostsAreOfADay(t *testing.T) {
 	})
 }
 
-// The costs of a day are there until that day is no more among those that are kept.
+// A day's costs expire after CostDays.
 func TestCostsAreKept(t *testing.T) {
 	onMini(t, func(h *harness) { // only its clock can be set
 		s := h.store(Config{})
@@ -150,7 +150,7 @@ func TestCostsAreKept(t *testing.T) {
 	})
 }
 
-// However many people and places there are, a day has a bound. The sums stay right.
+// The number of entries per day is bounded. The sums stay correct.
 func TestCostsAreBounded(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		ctx, s := h.Context(), h.store(Config{CostCap: 3})
@@ -177,7 +177,7 @@ func TestCostsAreBounded(t *testing.T) {
 	})
 }
 
-// A name that is too long is not known, however few there are.
+// A long name is not stored, even if it is the only one.
 func TestLongNamesAreNotKept(t *testing.T) {
 	onMini(t, func(h *harness) {
 		s := h.store(Config{})

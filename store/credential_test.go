@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// refused is why no run may start just now with the credential "c".
+// refused returns why no run may start now with credential "c".
 func (h *harness) refused(s *Store) *Held {
 	h.Helper()
 	err := s.Credentials.Admit(h.Context(), "c")
@@ -20,7 +20,7 @@ func (h *harness) refused(s *Store) *Held {
 	return held
 }
 
-// known is what the fleet knows of its one credential.
+// known returns the state of the only credential.
 func (h *harness) known(s *Store) Credential {
 	h.Helper()
 	all := must(s.Credentials.List(h.Context()))
@@ -30,7 +30,7 @@ func (h *harness) known(s *Store) Credential {
 	return all[0]
 }
 
-// set changes a field of it behind the store's back, as time would.
+// set changes a field of it directly, as time would.
 func (h *harness) set(field string, v int64) {
 	h.Helper()
 	h.ok(h.rdb.HSet(h.Context(), "errand:credential:c", field, v).Err())
@@ -46,7 +46,7 @@ func TestHeldCredential(t *testing.T) {
 		}
 		until := time.Now().Add(time.Hour).Truncate(time.Microsecond).UTC()
 		h.ok(s.Credentials.Hold(ctx, "c", until, 30*time.Second, "the limit is reached"))
-		h.ok(s.Credentials.Hold(ctx, "c", until.Add(-time.Minute), time.Second, "an earlier one")) // said by a run that heard it before
+		h.ok(s.Credentials.Hold(ctx, "c", until.Add(-time.Minute), time.Second, "an earlier one")) // reported by an earlier run
 		want := &Held{At: until, Interval: 30 * time.Second, Why: "the limit is reached"}
 		if diff := cmp.Diff(want, h.refused(s)); diff != "" {
 			h.Error(diff)
@@ -56,7 +56,7 @@ func TestHeldCredential(t *testing.T) {
 		}
 		h.ok(s.Credentials.Admit(ctx, "another"))
 
-		h.set("until", 1) // the time has come: one after the other
+		h.set("until", 1) // the hold is over: one after the other
 		h.ok(s.Credentials.Admit(ctx, "c"))
 		if got := h.refused(s); got.Interval != 30*time.Second || got.Why != "" || got.At.Before(time.Now()) || got.At.After(time.Now().Add(time.Minute)) {
 			h.Errorf("behind the first: %+v", got)
@@ -76,7 +76,7 @@ func TestThrottledCredential(t *testing.T) {
 		ctx, s := h.Context(), h.store(Config{})
 		for _, want := range []int{1, 2, 4, 8, 16, 32, 60, 60} {
 			h.ok(s.Credentials.Slow(ctx, "c"))
-			h.ok(s.Credentials.Slow(ctx, "c")) // another run's word for the same
+			h.ok(s.Credentials.Slow(ctx, "c")) // another run reports the same
 			if got := h.known(s).Interval; got != time.Duration(want)*time.Second {
 				h.Fatalf("interval %s, want %d s", got, want)
 			}
@@ -98,12 +98,12 @@ func TestThrottledCredential(t *testing.T) {
 		if n := h.rdb.Exists(ctx, "errand:credential:c").Val() + h.rdb.ZCard(ctx, "errand:credentials").Val(); n != 0 {
 			h.Errorf("something is left of a credential that is free")
 		}
-		h.ok(s.Credentials.Ease(ctx, "c")) // and that leaves nothing either
+		h.ok(s.Credentials.Ease(ctx, "c")) // which leaves nothing either
 		if n := h.rdb.Exists(ctx, "errand:credential:c").Val(); n != 0 {
 			h.Errorf("easing made a credential")
 		}
 
-		h.ok(s.Credentials.Hold(ctx, "c", time.Now().Add(time.Hour), time.Second, "held")) // runs that go well do not end a hold
+		h.ok(s.Credentials.Hold(ctx, "c", time.Now().Add(time.Hour), time.Second, "held")) // successful runs do not end a hold
 		h.ok(s.Credentials.Ease(ctx, "c"))
 		if got := h.refused(s); got.Why != "held" || got.Interval != 0 {
 			h.Errorf("eased while held: %+v", got)
@@ -129,7 +129,7 @@ func TestRefusedCredential(t *testing.T) {
 		ctx, s := h.Context(), h.store(Config{})
 		for _, slow := range []bool{false, true} {
 			h.ok(s.Credentials.Refuse(ctx, "c", "the model said 401"))
-			if slow { // which is remembered for less long
+			if slow { // which is kept for less time
 				h.ok(s.Credentials.Slow(ctx, "c"))
 				h.set("interval", 10*leastInterval.Microseconds())
 			} else {

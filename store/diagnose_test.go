@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// brief are findings without the words that only people need.
+// brief returns findings without the texts for people.
 func brief(found []Finding) (list []string) {
 	for _, f := range found {
 		list = append(list, string(f.Severity)+": "+f.What)
@@ -56,15 +56,15 @@ func TestDiagnose(t *testing.T) {
 	check("warning: maxmemory-policy is allkeys-lru")
 	set("maxmemory", "1gb")
 	check("error: maxmemory-policy is allkeys-lru")
-	set("appendonly", "no") // or it would not exit before it has written the file for the first time
+	set("appendonly", "no") // otherwise Redis would first write the file before it exits
 	check("error: maxmemory-policy is allkeys-lru", "warning: appendonly is off")
 	_ = client.Close()
 	if _, err := s.Doctor.Diagnose(t.Context()); err == nil {
-		t.Error("diagnosed without an answer")
+		t.Error("no error although Redis does not answer")
 	}
 }
 
-// One in memory lacks the settings; that is no reason to call each of them broken.
+// An in-memory Redis lacks these settings, so they should not be reported.
 func TestDiagnoseInMemory(t *testing.T) {
 	onMini(t, func(h *harness) {
 		found, err := h.store(Config{}).Doctor.Diagnose(h.Context())

@@ -12,7 +12,7 @@ import (
 
 func event(n int) json.RawMessage { return json.RawMessage(fmt.Sprintf(`{"n":%d}`, n)) }
 
-// texts is what a stream says, with "end" for the mark.
+// texts lists the events' data; "end" is the mark.
 func texts(events []Event) []string {
 	var all []string
 	for _, e := range events {
@@ -42,7 +42,7 @@ func TestAppendKeepsOrderAndCap(t *testing.T) {
 			h.Errorf("append = %v, want %v", err, ErrTooLarge)
 		}
 		if after := must(s.Events.Read(ctx, c.ID(), "", 0)); len(after) != len(before) || after[2].ID != before[2].ID {
-			h.Error("a refused batch left a part of it")
+			h.Error("part of a refused batch was stored")
 		}
 		h.ok(c.End(ctx, nil))
 		if err := c.Append(ctx, event(6)); !errors.Is(err, ErrStale) {
@@ -134,7 +134,7 @@ func follow(ctx context.Context, s *Store, id, after string) *following {
 	return f
 }
 
-// want waits for events in this order and gives the last one's ID.
+// want waits for these events in order and returns the last ID.
 func (f *following) want(h *harness, wants ...string) string {
 	h.Helper()
 	last := ""
@@ -161,7 +161,7 @@ func TestFollowHistoryThenLive(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		ctx, s := h.Context(), h.store(Config{})
 		id := h.submit(s, 1)
-		early := follow(ctx, s, id, "") // it waits still
+		early := follow(ctx, s, id, "") // still waits
 		c := h.claim(s, id)
 		h.ok(c.Append(ctx, event(1), event(2)))
 		last := early.want(h, `{"n":1}`, `{"n":2}`)
@@ -214,7 +214,7 @@ func TestFollowEnds(t *testing.T) {
 
 		c := h.claim(s, id)
 		h.ok(c.Append(ctx, event(1)))
-		for e, err := range s.Events.Follow(ctx, id, "") { // the caller breaks off
+		for e, err := range s.Events.Follow(ctx, id, "") { // the caller stops
 			if err != nil || e.End {
 				h.Fatalf("%+v, %v", e, err)
 			}

@@ -4,7 +4,7 @@ import (
 	"testing"
 )
 
-// Whatever is about a task or its thread is gone some time after its end was posted.
+// All keys of a task and its thread should expire after the end was posted.
 func TestEverythingOfATaskExpires(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		ctx, s := h.Context(), h.store(Config{})
@@ -37,7 +37,7 @@ func TestEverythingOfATaskExpires(t *testing.T) {
 			}
 			seen++
 			if ttl := must(h.rdb.PTTL(ctx, key).Result()); ttl <= 0 {
-				h.Errorf("%s is left for ever", key)
+				h.Errorf("%s never expires", key)
 			}
 		}
 		if seen < 12 { // task and events of both, questions, spent, log, session, alias, pushed, spend of two scopes

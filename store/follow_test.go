@@ -11,7 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// counter counts what a client asks, each round trip as one.
+// counter counts a client's round trips.
 type counter struct{ trips atomic.Int64 }
 
 func (c *counter) DialHook(next redis.DialHook) redis.DialHook {
@@ -34,7 +34,7 @@ func (c *counter) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proc
 	}
 }
 
-// subscribed waits until so many subscriptions hear of new events.
+// subscribed waits until new events have n subscriptions.
 func (h *harness) subscribed(n int64) {
 	h.Helper()
 	ctx, cancel := context.WithTimeout(h.Context(), 20*time.Second)
@@ -48,7 +48,7 @@ func (h *harness) subscribed(n int64) {
 	}
 }
 
-// submitTo puts the n-th task into a thread and gives its ID.
+// submitTo submits task n to a thread and returns its ID.
 func (h *harness) submitTo(s *Store, n int, thread string) string {
 	h.Helper()
 	rec := task(n)
@@ -58,13 +58,13 @@ func (h *harness) submitTo(s *Store, n int, thread string) string {
 	return rec.ID
 }
 
-// However many follow, there is one subscription, an event is read once, and nothing is left when they have gone.
+// All followers share one subscription, an event is read once, and nothing is left after the last one.
 func TestFollowersShareOneReader(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		blocking, count := dial(h.T, h.url), &counter{}
 		blocking.AddHook(count)
 		s := h.store(Config{Blocking: blocking})
-		s.Events.hub.poll = time.Hour // by hints alone
+		s.Events.hub.poll = time.Hour // only by hints
 		ctx, stop := context.WithCancel(h.Context())
 		a, b := h.claim(s, h.submitTo(s, 1, "a")), h.claim(s, h.submitTo(s, 2, "b"))
 		h.ok(a.Append(ctx, event(1)))
@@ -121,7 +121,7 @@ func TestSlowFollowerHoldsUpNobody(t *testing.T) {
 				} else {
 					got = append(got, texts([]Event{e})...)
 				}
-				if len(got) == 2 { // by now it is one of those who are handed what is new
+				if len(got) == 2 { // by now the hub passes new events to it
 					close(reading)
 					<-goOn
 				}
@@ -134,7 +134,7 @@ func TestSlowFollowerHoldsUpNobody(t *testing.T) {
 		want := []string{`{"n":0}`}
 		for n := 1; n <= 5*backlog; n++ {
 			h.ok(c.Append(ctx, event(n)))
-			fast.want(h, string(event(n))) // while the other one has stopped
+			fast.want(h, string(event(n))) // while the other one is stopped
 			want = append(want, string(event(n)))
 			if n == 1 {
 				<-reading
@@ -168,17 +168,17 @@ func TestStoppedFollowerIsLetGo(t *testing.T) {
 			kept++ // until it is closed
 		}
 		if kept == 0 || kept > backlog {
-			h.Errorf("%d readings were kept, at most %d should be", kept, backlog)
+			h.Errorf("%d reads were kept, want at most %d", kept, backlog)
 		}
 		s.Events.hub.mu.Lock()
 		defer s.Events.hub.mu.Unlock()
 		if n := len(s.Events.hub.feeds[c.ID()].followers); n != 1 {
-			h.Errorf("%d are read for, want the fast one alone", n)
+			h.Errorf("%d are read for, want only the fast one", n)
 		}
 	})
 }
 
-// An ID that is no event's and far ahead, as a browser may send it, is its follower's own problem.
+// An invented ID far ahead, as a browser may send it, should affect only its own follower.
 func TestFollowerFromTheFuture(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		ctx, s := h.Context(), h.store(Config{})
@@ -188,7 +188,7 @@ func TestFollowerFromTheFuture(t *testing.T) {
 		h.subscribed(1)
 		f := follow(ctx, s, c.ID(), "")
 		f.want(h, `{"n":1}`)
-		for n := 2; n <= 4; n++ { // one of them at the latest is not what it reads for itself
+		for n := 2; n <= 4; n++ { // the hub reads at least one of them
 			h.ok(c.Append(ctx, event(n)))
 			f.want(h, string(event(n)))
 		}
@@ -199,7 +199,7 @@ func TestFollowerFromTheFuture(t *testing.T) {
 	})
 }
 
-// Hints go by one connection and may be lost with it; events are not.
+// Hints may be lost with their connection; events are not.
 func TestFollowOutlivesItsSubscription(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		ctx := h.Context()

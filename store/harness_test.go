@@ -33,7 +33,7 @@ func onBoth(t *testing.T, test func(*harness)) {
 	t.Run("miniredis", func(t *testing.T) { onMini(t, test) })
 }
 
-// onMini runs a test on miniredis alone.
+// onMini runs a test only on miniredis.
 func onMini(t *testing.T, test func(*harness)) {
 	t.Helper()
 	t.Parallel()
@@ -70,7 +70,7 @@ func (h *harness) store(cfg Config) *Store {
 	return s
 }
 
-// lapse lets a key's time run out: it must have a TTL of at most ttl.
+// lapse lets a key expire, which must have a TTL of at most ttl.
 func (h *harness) lapse(key string, ttl time.Duration) {
 	h.Helper()
 	left := must(h.rdb.PTTL(h.Context(), key).Result())
@@ -87,7 +87,7 @@ func (h *harness) lapse(key string, ttl time.Duration) {
 	}
 }
 
-// overdue moves an outbox item's time into the past: its lease has run out, or it is due now.
+// overdue moves an outbox item's time into the past, so that its lease ends or it is due.
 func (h *harness) overdue(id string) {
 	h.Helper()
 	if err := h.rdb.ZAddXX(h.Context(), "errand:outbox", redis.Z{Score: 1, Member: id}).Err(); err != nil {
@@ -95,7 +95,7 @@ func (h *harness) overdue(id string) {
 	}
 }
 
-// dump reads all there is, so that a test can say "nothing changed".
+// dump reads all keys, for tests that expect no change.
 func (h *harness) dump() map[string]any {
 	h.Helper()
 	ctx, all := h.Context(), map[string]any{}
@@ -129,7 +129,7 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// ok fails the test when a step that has to work does not.
+// ok fails the test if a step failed.
 func (h *harness) ok(err error) {
 	h.Helper()
 	if err != nil {
@@ -137,12 +137,12 @@ func (h *harness) ok(err error) {
 	}
 }
 
-// task is the n-th task by time, in thread "t" unless told.
+// task is the n-th task by time, in thread "t" by default.
 func task(n int) Record {
 	return Record{ID: fmt.Sprintf("17000000000%05d-test-x", n), Thread: "t", Class: "review", Task: json.RawMessage(`{"n":1}`)}
 }
 
-// submit puts the n-th task in and gives its ID.
+// submit submits task n and returns its ID.
 func (h *harness) submit(s *Store, n int) string {
 	h.Helper()
 	rec, created, err := s.Submit(h.Context(), task(n))
@@ -152,7 +152,7 @@ func (h *harness) submit(s *Store, n int) string {
 	return rec.ID
 }
 
-// claim takes a task that must be there to take.
+// claim claims a task and expects no error.
 func (h *harness) claim(s *Store, id string) *Claim {
 	h.Helper()
 	rec := must(s.Get(h.Context(), id))
@@ -163,13 +163,13 @@ func (h *harness) claim(s *Store, id string) *Claim {
 	return c
 }
 
-// crash is what a dead worker leaves: a running task without a claim.
+// crash deletes a running task's claim, as if the worker died.
 func (h *harness) crash(c *Claim) {
 	h.Helper()
 	h.lapse("errand:claim:"+c.Thread(), 15*time.Second)
 }
 
-// takeover is what the reconciler does about it.
+// takeover requeues it as the reconciler does.
 func (h *harness) takeover(s *Store, c *Claim) {
 	h.Helper()
 	rec := must(s.Get(h.Context(), c.ID()))

@@ -74,7 +74,7 @@ func TestInquiryThatNobodyAnswers(t *testing.T) {
 			h.Errorf("%s, %v", got, err)
 		}
 		if n := h.rdb.LLen(h.Context(), "errand:inquiries").Val(); n != 0 {
-			h.Errorf("%d wait for nobody", n)
+			h.Errorf("%d questions are left", n)
 		}
 	})
 }
@@ -100,7 +100,7 @@ func TestInquiryLapses(t *testing.T) {
 	})
 }
 
-// A conversation is read back in its order, whatever became of its tasks.
+// A conversation is read in order, whatever the states of its tasks.
 func TestLatest(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		s := h.store(Config{})

@@ -10,7 +10,7 @@ import (
 	"github.com/alicebob/miniredis/v2"
 )
 
-const never = time.Hour // for a Refresh that must not be what makes a test pass
+const never = time.Hour // for tests that must not pass because of a Refresh
 
 // kept is a claim with its Keep running.
 type kept struct {
@@ -35,7 +35,7 @@ func keep(h *harness, c *Claim) *kept {
 	return k
 }
 
-// quiet waits for the end of Keep and checks that it had nothing more to tell.
+// quiet waits for the end of Keep and checks that no callback is left.
 func (k *kept) quiet(h *harness) {
 	h.Helper()
 	<-k.ended
@@ -96,7 +96,7 @@ func TestKeepEndsQuietly(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		n := 0
 		for _, end := range ways {
-			for range 5 { // refreshes as fast as they go, so that some are under way
+			for range 5 { // renew often, so that a renewal is in progress
 				s := h.store(Config{Refresh: time.Millisecond})
 				n++
 				rec := task(n)
@@ -175,7 +175,7 @@ func TestKeepLeavesNoGoroutine(t *testing.T) {
 			stacks := make([]byte, 1<<20)
 			t.Fatalf("%d goroutines, %d before:\n%s", runtime.NumGoroutine(), before, stacks[:runtime.Stack(stacks, true)])
 		default:
-			runtime.Gosched() // go-redis' last goroutines are on their way out
+			runtime.Gosched() // go-redis' last goroutines are ending
 		}
 	}
 }

@@ -12,7 +12,7 @@ func TestLeader(t *testing.T) {
 		a, b := s.Leader("x", time.Minute), other.Leader("x", time.Minute)
 		first := must(a.Lead(ctx))
 		if first == "" || must(b.Lead(ctx)) != "" {
-			h.Error("not one of two leads")
+			h.Error("want one leader of two")
 		}
 		if term := must(a.Lead(ctx)); term != first {
 			h.Errorf("term %s after %s, without interruption", term, first)
@@ -27,16 +27,16 @@ func TestLeader(t *testing.T) {
 		}
 		h.ok(a.Resign(ctx))
 		if must(b.Lead(ctx)) != second {
-			h.Error("who does not lead has resigned for who does")
+			h.Error("a process that does not lead has ended the lead")
 		}
 		h.ok(b.Resign(ctx))
 		if must(a.Lead(ctx)) == "" {
-			h.Error("nobody leads after a resignation")
+			h.Error("no leader after a resignation")
 		}
 	})
 }
 
-// Redis counts for how long a claim is missing, in one term of the leader, and not beyond its return.
+// Redis measures how long a claim is missing in a leader's term, and starts over if it returns.
 func TestSilent(t *testing.T) {
 	onMini(t, func(h *harness) {
 		ctx, s, at := h.Context(), h.store(Config{}), time.Unix(2e9, 0)
@@ -46,7 +46,7 @@ func TestSilent(t *testing.T) {
 		spoilt["another type"](h, odd)
 		silent := func(why, term string, want time.Duration) {
 			h.Helper()
-			h.ok(h.refresh(lives)) // whatever befell the other one
+			h.ok(h.refresh(lives)) // regardless of the other one
 			var runs []LiveRecord
 			for id, fence := range map[string]int64{c.ID(): c.Fence(), lives.ID(): lives.Fence(), odd: 1} {
 				runs = append(runs, LiveRecord{Record: Record{ID: id, Fence: fence}})

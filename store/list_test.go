@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Who chooses gets what he wants, however much is in between, or hears where to go on.
+// A filter finds all matches, however far apart, or List returns where to continue.
 func TestListChooses(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		ctx, s := h.Context(), h.store(Config{})

@@ -26,7 +26,7 @@ func TestLogsOfRuns(t *testing.T) {
 				first = c
 			}
 			h.ok(c.Return(ctx, Wait{}))
-			h.ok(c.SaveLog(ctx, "log", fmt.Appendf(nil, "part %d", n))) // also when it is not ours any more
+			h.ok(c.SaveLog(ctx, "log", fmt.Appendf(nil, "part %d", n))) // also after the claim is lost
 			h.ok(c.SaveLog(ctx, "ndjson", []byte{0, 0xff, byte(n)}))
 			if n >= 2 {
 				want = append(want, fmt.Sprintf("part %d", n))
@@ -61,7 +61,7 @@ func TestLogsOfRuns(t *testing.T) {
 	})
 }
 
-// vanish removes a part of a log between the look at what there is and its reading.
+// vanish removes a part of a log after it was listed and before it is read.
 type vanish struct {
 	counter
 	remove func()

@@ -11,14 +11,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// kin is the n-th task of thread "t" that may be absorbed by others of its kind.
+// kin is the n-th task of thread "t", with a merge key that all kin share.
 func kin(n int) Record {
 	rec := task(n)
 	rec.MergeKey = "k"
 	return rec
 }
 
-// put submits tasks and gives their IDs.
+// put submits tasks and returns the IDs.
 func (h *harness) put(s *Store, recs ...Record) []string {
 	h.Helper()
 	var ids []string
@@ -30,7 +30,7 @@ func (h *harness) put(s *Store, recs ...Record) []string {
 	return ids
 }
 
-// take takes the next task, which must be there.
+// take takes the next task, which must exist.
 func (h *harness) take(c *Claim) string {
 	h.Helper()
 	rec, ok, err := c.Take(h.Context(), false, json.RawMessage(`"absorbed"`))
@@ -40,7 +40,7 @@ func (h *harness) take(c *Claim) string {
 	return rec.ID
 }
 
-// nothing takes where there must be nothing to take.
+// nothing checks that there is nothing to take.
 func (h *harness) nothing(why string, c *Claim) {
 	h.Helper()
 	if rec, ok, err := c.Take(h.Context(), false, nil); ok || err != nil {
@@ -142,7 +142,7 @@ func TestTakeKeepsTheOrder(t *testing.T) {
 		}
 		h.ok(h.rdb.FlushDB(ctx).Err())
 		ids := h.put(s, task(1), task(2))
-		h.nothing("kin of nobody", h.claim(s, ids[0]))
+		h.nothing("no merge key", h.claim(s, ids[0]))
 	})
 }
 
@@ -206,7 +206,7 @@ func TestSubmitBehindAParkedTask(t *testing.T) {
 	})
 }
 
-// A command that is sent again because its answer got lost takes nothing more.
+// A command that is sent again after a lost reply takes nothing more.
 func TestTakeIsIdempotent(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		ctx, s := h.Context(), h.store(Config{})
@@ -228,7 +228,7 @@ func TestTakeIsIdempotent(t *testing.T) {
 	})
 }
 
-// However a run is over, what it had absorbed ends with it or waits again.
+// However a run ends, its absorbed tasks end with it or wait again.
 func TestAbsorbedStayOrReturn(t *testing.T) {
 	const kept, lost = "absorbed (01)", "waiting"
 	save := func(h *harness, c *Claim, holds ...string) {
@@ -267,7 +267,7 @@ func TestAbsorbedStayOrReturn(t *testing.T) {
 			h.rdb.Del(h.Context(), "errand:task:"+ids[2])
 			h.ok(c.End(h.Context(), nil))
 			if n := h.rdb.Exists(h.Context(), "errand:task:"+ids[2]).Val(); n != 0 {
-				h.Error("a stump of a record that was removed")
+				h.Error("part of a removed record is back")
 			}
 			h.put(h.store(Config{}), kin(3))
 		}, []string{"ended", lost, lost}},
@@ -294,7 +294,7 @@ func TestAbsorbedStayOrReturn(t *testing.T) {
 	})
 }
 
-// A record that was removed by hand is not brought back as a stump by what is done with the others.
+// Steps on other tasks do not recreate part of a record that was removed by hand.
 func TestNoStumps(t *testing.T) {
 	ways := map[string]struct {
 		gone   int
@@ -375,7 +375,7 @@ func TestCoveredTaskExpires(t *testing.T) {
 		h.take(c)
 		h.ok(c.EndWith(ctx, nil, Covered{IDs: ids[1:]}))
 		if n := h.rdb.Exists(ctx, "errand:absorbed:"+ids[0]).Val(); n != 0 {
-			h.Error("the list of what was absorbed outlives its run")
+			h.Error("the list of absorbed tasks outlives its run")
 		}
 		h.lapse("errand:events:"+ids[1], time.Hour)
 		h.rdb.Del(ctx, "errand:task:"+ids[1])
@@ -391,10 +391,10 @@ func TestCancelOfAnAbsorbedTask(t *testing.T) {
 		h.take(c)
 		rec := must(s.Cancel(ctx, ids[1], "ann", "user"))
 		if rec.ID != ids[0] || rec.State != Running || rec.CancelBy != "ann" {
-			h.Errorf("who has to stop: %+v", rec)
+			h.Errorf("the run to stop: %+v", rec)
 		}
 		if by, cause, err := c.refresh(ctx); by != "ann" || cause != "user" || err != nil {
-			h.Errorf("the holder hears %s, %s, %v", by, cause, err)
+			h.Errorf("the holder gets %s, %s, %v", by, cause, err)
 		}
 		h.ok(c.End(ctx, nil))
 		if rec := must(s.Get(ctx, ids[1])); rec.State != Waiting || rec.CancelBy != "ann" {
@@ -403,7 +403,7 @@ func TestCancelOfAnAbsorbedTask(t *testing.T) {
 	})
 }
 
-// The holder hears of what is submitted to its thread, and looks by itself if a hint got lost.
+// The holder looks when a task is submitted to its thread, and by itself if a hint was lost.
 func TestMail(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		s := h.store(Config{Refresh: time.Hour, ClaimTTL: 2 * time.Hour})
@@ -431,7 +431,7 @@ func TestMail(t *testing.T) {
 	})
 }
 
-// A holder that was replaced takes nothing and gives nothing back.
+// A replaced holder takes nothing and gives nothing back.
 func TestStaleHolderTakesNothing(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		ctx, s := h.Context(), h.store(Config{})
@@ -455,7 +455,7 @@ func TestStaleHolderTakesNothing(t *testing.T) {
 	})
 }
 
-// Many who submit, and one that takes until it has closed its mailbox: each task is taken once, in order, or waits.
+// With concurrent submits until the mailbox closes, each task is taken once, in order, or waits.
 func TestNothingIsLostBetweenTwoTakes(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		ctx, s := h.Context(), h.store(Config{})
@@ -500,7 +500,7 @@ func TestSuspectIsNotAbsorbed(t *testing.T) {
 		h.take(c)
 		h.crash(c)
 		h.takeover(s, c)
-		late := h.put(s, kin(0))[0] // it was said before them
+		late := h.put(s, kin(0))[0] // it precedes them
 		c = h.claim(s, late)
 		for _, id := range ids {
 			h.nothing("a suspect", c)

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// A note is written only over what its writer has read.
+// A write replaces only the revision that was read.
 func TestMemos(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		s := h.store(Config{})
@@ -57,7 +57,7 @@ func TestUnreadableMemo(t *testing.T) {
 	})
 }
 
-// Of changes at once none is lost.
+// Concurrent changes are not lost.
 func TestMemosAreChangedTogether(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		s := h.store(Config{})
@@ -87,7 +87,7 @@ func TestMemosAreChangedTogether(t *testing.T) {
 			}
 		}
 		if n, err := s.Memos.memo(h.Context(), "n"); err != nil || n.rev != 5 {
-			h.Errorf("changed all the same: %+v, %v", n, err)
+			h.Errorf("changed nevertheless: %+v, %v", n, err)
 		}
 	})
 }

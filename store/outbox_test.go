@@ -24,7 +24,7 @@ func TestOutboxHeadStart(t *testing.T) {
 			c := h.claim(s, h.submit(s, n+1))
 			h.ok(c.End(ctx, nil))
 			if p, got, err := s.Outbox.Take(ctx, ""); got || err != nil {
-				h.Errorf("just anybody took %s at once, %v", p.ID, err)
+				h.Errorf("another worker took %s at once, %v", p.ID, err)
 			}
 			which := c.ID()
 			if !byHolder { // it died
@@ -162,7 +162,7 @@ func TestOutboxTakesTheOldestAndSkipsTheLost(t *testing.T) {
 			}
 		}
 		if n := h.rdb.Exists(ctx, "errand:task:"+ids[1]).Val(); n != 0 {
-			h.Error("taking it brought a stump of the record back")
+			h.Error("Take recreated part of the record")
 		}
 		if _, got, err := s.Outbox.Take(ctx, ids[1]); got || err != nil {
 			h.Errorf("took a lost item: %t, %v", got, err)
@@ -195,7 +195,7 @@ func TestPostedTasksExpire(t *testing.T) {
 		if got := must(s.List(ctx, ListQuery{})).Records; len(got) != 0 {
 			h.Errorf("listed: %v", got)
 		}
-		// What is left of it are two index entries, and the next submit takes them out.
+		// Two index entries are left, and the next submit removes them.
 		h.ok(h.rdb.ZAddXX(ctx, "errand:expiring", z(1, id)).Err())
 		next := h.submit(s, 2)
 		for key, want := range map[string]int64{"errand:tasks": 1, "errand:expiring": 0} {

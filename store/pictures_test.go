@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Pictures come back in their order, and are gone as soon as the task's record is.
+// Pictures keep their order and do not outlive the task's record.
 func TestPictures(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		ctx, s := h.Context(), h.store(Config{})
@@ -34,7 +34,7 @@ func TestPictures(t *testing.T) {
 		post, _, err := s.Outbox.Take(ctx, id)
 		h.ok(err)
 		h.ok(s.Outbox.MarkPosted(ctx, post))
-		h.ok(s.Pictures.Save(ctx, id, data)) // the message is delivered once more
+		h.ok(s.Pictures.Save(ctx, id, data)) // the message is delivered again
 		if ttl := s.redis.PTTL(ctx, s.key.pictures(id)).Val(); ttl <= 0 || ttl > s.cfg.Retention {
 			h.Errorf("kept for %s", ttl)
 		}

@@ -15,7 +15,7 @@ func TestPushed(t *testing.T) {
 		if got := must(s.Threads.Pushed(ctx, "acme/api", "errand/x")); len(got) > 0 {
 			h.Errorf("pushed before anything was: %q", got)
 		}
-		for _, commit := range []string{"a", "b", "a"} { // the push of a did not get through, and is tried again
+		for _, commit := range []string{"a", "b", "a"} { // the push of a failed and is retried
 			h.ok(c.Pushing(ctx, "acme/api", "errand/x", commit))
 		}
 		h.ok(c.Pushing(ctx, "acme/api", "errand/y", "c"))
@@ -31,7 +31,7 @@ func TestPushed(t *testing.T) {
 		}
 		h.lapse("errand:pushed:acme/api errand/x", time.Hour)
 		if got := must(s.Threads.Pushed(ctx, "acme/api", "errand/x")); len(got) > 0 {
-			h.Errorf("remembered for ever: %q", got)
+			h.Errorf("not expired: %q", got)
 		}
 	})
 }

@@ -20,7 +20,7 @@ func TestQuestionIsAnsweredOnce(t *testing.T) {
 			h.Errorf("an answer to nothing = %v", err)
 		}
 		if answer := must(c.Ask(ctx, "k", question)); answer != nil {
-			h.Errorf("answered before anybody did: %s", answer)
+			h.Errorf("already answered: %s", answer)
 		}
 		got := make(chan string, 1)
 		go func() {
@@ -80,7 +80,7 @@ func TestQuestionOutlivesItsRun(t *testing.T) {
 	})
 }
 
-// A message is an answer or a task, however often and at how many doors it arrives.
+// A message is an answer or a task, however often and wherever it arrives.
 func TestMessageIsAnAnswerOrATask(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		ctx, s := h.Context(), h.store(Config{})
@@ -128,7 +128,7 @@ func TestMessageIsAnAnswerOrATask(t *testing.T) {
 			h.Errorf("the answer comes again: %v", err)
 		}
 		if _, created, err := s.Submit(ctx, other); err != nil || !created {
-			h.Errorf("what came too late for an answer: created %t, %v", created, err)
+			h.Errorf("too late for an answer: created %t, %v", created, err)
 		}
 	})
 }

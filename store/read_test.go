@@ -66,7 +66,7 @@ func TestLive(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		ctx, s := h.Context(), h.store(Config{})
 		if live, err := s.Live(ctx); len(live) != 0 || err != nil {
-			h.Errorf("nobody lives: %v, %v", live, err)
+			h.Errorf("want no live tasks: %v, %v", live, err)
 		}
 		head := h.submit(s, 1)
 		behind := h.submit(s, 2)
@@ -101,12 +101,12 @@ func TestLive(t *testing.T) {
 		if !slices.IsSortedFunc(live, func(a, b LiveRecord) int { return strings.Compare(a.ID, b.ID) }) {
 			h.Error("not oldest first")
 		}
-		// Ended and tried again while its holder still posts: the claim is the old run's, and this record has it still.
+		// Retried while its holder still posts: the claim is the old run's, and the record still has it.
 		h.ok(alive.End(ctx, nil))
 		again := must(s.Retry(ctx, head))
 		if live := must(s.Live(ctx)); live[0].State != Waiting || !live[0].Claimed {
 			h.Errorf("tried again: %+v", live[0])
-		} else if due := live[0].Due(); !due.Equal(again.Retried) || !due.After(again.Created) { // what it waited for before does not count
+		} else if due := live[0].Due(); !due.Equal(again.Retried) || !due.After(again.Created) { // earlier waits do not count
 			h.Errorf("due at %s, want %s", due, again.Retried)
 		}
 		h.ok(alive.Release(ctx))
@@ -176,7 +176,7 @@ func TestPing(t *testing.T) {
 		h.ok(s.Ping(h.Context()))
 		network.setCut(true)
 		if err := s.Ping(h.Context()); err == nil {
-			h.Error("a Redis that is gone answers")
+			h.Error("Redis answers although it is gone")
 		}
 	})
 }

@@ -12,12 +12,12 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// resend is a client that never sees the first answer to a script, and sends it again, as go-redis does.
+// resend is a client that loses the first reply to a script and sends it again, as go-redis does.
 type resend struct{ counter }
 
 func (r *resend) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
-		if cmd.Name() == "evalsha" || cmd.Name() == "eval" { // eval where Redis does not know the script yet
+		if cmd.Name() == "evalsha" || cmd.Name() == "eval" { // eval if Redis does not have the script yet
 			_ = next(ctx, cmd)
 			cmd.SetErr(nil)
 		}
@@ -25,7 +25,7 @@ func (r *resend) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-// TestLostAnswers takes each step once, and in another world with every answer lost: results and Redis are the same.
+// TestLostAnswers runs each step with and without lost replies. Results and Redis should be the same.
 func TestLostAnswers(t *testing.T) {
 	steps := map[string]func(h *harness, s *Store, c *Claim) any{
 		"submit":    func(h *harness, s *Store, _ *Claim) any { return result(s.Get(h.Context(), h.put(s, kin(9))[0])) },
@@ -90,7 +90,7 @@ func TestLostAnswers(t *testing.T) {
 	onMini(t, func(h *harness) {
 		again := dial(h.T, h.url)
 		again.AddHook(&resend{})
-		h.mini.SetTime(time.Unix(2e9, 0)) // both worlds are of the same moment
+		h.mini.SetTime(time.Unix(2e9, 0)) // the same time in both worlds
 		for name, step := range steps {
 			var seen [2]string
 			for i, client := range []*redis.Client{h.rdb, again} {
@@ -111,10 +111,10 @@ func TestLostAnswers(t *testing.T) {
 
 var nonces = regexp.MustCompile(`\b[A-Z2-7]{26}\b`)
 
-// result is what a step gave, to be compared.
+// result is a step's result, to compare.
 func result[T any](v T, err error) any { return []any{v, err} }
 
 func failed[T any](_ T, err error) error { return err }
 
-// other is a task of another thread, which waits.
+// other submits a task of another thread.
 func other(h *harness, s *Store) string { return h.submitTo(s, 5, "other") }

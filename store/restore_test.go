@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// A Redis that was emptied gets a running task back from its holder, with whatever that does next.
+// If Redis has lost a running task, the holder's next step restores it.
 func TestRecordIsPutBack(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		ctx := h.Context()
@@ -57,7 +57,7 @@ func TestRecordIsPutBack(t *testing.T) {
 	})
 }
 
-// A death counts against a suspect that was put back: it has begun since it was claimed.
+// A crash counts for a restored suspect that has started since it was claimed.
 func TestSuspectIsPutBackAsBegun(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		s := h.store(Config{})
@@ -140,7 +140,7 @@ func TestEpoch(t *testing.T) {
 		second := epoch(first, false, true)
 		epoch(second, true, true)
 		h.ok(h.rdb.FlushAll(ctx).Err())
-		third := epoch("", false, false) // one that has just started
+		third := epoch("", false, false) // a new process
 		epoch(second, false, true)
 		epoch(third, true, true)
 

@@ -54,7 +54,7 @@ func TestSessionAfterTheEnd(t *testing.T) {
 		ctx, s := h.Context(), h.store(Config{})
 		c := h.claim(s, h.submit(s, 1))
 		h.ok(c.End(ctx, nil))
-		h.ok(c.SaveSession(ctx, Session{ID: "after the end"})) // the claim is ours still
+		h.ok(c.SaveSession(ctx, Session{ID: "after the end"})) // the claim is still held
 		h.crash(c)
 		next := h.claim(s, h.submit(s, 2))
 		h.ok(next.SaveSession(ctx, Session{ID: "newer"}))

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestAStaleHolderChangesNothing takes a claim away in every way there is, and lets the old holder try everything.
+// TestAStaleHolderChangesNothing takes a claim away in every possible way and lets the old holder try every step.
 func TestAStaleHolderChangesNothing(t *testing.T) {
 	ways := map[string]func(h *harness, s *Store, c *Claim){
 		"requeued":       func(h *harness, s *Store, c *Claim) { h.takeover(s, c) },
@@ -45,7 +45,7 @@ func TestAStaleHolderChangesNothing(t *testing.T) {
 		"release": func(h *harness, c *Claim) error {
 			err := c.Release(h.Context())
 			if n := must(h.rdb.Exists(h.Context(), "errand:claim:t").Result()); n == 0 && err == nil {
-				return ErrStale // there was nothing to release, which is fine
+				return ErrStale // there was nothing to release
 			}
 			return err
 		},
@@ -92,7 +92,7 @@ func TestEndedHolderComesTooLate(t *testing.T) {
 			h.Errorf("refresh = %v, want %v", err, ErrStale)
 		}
 		if _, _, err := next.refresh(ctx); err != nil {
-			h.Errorf("refresh of who runs: %v", err)
+			h.Errorf("refresh of the running task: %v", err)
 		}
 		h.ok(next.SaveSession(ctx, Session{ID: "new"}))
 		h.ok(next.End(ctx, nil))

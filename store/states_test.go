@@ -18,7 +18,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// world is three tasks of one thread, and the claim that the first one has or had.
+// world has three tasks of one thread, and the claim that the first has or had.
 type world struct {
 	*harness
 	s   *Store
@@ -153,7 +153,7 @@ var steps = map[string]func(ctx context.Context, w world, id string) error{
 	"SaveLog":        func(ctx context.Context, w world, _ string) error { return w.c.SaveLog(ctx, "log", nil) },
 }
 
-// others are the methods that only read, or have nothing to do with a task.
+// others are the methods that only read or do not concern a task.
 const others = "Counts InLine Leader Running LiveAfter Restored ID Thread Fence Record Await Mail Get List Live " +
 	"Position Absorbed Log Checkpoint Ping Doctor.Epoch Doctor.Diagnose Doctor.NoteUnreadable " +
 	"Pictures.Save Pictures.Drop Pictures.Read Outbox.Backlog Memos.Memo Memos.ChangeMemo Memos.Allow " +
@@ -196,7 +196,7 @@ func TestStateMachine(t *testing.T) {
 				}
 				for i, now := range w.spots() {
 					if arrow := before[i].to(now); arrow != "" {
-						method, _, _ := strings.Cut(name, ",") // what follows says how it is called
+						method, _, _ := strings.Cut(name, ",") // the rest describes the call
 						happen[arrow+": "+method] = true
 					}
 				}
@@ -215,10 +215,10 @@ func (h *harness) world(s *Store) world {
 	return world{h, s, h.claim(s, ids[0]), ids}
 }
 
-// spot is where a task is in its life.
+// spot is a stage of a task's life.
 type spot struct {
-	state State // empty: there is no such task
-	going bool  // it is going to expire
+	state State // empty: no such task
+	going bool  // it will expire
 }
 
 func (w world) spots() (list []spot) {
@@ -249,7 +249,7 @@ func (sp spot) to(next spot) string {
 	}
 }
 
-// drawn are the transitions of the diagram: one for each step that its label names before the bracket.
+// drawn reads the diagram's transitions: one for each step that a label names before the bracket.
 func drawn(t *testing.T) map[string]bool {
 	t.Helper()
 	text, err := os.ReadFile("../docs/runs.md")

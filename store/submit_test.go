@@ -107,7 +107,7 @@ func TestSubmitRefuses(t *testing.T) {
 	})
 }
 
-// roundTrips counts what a client sends.
+// roundTrips counts a client's requests.
 type roundTrips struct{ n atomic.Int32 }
 
 func (r *roundTrips) DialHook(next redis.DialHook) redis.DialHook {
@@ -128,7 +128,7 @@ func TestSubmitTakesOneRoundTrip(t *testing.T) {
 		h.ok(counted.Ping(h.Context()).Err()) // the handshake
 		counted.AddHook(trips)
 		s := h.store(Config{Redis: counted})
-		for n, want := range []int32{2, 1, 1} { // the first has to bring the script along
+		for n, want := range []int32{2, 1, 1} { // the first also sends the script
 			trips.n.Store(0)
 			h.submit(s, n)
 			if got := trips.n.Load(); got != want {

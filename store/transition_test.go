@@ -62,7 +62,7 @@ func TestRequeue(t *testing.T) {
 				h.Errorf("%s: crashed at %s", row.name, got.Crashed)
 			}
 			if diff := cmp.Diff(got, now); diff != "" {
-				h.Errorf("%s: requeue says otherwise:\n%s", row.name, diff)
+				h.Errorf("%s: requeue returned another record:\n%s", row.name, diff)
 			}
 			got.Crashed = time.Time{}
 			if diff := cmp.Diff(want, got); diff != "" {
@@ -85,7 +85,7 @@ func TestEndGivesOneEnding(t *testing.T) {
 				h.Errorf("%s is %s with %s since %s, outbox %d", id, got.State, got.Ending, got.Ended, got.Outbox)
 			}
 			if events := must(s.Events.Read(ctx, id, "", 0)); len(events) != 1 || !events[0].End {
-				h.Errorf("events %v, want the end mark alone", events)
+				h.Errorf("events %v, want only the end mark", events)
 			}
 		}
 		first, second := h.submit(s, 1), h.submit(s, 2)

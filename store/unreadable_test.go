@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// spoilt are ways in which a record cannot be read.
+// spoilt are ways to make a record unreadable.
 var spoilt = map[string]func(h *harness, id string){
 	"another type": func(h *harness, id string) {
 		h.rdb.Del(h.Context(), "errand:task:"+id)
@@ -62,7 +62,7 @@ func TestUnreadableRecord(t *testing.T) {
 	})
 }
 
-// A waiting task that cannot be read any more, or is gone, does not hold up its thread.
+// A waiting task that is unreadable or gone does not block its thread.
 func TestUnreadableTaskHoldsUpNoThread(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		ctx := h.Context()

@@ -28,10 +28,10 @@ func TestVote(t *testing.T) {
 			}
 		}
 		if _, err := s.Votes.Vote(h.Context(), "1", "one more", "good"); err == nil {
-			h.Error("there is no end of voters")
+			h.Error("the number of voters is not bounded")
 		}
 		if stands, err := s.Votes.Vote(h.Context(), "1", "bob", "good"); err != nil || stands != "bad" {
-			h.Errorf("who has voted: %q, %v", stands, err)
+			h.Errorf("voted again: %q, %v", stands, err)
 		}
 	})
 }
