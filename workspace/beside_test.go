@@ -2,7 +2,7 @@ package workspace
 
 import "testing"
 
-// A repository may be called like what we keep beside clones, as dotfiles are: neither gets into the other's way.
+// A repository may have the name of a file that errand keeps beside clones. Neither affects the other.
 func TestRepositoriesNamedLikeLeftovers(t *testing.T) {
 	t.Parallel()
 	o := newOrigin(t)

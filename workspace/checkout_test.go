@@ -179,14 +179,14 @@ func TestKeepLeavesWorkAlone(t *testing.T) {
 	if got := testGit(t, kept.Dir, "rev-parse", "origin/main"); got != main {
 		t.Errorf("origin/main is %s, want %s", got, main)
 	}
-	// The lock is gone, or the agent could not go on.
+	// A remaining lock would stop the agent.
 	testGit(t, kept.Dir, "commit", "--quiet", "--all", "--message", "more")
 
-	// A branch deleted on the remote, even the wanted one, is no reason to lose the work.
+	// If a branch is deleted on the remote, even the wanted one, the work is kept.
 	o.push(":refs/heads/gone")
 	want.Ref = "gone"
 	if kept = checkout(t, w, want); kept.Fresh {
-		t.Error("clone was made anew as its branch is gone")
+		t.Error("the clone was recreated because its branch is gone")
 	}
 	if out, err := tryGit(t, kept.Dir, "rev-parse", "--verify", "origin/gone"); err == nil {
 		t.Errorf("origin/gone is still there: %s", out)

@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// workerSteps are what a worker does with a clone, each in a process that can be killed.
+// workerSteps are a worker's steps with a clone, each in a process that can be killed.
 func workerSteps() map[string]func(ctx context.Context, w *Workspace) error {
 	again := api
 	again.Keep = true
@@ -45,7 +45,7 @@ func workerSteps() map[string]func(ctx context.Context, w *Workspace) error {
 		},
 		"publish": func(ctx context.Context, w *Workspace) error {
 			return kept(ctx, w, func(c Clone) error {
-				// As in the store: known before it is pushed.
+				// Recorded before the push, as in the store.
 				p, ours := publication(), filepath.Join(w.cfg.Dir, "ours")
 				known, err := os.ReadFile(ours)
 				if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -83,7 +83,7 @@ func workerSteps() map[string]func(ctx context.Context, w *Workspace) error {
 
 func savedTo(w *Workspace) string { return filepath.Join(w.cfg.Dir, "saved") }
 
-// victim is a worker that is killed again and again in a step.
+// victim is a worker that is killed repeatedly in a step.
 type victim struct {
 	*testing.T
 	o    *origin
@@ -91,7 +91,7 @@ type victim struct {
 	step string
 }
 
-// run takes the step; it reports whether it lived to its end. at is the call of git at which it is killed, and limit the time.
+// run runs the step and reports whether it finished. It is killed at the git call with number at, or after limit.
 func (v victim) run(at int, limit time.Duration) bool {
 	v.Helper()
 	v.Logf("killed at call %d of git, or after %v", at, limit)
@@ -103,7 +103,7 @@ func (v victim) run(at int, limit time.Duration) bool {
 	defer cancel()
 	cmd, said := exec.CommandContext(ctx, exe), new(bytes.Buffer)
 	cmd.Stderr = said
-	cmd.WaitDelay = time.Minute // its git may have the pipe still
+	cmd.WaitDelay = time.Minute // its git may still have the pipe
 	cmd.Env = append(os.Environ(), asWorker+"="+v.step+" "+v.w.cfg.Dir+" "+v.o.root,
 		asGitSpy+"="+filepath.Join(v.TempDir(), "calls"), fmt.Sprintf("%s=%d", asKiller, at))
 	err = cmd.Run()
@@ -111,13 +111,13 @@ func (v victim) run(at int, limit time.Duration) bool {
 		return false
 	}
 	if err != nil && ctx.Err() == nil {
-		v.Fatalf("killed at call %d before, it fails: %v: %s", at-1, err, said)
+		v.Fatalf("after a kill at call %d it fails: %v: %s", at-1, err, said)
 	}
 	return err == nil
 }
 
-// Killed at calls of git, and at any moment between, a worker leaves what the next one goes on with: its work is lost nowhere, its
-// clone is whole or not there, and what it left half done is gone when the step has been done once.
+// A worker that is killed at a git call, or at any moment in between, loses no work. Its clone is complete or missing,
+// and its leftovers are gone once the step has succeeded.
 func TestKilledAnywhere(t *testing.T) {
 	t.Parallel()
 	for step := range workerSteps() {
@@ -157,7 +157,7 @@ func TestKilledAnywhere(t *testing.T) {
 				}
 			}
 			n, limit, took := 1, time.Minute, time.Duration(0)
-			for ; ; n += 1 + rand.N(3) { // each run of the test takes others
+			for ; ; n += 1 + rand.N(3) { // each test run takes others
 				prepare(n)
 				began := time.Now()
 				lived := v.run(n, limit)
@@ -178,7 +178,7 @@ func TestKilledAnywhere(t *testing.T) {
 			}
 			prepare(n)
 			if !v.run(0, limit) {
-				t.Fatal("it did not come to its end")
+				t.Fatal("the step did not finish")
 			}
 			check(n)
 			v.nothingIsLeft(c)
@@ -186,18 +186,18 @@ func TestKilledAnywhere(t *testing.T) {
 	}
 }
 
-// wholeOrNotThere: a clone is at a commit, with all of its files.
+// wholeOrNotThere checks that a clone is complete or missing.
 func (v victim) wholeOrNotThere(c clone) {
 	v.Helper()
 	if !exists(c.dir) {
 		return
 	}
 	if out := testGit(v.T, c.dir, "status", "--porcelain", "--ignored"); out != "" {
-		v.Fatalf("the clone is half there: %s", out)
+		v.Fatalf("the clone is incomplete: %s", out)
 	}
 }
 
-// saved reports whether the work of that name can be had from what is beside the logs.
+// saved reports whether the saved files contain the work of step n.
 func (v victim) saved(n int) bool {
 	v.Helper()
 	bundles, err := filepath.Glob(filepath.Join(savedTo(v.w), "work-*"+bundleExt))

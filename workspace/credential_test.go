@@ -104,7 +104,7 @@ func TestCredentialErrors(t *testing.T) {
 	}
 }
 
-// A host that redirects must not get the credential sent to the other host.
+// A redirect must not send the credential to another host.
 func TestCredentialIsBoundToHost(t *testing.T) {
 	t.Parallel()
 	s, _, _ := private(t)
@@ -118,7 +118,7 @@ func TestCredentialIsBoundToHost(t *testing.T) {
 	if !errors.Is(err, ErrNotFound) || other.hits.Load() == 0 {
 		t.Errorf("got %v after %d requests, want ErrNotFound, as for an anonymous reader", err, other.hits.Load())
 	}
-	// It is the redirect that made the difference.
+	// Only the redirect makes the difference.
 	direct := open(t, Config{Dir: t.TempDir(), URL: s.repo, Credential: w.cfg.Credential})
 	checkout(t, direct, api)
 }

@@ -34,7 +34,7 @@ func TestDiffIsWhatHeadChanged(t *testing.T) {
 		t.Errorf("just fitting: truncated %v, error %v", truncated, err)
 	}
 
-	// A commit that only the clone has, where everything is set to hide it.
+	// A commit that only the clone has, with every setting to hide it.
 	write(t, c.Dir+"/mine.txt", "by the agent\n")
 	testGit(t, c.Dir, "add", "--all")
 	testGit(t, c.Dir, "commit", "--quiet", "--message", "work")

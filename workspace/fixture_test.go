@@ -64,14 +64,14 @@ func newOrigin(t *testing.T) *origin {
 	return o
 }
 
-// commit puts files on a branch, made from where the work tree is if it is new, pushes it and returns the SHA. Empty
+// commit commits files to a branch (a new one starts at HEAD), pushes it and returns the SHA. Empty
 // content removes a file, content "-> x" is a link to x.
 func (o *origin) commit(branch string, files map[string]string) string {
 	o.t.Helper()
 	if _, err := tryGit(o.t, o.work, "checkout", "--quiet", branch); err != nil {
 		testGit(o.t, o.work, "checkout", "--quiet", "-b", branch)
 	}
-	for _, name := range slices.Sorted(maps.Keys(files)) { // A file goes before the directory that takes its place is made.
+	for _, name := range slices.Sorted(maps.Keys(files)) { // Remove a file before creating a directory in its place.
 		write(o.t, filepath.Join(o.work, name), files[name])
 	}
 	testGit(o.t, o.work, "add", "--all")
@@ -128,11 +128,11 @@ type server struct {
 	hits atomic.Int64
 }
 
-// rules of a server, not to be changed while it runs.
+// rules of a server, constant while it runs.
 type rules struct {
-	password string                    // of x-access-token, demanded if set
+	password string                    // of x-access-token, required if set
 	fetching func(ctx context.Context) // called before objects are sent
-	failures *atomic.Int64             // so often status 500 in place of objects
+	failures *atomic.Int64             // remaining replies with status 500
 }
 
 func (o *origin) serve(rules rules) *server {
@@ -174,7 +174,7 @@ func (o *origin) serve(rules rules) *server {
 
 func (s *server) repo(repo string) string { return s.URL + "/" + repo + ".git" }
 
-// api is what most tests ask for.
+// api is the Want of most tests.
 var api = Want{Thread: "slack/T1/C1/1.2", Repo: "acme/api"}
 
 func checkout(t *testing.T, w *Workspace, want Want) Clone {
@@ -222,10 +222,10 @@ func workTree(t *testing.T, dir string) map[string]string {
 	return files
 }
 
-// leftovers are what lies beside a clone and should not.
+// leftovers lists what should not be beside a clone.
 func leftovers(t *testing.T, dir string) []string {
 	t.Helper()
-	left, err := fs.Glob(os.DirFS(filepath.Dir(dir)), ".*") // none where there is no directory
+	left, err := fs.Glob(os.DirFS(filepath.Dir(dir)), ".*") // none without a directory
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -242,7 +242,7 @@ func fifo(t *testing.T, name string) {
 	}
 }
 
-// redirect is a server that sends everybody to another one, and returns its URL.
+// redirect starts a server that redirects to another, and returns its URL.
 func redirect(t *testing.T, to string) string {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {

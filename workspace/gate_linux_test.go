@@ -30,14 +30,14 @@ type neighbour struct {
 
 	mu    sync.Mutex
 	looks int
-	found map[string]bool // places in which the credential was
+	found map[string]bool // places where the credential was
 	met   func(git, address string)
 }
 
 // look reads what the kernel shows of each git: environment, arguments, open files, memory.
 func (n *neighbour) look() {
 	if !n.mu.TryLock() {
-		return // it is looking, and has come in through a gate
+		return // its own look came in through a gate
 	}
 	defer n.mu.Unlock()
 	encoded := base64.StdEncoding.EncodeToString([]byte("x-access-token:" + secret))
@@ -57,7 +57,7 @@ func (n *neighbour) look() {
 		}
 		address := n.gate.FindString(string(environ))
 		if address == "" || len(texts["mem"]) > 0 && !bytes.Contains(texts["mem"], []byte(address)) {
-			continue // a git that talks to no remote, or one that has only just been started
+			continue // a git that talks to no remote, or has only just started
 		}
 		n.looks++
 		for place, text := range texts {
@@ -71,7 +71,7 @@ func (n *neighbour) look() {
 	}
 }
 
-// memory is all that can be read of a process.
+// memory returns a process' writable memory.
 func memory(dir string) []byte {
 	maps, err := os.Open(dir + "/maps")
 	if err != nil {
@@ -117,7 +117,7 @@ func watched(t *testing.T) (*origin, *Workspace, *neighbour) {
 	return o, w, n
 }
 
-// Whatever another process of the same user reads of git, while it talks to the remote, the credential is not there.
+// Another process of the same user should not find the credential in a git that talks to the remote.
 func TestNeighbourFindsNoCredential(t *testing.T) {
 	t.Parallel()
 	_, w, n := watched(t)
@@ -129,7 +129,7 @@ func TestNeighbourFindsNoCredential(t *testing.T) {
 	}
 }
 
-// The gate's address can be read. Who has it can do what git was about to do, and nothing else.
+// The gate's address can be read, but only allows what git was about to do.
 func TestNeighbourAtTheGate(t *testing.T) {
 	t.Parallel()
 	o, w, n := watched(t)
@@ -209,7 +209,7 @@ func TestGateIsClosed(t *testing.T) {
 	}
 }
 
-// Connections that do not show the token are bounded, end with their refusal, and take no place of git's.
+// Connections without the token are bounded, end when they are refused, and take none of git's places.
 func TestStrangersAtTheGate(t *testing.T) {
 	t.Parallel()
 	host := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "refs") }))
@@ -222,9 +222,9 @@ func TestStrangersAtTheGate(t *testing.T) {
 	s := httptest.NewUnstartedServer(nil)
 	s.Config = p.server()
 	if s.Config.IdleTimeout == 0 || s.Config.ReadHeaderTimeout == 0 {
-		t.Error("who says nothing may stay")
+		t.Error("a silent connection may stay")
 	}
-	s.Config.ReadHeaderTimeout = 0 // it is the number that closes them here
+	s.Config.ReadHeaderTimeout = 0 // only the bound closes them here
 	s.Start()
 	t.Cleanup(s.Close)
 	dial := func(words string) net.Conn {
@@ -243,7 +243,7 @@ func TestStrangersAtTheGate(t *testing.T) {
 		dial("GET /")
 	}
 	if got, err := io.ReadAll(first); len(got) > 0 || err != nil && !errors.Is(err, syscall.ECONNRESET) {
-		t.Errorf("the oldest was told %q, %v", got, err)
+		t.Errorf("the oldest got %q, %v", got, err)
 	}
 	for range 2 * gateConns {
 		resp, err := http.Get(s.URL + p.path + "/info/refs?service=git-upload-pack")
@@ -251,7 +251,7 @@ func TestStrangersAtTheGate(t *testing.T) {
 			t.Fatal(err)
 		}
 		if body, _ := io.ReadAll(resp.Body); string(body) != "refs" {
-			t.Errorf("git was told %s, %q", resp.Status, body)
+			t.Errorf("git got %s, %q", resp.Status, body)
 		}
 		_ = resp.Body.Close()
 	}

@@ -82,7 +82,7 @@ func TestOutputIsBounded(t *testing.T) {
 	}
 }
 
-// Other protocols start programs. A credential changes nothing about that: it is for http alone.
+// Other protocols start programs, so they are refused, even with a credential.
 func TestOtherProtocolsAreRefused(t *testing.T) {
 	t.Parallel()
 	marker := filepath.Join(t.TempDir(), "marker")
@@ -132,13 +132,13 @@ func TestRemoveAllTakesReadOnlyDirectories(t *testing.T) {
 	}
 }
 
-// asNobody calls f where permissions of dir and below are binding. They are not for root, so f then runs on a thread
-// that gave up root's rights to files, and ends with its goroutine.
+// asNobody calls f so that the permissions of dir and below apply. For root they do not, so f then runs on a thread
+// without root's rights to files, which ends with its goroutine.
 func asNobody(t *testing.T, dir string, f func() error) error {
 	t.Helper()
 	const nobody = 65534
 	if os.Geteuid() == 0 {
-		// From the test's own temporary directory, to let it in, down to the last file.
+		// Give it access, from the test's temporary directory to the last file.
 		for _, up := range []string{filepath.Dir(filepath.Dir(dir)), filepath.Dir(dir)} {
 			if err := os.Chmod(up, 0o777); err != nil {
 				t.Fatal(err)

@@ -14,12 +14,12 @@ func TestHiddenChangesAreSaved(t *testing.T) {
 	want.Ref, want.TrustedConfig = "topic", true
 	c := checkout(t, w, want)
 	if names, err := w.Save(t.Context(), api.Thread, t.TempDir()); len(names) != 0 || err != nil {
-		t.Errorf("saved %v, %v of what is ours", names, err)
+		t.Errorf("saved %v, %v of errand's own files", names, err)
 	}
 	testGit(t, c.Dir, "update-index", "--assume-unchanged", "README.md")
 	testGit(t, c.Dir, "update-index", "--skip-worktree", "settings.go")
 	write(t, c.Dir+"/README.md", "changed\n")
-	write(t, c.Dir+"/settings.go", "another\n") // of another size: git cannot see a change of the same size in the same moment
+	write(t, c.Dir+"/settings.go", "another\n") // another size: git misses a change of the same size at the same time
 	for name, want := range map[string]string{"README.md": "changed\n", "settings.go": "another\n"} {
 		if got := workTree(t, o.saved(w, api.Thread))[name]; got != want {
 			t.Errorf("%s is %q, want %q", name, got, want)

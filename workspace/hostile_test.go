@@ -21,7 +21,7 @@ func traps() map[string]trap {
 			write(t, c.Dir+"/.git/config", "[core]\n\tbare = false\n"+fmt.Sprintf(format, touch))
 		}
 	}
-	// No setting given by environment overrules this one.
+	// The environment cannot override this setting.
 	const fetchTrap = "[core]\n\talternateRefsCommand = \"%s #\"\n"
 	return map[string]trap{
 		"fsmonitor":            config("[core]\n\tfsmonitor = \"%s; false\"\n"),
@@ -82,7 +82,7 @@ func traps() map[string]trap {
 	}
 }
 
-// spring plants a trap and gives the file that is there once it was sprung; the program that makes it ends in ".sh".
+// spring plants a trap and returns the file that it creates when sprung, by a program whose name ends in ".sh".
 func spring(t *testing.T, plant trap, c Clone) (marker string) {
 	t.Helper()
 	marker = filepath.Join(t.TempDir(), "marker")
@@ -199,7 +199,7 @@ func TestNothingInTheCloneLeadsOutside(t *testing.T) {
 	}
 }
 
-// hardLink makes name in the clone another name of the file outside of it.
+// hardLink makes name in the clone a hard link to the file outside it.
 func hardLink(name string) func(t *testing.T, dir, outside string) {
 	return func(t *testing.T, dir, outside string) {
 		name := filepath.Join(dir, name)
@@ -210,7 +210,7 @@ func hardLink(name string) func(t *testing.T, dir, outside string) {
 	}
 }
 
-// link replaces name in the clone with a link to target outside of it.
+// link replaces name in the clone with a link to target outside it.
 func link(name, target string) func(t *testing.T, dir, outside string) {
 	return func(t *testing.T, dir, outside string) {
 		write(t, filepath.Join(dir, name), "-> "+filepath.Join(outside, target))
@@ -242,7 +242,7 @@ func waysOut() map[string]func(t *testing.T, dir, outside string) {
 	}
 }
 
-// secretRepository is one that has nothing to do with any clone.
+// secretRepository is a repository unrelated to any clone.
 func secretRepository(t *testing.T) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -264,7 +264,7 @@ func TestUnusableCloneIsSetAside(t *testing.T) {
 		"no commit":  func(t *testing.T, dir, _ string) { write(t, dir+"/.git/HEAD", "ref: refs/heads/none\n") },
 		"no objects": func(t *testing.T, dir, _ string) { write(t, dir+"/.git/HEAD", strings.Repeat("ab", 20)+"\n") },
 		"no refs":    func(t *testing.T, dir, _ string) { write(t, dir+"/.git/packed-refs", "garbage\n") },
-		// Another repository's commit, for us to show.
+		// Would show another repository's commit.
 		"not its own": func(t *testing.T, dir, evil string) {
 			testGit(t, filepath.Dir(evil), "-c", "core.fsmonitor=false", "commit", "--quiet", "--allow-empty", "--message", "private")
 			write(t, dir+"/.git/HEAD", testGit(t, evil, "rev-parse", "HEAD")+"\n")
@@ -316,7 +316,7 @@ func TestUnusableCloneIsSetAside(t *testing.T) {
 	}
 }
 
-// An error that has nothing to do with the clone must not cost it.
+// An error unrelated to the clone must not destroy it.
 func TestUnreachableRemoteLeavesClone(t *testing.T) {
 	t.Parallel()
 	o := newOrigin(t)

@@ -20,7 +20,7 @@ func inodes(t *testing.T, dir string) map[string]uint64 {
 	return all
 }
 
-// At the next head only what changed is written, and the rest is what it was.
+// A checkout of the next head writes only the files that changed.
 func TestNextHeadWritesWhatChanged(t *testing.T) {
 	t.Parallel()
 	o := newOrigin(t)
@@ -60,7 +60,7 @@ func TestNextHeadWritesWhatChanged(t *testing.T) {
 	}
 }
 
-// Whatever an agent does to the files of its clone, with git or without, nothing of it is in the next one.
+// Nothing that an agent does to the files of its clone, with or without git, is in the next clone.
 func TestNothingIsInherited(t *testing.T) {
 	t.Parallel()
 	for name, spoil := range map[string]func(t *testing.T, dir, outside string){
@@ -147,7 +147,7 @@ func TestNothingIsInherited(t *testing.T) {
 			spoil(t, c.Dir, outside)
 			before := snapshot(t, outside)
 
-			want["attr/text"] = "one\ntwo\n" // to be written where attributes could be obeyed
+			want["attr/text"] = "one\ntwo\n" // written where attributes could apply
 			want["sub/text"] = "one\ntwo\n"
 			o.commit("main", want)
 			next := checkout(t, w, api)
@@ -164,7 +164,7 @@ func TestNothingIsInherited(t *testing.T) {
 	}
 }
 
-// attributes would have git write other bytes than are in a commit.
+// attributes makes git write other bytes than a commit has.
 func attributes(t *testing.T, name string) {
 	t.Helper()
 	write(t, name, "* text eol=crlf\n")

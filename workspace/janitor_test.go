@@ -43,11 +43,11 @@ func TestThreadsAreListedAndDiscarded(t *testing.T) {
 		t.Errorf("threads %+v", all)
 	}
 
-	// Whatever is used after it was listed stays.
+	// A thread used after it was listed stays.
 	before := all["slack/a"]
 	before.Used = before.Used.Add(-time.Second)
 	if gone, err := w.Discard(t.Context(), before); gone || err != nil {
-		t.Errorf("discard what is used: %t, %v", gone, err)
+		t.Errorf("discard a used thread: %t, %v", gone, err)
 	}
 	if gone, err := w.Discard(t.Context(), all["slack/b"]); !gone || err != nil {
 		t.Errorf("discard: %t, %v", gone, err)
@@ -64,7 +64,7 @@ func TestThreadsAreListedAndDiscarded(t *testing.T) {
 		t.Errorf("empty: %v", err)
 	}
 	if err := w.Empty(); err != nil {
-		t.Errorf("empty what is empty: %v", err)
+		t.Errorf("empty an empty trash: %v", err)
 	}
 }
 
@@ -91,7 +91,7 @@ func TestUseOfAThreadIsSeen(t *testing.T) {
 	}
 	enter()
 	old(nameFile)
-	if _, err := w.Scratch("t"); err != nil { // asked for by who runs, who has entered
+	if _, err := w.Scratch("t"); err != nil { // used by a run, which has entered
 		t.Fatal(err)
 	}
 	old(nameFile)
@@ -99,12 +99,12 @@ func TestUseOfAThreadIsSeen(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := threads(t, w)["t"].Used; !got.After(long) {
-		t.Error("that it was left is not seen")
+		t.Error("Leave did not change the time")
 	}
 	old(nameFile, leftName)
 	enter()
 	if got := threads(t, w)["t"].Used; !got.After(long) {
-		t.Error("that it was entered is not seen")
+		t.Error("Enter did not change the time")
 	}
 }
 

@@ -46,7 +46,7 @@ func TestPresentCommitNeedsNoFetch(t *testing.T) {
 			t.Errorf("no request for ref %q", ref)
 		}
 	}
-	// The base is wanted as much as the commit.
+	// The base is needed as well.
 	want.Ref, want.Base = c.Head, "later"
 	later := o.commit("later", nil)
 	if got := checkout(t, w, want); got.BaseSHA != later {
@@ -74,7 +74,7 @@ func TestMirrorFollowsRemote(t *testing.T) {
 	if got := testGit(t, c.Mirror, "rev-parse", "refs/heads/main"); got != want {
 		t.Errorf("main is %s, want %s", got, want)
 	}
-	// Clones may borrow what no branch has any more.
+	// Clones may borrow commits that no branch has.
 	testGit(t, c.Mirror, "cat-file", "-e", old)
 }
 
@@ -96,7 +96,7 @@ func TestMirrorRefusesMalformedObjects(t *testing.T) {
 	}
 }
 
-// A stranger's pull request is not the repository's.
+// A malformed pull request does not affect others.
 func TestMirrorWithoutMalformedPullRequests(t *testing.T) {
 	t.Parallel()
 	o := newOrigin(t)
@@ -173,7 +173,7 @@ func TestLockIsWaitedForAsLongAsWanted(t *testing.T) {
 		_, err := w.Checkout(ctx, api)
 		done <- err
 	}()
-	// Some process still has the file open, as a git that does not end.
+	// A process still has the file open, like a git that does not end.
 	open, err := unix.Dup(int(held.Fd()))
 	if err != nil {
 		t.Fatal(err)
@@ -185,7 +185,7 @@ func TestLockIsWaitedForAsLongAsWanted(t *testing.T) {
 	}
 }
 
-// Who waits while another fetches has what that one got, if it began late enough.
+// A checkout that waits reuses another's fetch if that began late enough.
 func TestOneFetchServesWhoWaits(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -319,11 +319,11 @@ func TestDamagedMirrorIsMadeAnew(t *testing.T) {
 	}
 }
 
-// A network that fails for a moment is no reason to throw a good mirror away.
+// A good mirror is kept if the network fails for a moment.
 func TestGoodMirrorSurvivesFailedFetch(t *testing.T) {
 	t.Parallel()
 	o := newOrigin(t)
-	var failures atomic.Int64 // left to come
+	var failures atomic.Int64 // remaining
 	s := o.serve(rules{failures: &failures})
 	w := open(t, Config{Dir: t.TempDir(), URL: s.repo})
 	mirror := checkout(t, w, api).Mirror
@@ -339,7 +339,7 @@ func TestGoodMirrorSurvivesFailedFetch(t *testing.T) {
 	}
 }
 
-// marked are the processes with this text in their environment. One that is ending has none any more.
+// marked lists the processes with this text in their environment. An ending process has none.
 func marked(t *testing.T, mark string) []string {
 	t.Helper()
 	all, err := filepath.Glob("/proc/[0-9]*/environ")
@@ -380,7 +380,7 @@ func TestCancelLeavesNoProcess(t *testing.T) {
 		t.Errorf("still running: %v", left)
 	}
 	if exists(w.mirror("acme/api").dir) {
-		t.Error("half a mirror is there")
+		t.Error("an incomplete mirror is left")
 	}
 	checkout(t, w, api)
 }

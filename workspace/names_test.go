@@ -110,7 +110,7 @@ func TestDirectoriesOfAThread(t *testing.T) {
 	}
 }
 
-// Nested groups and hosts have directories of their own, none inside another repository's.
+// Nested groups and hosts have separate directories, none inside another repository's.
 func TestRepositoryPaths(t *testing.T) {
 	t.Parallel()
 	for repo, want := range map[string]string{

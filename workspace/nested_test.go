@@ -33,7 +33,7 @@ func TestRepositoryInTheIndexCannotBeSaved(t *testing.T) {
 	}
 }
 
-// So is one that git has moved into the clone's git directory, and a second work tree of the clone.
+// So is one that git moved into the clone's git directory, and a second work tree.
 func TestWorkElsewhereInTheGitDirectoryCannotBeSaved(t *testing.T) {
 	t.Parallel()
 	for name, plant := range map[string]func(t *testing.T, dir string){

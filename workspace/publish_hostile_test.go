@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// What TestNothingInTheCloneExecutes has shown to work.
+// Uses the traps of TestNothingInTheCloneExecutes.
 func TestPublishExecutesNothing(t *testing.T) {
 	t.Parallel()
 	for name, plant := range traps() {
@@ -110,7 +110,7 @@ func TestUnfit(t *testing.T) {
 		"object by hand": {func(t *testing.T, dir string) {
 			testGit(t, dir, "update-ref", "HEAD", testGit(t, dir, "commit-tree", "-p", "HEAD", "-m", "evil", evilTree(t, dir)))
 			write(t, dir+"/.git/index", "")
-			testGit(t, dir, "read-tree", "HEAD~1") // what is uncommitted is harmless
+			testGit(t, dir, "read-tree", "HEAD~1") // the uncommitted is harmless
 		}, "hasDotgit"},
 	} {
 		t.Run(name, func(t *testing.T) {

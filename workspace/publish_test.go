@@ -32,7 +32,7 @@ func published(t *testing.T, w *Workspace, c Clone, p *Publication) Pushed {
 	return pushed
 }
 
-// branch is a branch of the remote: its files, and its log.
+// branch returns the files and log of a remote branch.
 func (o *origin) branch(name string) (files map[string]string, log string) {
 	o.t.Helper()
 	dir := o.t.TempDir()
@@ -59,7 +59,7 @@ func TestPublish(t *testing.T) {
 	o.workIn(c.Dir)
 	want := workTree(t, c.Dir)
 	delete(want, "ignored.log")
-	delete(want, "mixed.dos") // its line ends become what the repository wants
+	delete(want, "mixed.dos") // its line ends are converted
 	p := publication()
 	pushed := published(t, w, c, p)
 	files, log := o.branch(ownBranch)
@@ -93,7 +93,7 @@ func TestPublish(t *testing.T) {
 	}
 }
 
-// A thread goes on where it had published, on a machine that has nothing of it.
+// A thread continues from its published branch on a new machine.
 func TestPublishedWorkGoesOnElsewhere(t *testing.T) {
 	t.Parallel()
 	o := newOrigin(t)
@@ -115,7 +115,7 @@ func TestPublishedWorkGoesOnElsewhere(t *testing.T) {
 	if diff := cmp.Diff(map[string]string{"README.md": "two\n", "new.txt": "new\n"}, files); diff != "" || strings.Count(log, "\n") != 1 {
 		t.Errorf("branch (-want +got):\n%s%s", diff, log)
 	}
-	// Where there is no such branch it begins at Ref.
+	// Without that branch it begins at Ref.
 	want.Own, want.Thread = "errand/none", "other"
 	if c := checkout(t, there, want); c.Head != o.sha("main") || c.Published {
 		t.Errorf("began at %+v", c)
@@ -134,7 +134,7 @@ func TestNothingToPublish(t *testing.T) {
 		want.Ref = ref
 		c := checkout(t, w, want)
 		write(t, c.Dir+"/README.md", "two\n")
-		write(t, c.Dir+"/README.md", "one\n") // only its time is another
+		write(t, c.Dir+"/README.md", "one\n") // only its time differs
 		if got := published(t, w, c, publication()); got != (Pushed{}) {
 			t.Errorf("%s: %+v", name, got)
 		}
@@ -217,11 +217,11 @@ func TestPushIsCompared(t *testing.T) {
 		return nil
 	}
 	if _, err := w.Publish(t.Context(), c, *p); !errors.Is(err, ErrForeign) || o.sha(ownBranch) != o.sha("main") {
-		t.Errorf("pushed over another: %v", err)
+		t.Errorf("overwrote another push: %v", err)
 	}
 }
 
-// Without leave nothing is pushed; a call that got as far as the push is gone on with.
+// Nothing is pushed without permission. A call can be repeated after its push.
 func TestPublishAgainAfterACrash(t *testing.T) {
 	t.Parallel()
 	o := newOrigin(t)
@@ -232,7 +232,7 @@ func TestPublishAgainAfterACrash(t *testing.T) {
 	permit := p.Permit
 	p.Permit = func(context.Context, string) error { return lost }
 	if _, err := w.Publish(t.Context(), c, *p); !errors.Is(err, lost) || o.sha(ownBranch) != "" {
-		t.Fatalf("without leave: %v", err)
+		t.Fatalf("without permission: %v", err)
 	}
 	p.Permit = permit
 	head := testGit(t, c.Dir, "rev-parse", "HEAD")
@@ -312,7 +312,7 @@ func TestLongRefusal(t *testing.T) {
 	}
 }
 
-// No git has the credential, and no file.
+// No git and no file has the credential.
 func TestPublishKeepsTheCredential(t *testing.T) {
 	t.Parallel()
 	o := newOrigin(t)

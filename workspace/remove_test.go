@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// A link that cannot be removed, as its directory is read-only, does not open what it leads to.
+// A link that cannot be removed from a read-only directory is not followed.
 func TestRemoveAllFollowsNoLink(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// mirrors lists them, and wants none but that of acme/api.
+// mirrors returns the only mirror, that of acme/api.
 func mirrors(t *testing.T, w *Workspace) Mirror {
 	t.Helper()
 	list, err := w.Mirrors(t.Context())
@@ -19,7 +19,7 @@ func mirrors(t *testing.T, w *Workspace) Mirror {
 	return list[0]
 }
 
-// stays wants a mirror not to be discarded.
+// stays checks that a mirror is kept.
 func stays(t *testing.T, w *Workspace, m Mirror, why string) {
 	t.Helper()
 	if gone, err := w.DiscardMirror(t.Context(), m); gone || err != nil || !exists(w.mirror(m.Repo).dir) {
@@ -33,7 +33,7 @@ func TestMirrorGoesAfterItsClones(t *testing.T) {
 	o := newOrigin(t)
 	w := o.files()
 	if list, err := w.Mirrors(t.Context()); len(list) > 0 || err != nil {
-		t.Errorf("nothing is there but %v, %v", list, err)
+		t.Errorf("want no mirrors: %v, %v", list, err)
 	}
 	other := checkout(t, w, Want{Thread: "other", Repo: "acme/api"})
 	c := checkout(t, w, api)
@@ -167,7 +167,7 @@ func TestMirrorStaysWhileItIsCloned(t *testing.T) {
 	}
 }
 
-// Clones and the janitor at once: a clone is always whole.
+// Clones remain complete while the janitor runs.
 func TestMirrorsAreDiscardedBesideClones(t *testing.T) {
 	t.Parallel()
 	o := newOrigin(t)

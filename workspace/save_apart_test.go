@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Work is saved beside other work of the same thread that stood at the same commit, and not over it.
+// Saved work does not overwrite other work of the thread at the same commit.
 func TestSavedWorkIsKeptApart(t *testing.T) {
 	t.Parallel()
 	o := newOrigin(t)
@@ -76,14 +76,14 @@ func TestWorkOnNoBranchIsSaved(t *testing.T) {
 	}
 }
 
-// Whatever a ref names is work, wherever the ref is.
+// A commit that any ref names is work.
 func TestWorkOfOtherRefsIsSaved(t *testing.T) {
 	t.Parallel()
 	o := newOrigin(t)
 	w := o.files()
 	c := checkout(t, w, api)
 	commit := testGit(t, c.Dir, "commit-tree", "-m", "kept aside", "HEAD^{tree}")
-	testGit(t, c.Dir, "update-ref", "refs/aside/one", commit) // of which git keeps no reflog
+	testGit(t, c.Dir, "update-ref", "refs/aside/one", commit) // git keeps no reflog of it
 	dir := t.TempDir()
 	names, err := w.Save(t.Context(), api.Thread, dir)
 	if err != nil || len(names) != 2 {

@@ -94,7 +94,7 @@ func TestWorkIsSaved(t *testing.T) {
 	}
 }
 
-// Size is no reason to lose work.
+// Large work is saved as well.
 func TestLargeWorkIsSaved(t *testing.T) {
 	t.Parallel()
 	o := newOrigin(t)
@@ -159,7 +159,7 @@ func TestWorkThatCannotBeSaved(t *testing.T) {
 	}
 }
 
-// A clone that was set aside may hold work as well as any.
+// A clone that was set aside may have work, too.
 func TestWorkSetAsideIsSaved(t *testing.T) {
 	t.Parallel()
 	o := newOrigin(t)
@@ -175,6 +175,6 @@ func TestWorkSetAsideIsSaved(t *testing.T) {
 	}
 	write(t, aside+"/.git/HEAD", "x")
 	if names, err := w.Save(t.Context(), api.Thread, t.TempDir()); err == nil {
-		t.Errorf("saved %v of what cannot be read", names)
+		t.Errorf("saved %v of an unreadable clone", names)
 	}
 }

@@ -67,7 +67,7 @@ func (s *shadow) everything(ctx context.Context, trusted bool) (tree string, err
 	for _, f := range c.files {
 		switch total += max(f.size, 0); {
 		case f.odd:
-			return "", fmt.Errorf("%w: %q is neither a file nor a link, or is a repository of its own", ErrUnfit, f.name)
+			return "", fmt.Errorf("%w: %q is neither a file nor a link, or is a separate repository", ErrUnfit, f.name)
 		case f.size > maxFile:
 			return "", fmt.Errorf("%w: %q has %d MiB, and at most %d are allowed", ErrUnfit, f.name, f.size>>20, maxFile>>20)
 		case f.size < 0:

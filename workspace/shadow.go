@@ -169,7 +169,7 @@ func (s *shadow) rev(ctx context.Context, name string) (string, error) {
 	return strings.TrimSpace(out), err
 }
 
-// reveal clears the index flags by which an agent told git to ignore files. Files that hide has marked keep the flag,
+// reveal clears the index flags by which an agent made git ignore files. Files that hide has marked keep the flag,
 // because errand wrote what is in their place. So do missing files: a sparse checkout leaves them out.
 func (s *shadow) reveal(ctx context.Context) error {
 	out, err := s.git.run(ctx, "ls-files", "-v", "-z")

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// topic checks out what the pull request has become.
+// topic checks out the pull request's current head.
 func topic(t *testing.T, w *Workspace) Clone {
 	t.Helper()
 	return checkout(t, w, Want{Thread: "t", Repo: "acme/api", Ref: "topic", Base: "main"})
@@ -52,7 +52,7 @@ func TestSinceRewrite(t *testing.T) {
 	testGit(t, o.work, "branch", "--quiet", "--force", "topic", "main")
 	o.commit("topic", map[string]string{"a.txt": "ONE\n" + rest})
 	w := o.files()
-	c := topic(t, w) // the host has no ref for the first head any more, but still gives it to who knows its name
+	c := topic(t, w) // the host has no ref for the first head any more, but still serves it by its SHA
 	testGit(t, o.bare, "config", "uploadpack.allowAnySHA1InWant", "true")
 
 	s, err := w.Since(t.Context(), c, first, 1<<20)
@@ -63,7 +63,7 @@ func TestSinceRewrite(t *testing.T) {
 		t.Errorf("range-diff:\n%s", s.Text)
 	}
 
-	// With too many commits to compare each with each, it is a patch of the files in question.
+	// With too many commits to compare, the result is a patch of the change's files.
 	testGit(t, o.work, "checkout", "--quiet", "-B", "topic", start)
 	for n := range maxSinceCommits {
 		testGit(t, o.work, "commit", "--quiet", "--allow-empty", "--message", fmt.Sprint(n))
@@ -82,7 +82,7 @@ func TestSinceRefuses(t *testing.T) {
 	w := o.files()
 	c := topic(t, w)
 	if _, err := w.Since(t.Context(), c, strings.Repeat("ab", 20), 100); !errors.Is(err, ErrRef) {
-		t.Error("a head that nobody has:", err)
+		t.Error("an unknown head:", err)
 	}
 	for _, earlier := range []string{"", "--output=x", "main"} {
 		if _, err := w.Since(t.Context(), c, earlier, 100); err == nil || !strings.HasPrefix(err.Error(), "compare ") {

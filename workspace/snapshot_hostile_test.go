@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// What TestNothingInTheCloneExecutes has shown to work, with an agent that is still there.
+// Uses the traps of TestNothingInTheCloneExecutes while the agent is running.
 func TestSnapshotExecutesNothing(t *testing.T) {
 	t.Parallel()
 	for name, plant := range traps() {
@@ -34,7 +34,7 @@ func TestSnapshotExecutesNothing(t *testing.T) {
 				t.Errorf("restored %v", files)
 			}
 			if after, _ := os.ReadFile(c.Dir + "/.git/config"); string(after) != string(config) {
-				t.Error("the configuration was changed under the agent's feet")
+				t.Error("the configuration changed while the agent was running")
 			}
 			if exists(marker) {
 				t.Error("executed on the host")
@@ -107,7 +107,7 @@ func TestSnapshotOfOddThings(t *testing.T) {
 		t.Errorf("restored (-want +got):\n%s", diff)
 	}
 
-	// Git itself waits for a pipe of this name. It is not let wait for longer than we want to, and nothing of it stays.
+	// Git itself waits for a pipe of this name. The wait is bounded, and no process is left.
 	fifo(t, c.Dir+"/.gitignore")
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()

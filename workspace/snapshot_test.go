@@ -27,7 +27,7 @@ func bundle(t *testing.T, w *Workspace, c Clone) Bundle {
 	return b
 }
 
-// carried is the bundle as it comes out of a store.
+// carried is the bundle as read from a store.
 func carried(t *testing.T, b Bundle) Bundle {
 	t.Helper()
 	meta, err := json.Marshal(b)
@@ -42,7 +42,7 @@ func carried(t *testing.T, b Bundle) Bundle {
 	return out
 }
 
-// restored brings the bundle to a machine that has nothing yet.
+// restored restores the bundle on an empty machine.
 func (o *origin) restored(w *Workspace, b Bundle) Clone {
 	o.t.Helper()
 	c, err := w.Restore(o.t.Context(), api, carried(o.t, b))
@@ -62,7 +62,7 @@ func state(t *testing.T, dir string) map[string]string {
 	return all
 }
 
-// work leaves everything behind that a run can.
+// workIn leaves all that a run can leave.
 func (o *origin) workIn(dir string) {
 	t := o.t
 	write(t, dir+"/README.md", "committed\n")
@@ -124,7 +124,7 @@ func TestWorkGoesOnElsewhere(t *testing.T) {
 	if len(b.Missing) > 0 || len(b.Data) > 10<<10 {
 		t.Errorf("missing %q, %d bytes", b.Missing, len(b.Data))
 	}
-	// And on: a bundle of what was restored.
+	// Again: a bundle of the restored clone.
 	third := o.files()
 	if diff := cmp.Diff(want, state(t, o.restored(third, bundle(t, there, again)).Dir)); diff != "" {
 		t.Errorf("not as it was at the second time (-want +got):\n%s", diff)
@@ -157,7 +157,7 @@ func TestBundleIsThin(t *testing.T) {
 	}
 }
 
-// The state of git that a bundle cannot carry is named; the files are as they were.
+// Git state that a bundle cannot contain is listed. The files are unchanged.
 func TestConflictIsKeptAsFiles(t *testing.T) {
 	t.Parallel()
 	o := newOrigin(t)
@@ -184,7 +184,7 @@ func TestConflictIsKeptAsFiles(t *testing.T) {
 	}
 }
 
-// An index that git cannot use costs what was staged, not the files.
+// With an unusable index, what was staged is lost, not the files.
 func TestBrokenIndex(t *testing.T) {
 	t.Parallel()
 	o := newOrigin(t)
@@ -259,7 +259,7 @@ func TestTooLargeForABundle(t *testing.T) {
 	}
 }
 
-// A bundle is restored whole or not at all, and what was there before stays where it was.
+// A bundle is restored completely or not at all. Otherwise the old clone is unchanged.
 func TestBundleThatCannotBeRestored(t *testing.T) {
 	t.Parallel()
 	o := newOrigin(t)
@@ -303,7 +303,7 @@ func TestBundleThatCannotBeRestored(t *testing.T) {
 		}
 	}
 
-	// The commits that the work builds on are on no branch any more, but the host still gives them by name.
+	// No branch has the commits that the work builds on, but the host still serves them by SHA.
 	testGit(t, o.work, "push", "--quiet", "origin", ":refs/heads/doomed", ":refs/heads/aside")
 	testGit(t, o.bare, "config", "uploadpack.allowAnySHA1InWant", "true")
 	third := o.files()
@@ -374,7 +374,7 @@ func TestLeaveAndEnter(t *testing.T) {
 	leave("other")
 	second := leave("t")
 	if first == second {
-		t.Error("two times are told apart by nothing")
+		t.Error("two calls returned the same token")
 	}
 	enter(second)
 	enter("")

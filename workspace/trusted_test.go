@@ -53,7 +53,7 @@ func TestTrustedConfigIsThatOfBase(t *testing.T) {
 		t.Errorf("code.go is %q", got)
 	}
 
-	// Hidden: neither status nor a commit of everything shows or takes it.
+	// It is hidden from status and from a commit of everything.
 	if got := testGit(t, c.Dir, "status", "--porcelain", "--untracked-files=all"); got != "" {
 		t.Errorf("status:\n%s", got)
 	}
@@ -64,7 +64,7 @@ func TestTrustedConfigIsThatOfBase(t *testing.T) {
 		t.Errorf("committed: %s", got)
 	}
 
-	// A run that was talked into writing configuration does not leave it to the next one.
+	// Configuration that a misled run wrote does not reach the next run.
 	write(t, c.Dir+"/.claude/settings.local.json", "evil\n")
 	write(t, c.Dir+"/.mcp.json", "evil\n")
 	write(t, c.Dir+"/CLAUDE.md", "evil\n")
@@ -215,7 +215,7 @@ Ask ann@x, bé@x or "@(x)", see @docs, @docs/.
 	for name, want := range map[string]string{
 		"CLAUDE.md":                text(same + strings.ReplaceAll(change, "@x", "@./.claude/errand-imports/x")),
 		".claude/rules/same.md":    text(strings.ReplaceAll(same, "@x", "@../../x")),
-		".claude/errand-imports/x": "See @@../out, @@.. and @y\n", // what leads out of the repository does not lead out of where it lies now
+		".claude/errand-imports/x": "See @@../out, @@.. and @y\n", // paths out of the repository are disabled: the copy lies deeper
 		".claude/errand-imports/y": "y\n",
 	} {
 		if diff := cmp.Diff(want, got[name]); diff != "" {
