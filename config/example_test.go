@@ -1,15 +1,11 @@
-package config_test
+package config
 
-import (
-	"fmt"
-
-	"github.com/errand-fleet/errand/config"
-)
+import "fmt"
 
 // Load reports every problem at once.
 func ExampleLoad() {
 	env := map[string]string{"ERRAND_RUN_LIMIT": "2 hours"}
-	_, err := config.Load(func(name string) string { return env[name] }, config.RoleWorker)
+	_, err := Load(func(name string) string { return env[name] }, RoleWorker)
 	fmt.Println(err)
 	// Output:
 	// configuration: 3 problems

@@ -24,7 +24,7 @@ func Example() {
 	}
 	h, err := web.New(web.Config{
 		Token: "a-long-random-token",
-		Desk:  tasks.NewDesk(s, tasks.NewQueue(client, time.Hour), tasks.Policy{}, slog.Default()),
+		Desk:  tasks.NewDesk(s, tasks.NewQueue(client, time.Hour), tasks.Policy{}, slog.New(slog.DiscardHandler)),
 		Store: s, Redis: asynq.RedisClientOpt{Addr: options.Addr},
 		Ready: func(context.Context) error { return nil },
 	})
@@ -34,6 +34,6 @@ func Example() {
 	defer h.Close()
 	server := &http.Server{Addr: "localhost:8080", Handler: h, ReadHeaderTimeout: 5 * time.Second}
 	if err := server.ListenAndServe(); err != nil {
-		slog.Error("serve", "err", err)
+		panic(err)
 	}
 }

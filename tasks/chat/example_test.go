@@ -1,14 +1,10 @@
-package chat_test
+package chat
 
-import (
-	"fmt"
-
-	"github.com/errand-fleet/errand/tasks/chat"
-)
+import "fmt"
 
 // Tasks may work in directories below the configured roots, but not in those of the system.
 func ExampleSource_Directory() {
-	source, err := chat.New(chat.Config{Dirs: []string{"/"}})
+	source, err := New(Config{Dirs: []string{"/"}})
 	if err != nil {
 		panic(err)
 	}

@@ -1,14 +1,10 @@
-package github_test
+package github
 
-import (
-	"fmt"
-
-	"github.com/errand-fleet/errand/tasks/github"
-)
+import "fmt"
 
 // New reports every missing setting at once.
 func ExampleNew() {
-	_, err := github.New(github.Config{})
+	_, err := New(Config{})
 	fmt.Println(err)
 	// Output:
 	// configure GitHub: no forge

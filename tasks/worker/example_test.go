@@ -64,7 +64,7 @@ func runOneTask(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	redisPath, ok := redisserver.Find()
 	if !ok {
 		return errors.New("redis-server is not on PATH")

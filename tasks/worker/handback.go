@@ -18,8 +18,8 @@ import (
 // This file handles deliveries whose tasks did not run to an ending.
 
 // cancelled returns the ending of a task that was cancelled before it started.
-func (run *run) cancelled() (tasks.Ending, bool) {
-	by, ok := errors.AsType[tasks.Cancellation](run.cause())
+func (r *run) cancelled() (tasks.Ending, bool) {
+	by, ok := errors.AsType[tasks.Cancellation](r.cause())
 	return by.Ending(), ok
 }
 
