@@ -292,8 +292,8 @@ func TestSandboxBubblewrapKilled(t *testing.T) {
 	})
 }
 
-// The real CLI works in a sandbox: it gets its credential, its tools are held back where they should, and the
-// conversation goes on.
+// The real CLI should work in a sandbox: it gets its credential, its tools are restricted, and the conversation
+// continues.
 func TestCLIInSandbox(t *testing.T) {
 	t.Parallel()
 	inSandbox(t, "", func(t *testing.T, _ *bench) {

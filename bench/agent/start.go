@@ -51,7 +51,7 @@ func (b *bench) start(ctx context.Context) error {
 	return nil
 }
 
-// converse has a run's conversation with the fake CLI: initialize, prompt, all output until the session is idle, end.
+// converse holds a run's conversation with the fake CLI: initialize, prompt, all output until the session is idle, end.
 func (b *bench) converse(ctx context.Context, session string) error {
 	cmd := b.cli(ctx)
 	cmd.Stderr = os.Stderr

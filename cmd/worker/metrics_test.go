@@ -74,8 +74,8 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// A worker serves its metrics only to their token, and to no client if there is no token: any process on its machine
-// could ask.
+// A worker should serve its metrics only with their token, and not at all without a configured one, because any
+// process on its machine can connect.
 func TestWorkerShowsMetrics(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -94,7 +94,8 @@ func TestLivePage(t *testing.T) {
 	}
 }
 
-// The chat shows an answer while it is written, and as it is when it is whole; a second message goes on with the conversation.
+// The chat should show an answer while it is written and when it is complete; a second message should continue the
+// conversation.
 func TestChatWithTheCLI(t *testing.T) {
 	t.Parallel()
 	l := newLive(t)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/errand-fleet/errand/internal/githubfake"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/intake"
 )
 
 // /retry is for what went wrong last, not for what came last; delivered again it does not go on to what went wrong
@@ -60,7 +61,7 @@ func TestRetryTakesWhatWentWrong(t *testing.T) {
 	w.signs(n, f.comment(n, "ann", "/retry"), "eyes", "hooray")
 	states("waiting", "waiting", "ended", "ended")
 	f.comment(n, "ann", "/retry")
-	w.wantOurs(n, underWay)
+	w.wantOurs(n, intake.StillRunning)
 	w.signs(n, id, "eyes", "hooray")
 }
 

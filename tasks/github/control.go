@@ -10,14 +10,13 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/intake"
 )
 
 // Replies to commands.
 const (
 	unknownCommand = "Unknown command. Comment `/help` for the list."
-	nothing        = "Nothing is running here."
 	neverFailed    = "There is no failed task to retry."
-	underWay       = "This is already running."
 	slower         = "The author has sent too many requests on this pull request."
 )
 
@@ -112,37 +111,42 @@ func (p *prState) hears(at time.Time) bool {
 	return true
 }
 
+// command is a comment's command in the form that all sources share. The author has write access.
+func (c *controls) command(d *tasks.Desk, h heard) intake.Command {
+	// GitHub gives times in whole seconds.
+	return intake.Command{Desk: d, ID: h.task(), At: h.at.Add(time.Second), By: h.author, May: func(tasks.Task) bool { return true }}
+}
+
+// noteOf returns the note for a reply. A command that was carried out gets only a reaction.
+func noteOf(r intake.Reply) (note string, ok bool) {
+	if r.Done {
+		return "", true
+	}
+	return r.Text, false
+}
+
 // stopAll stops the tasks of a pull request that were requested before this comment.
 func (c *controls) stopAll(ctx context.Context, d *tasks.Desk, h heard) (note string, ok bool, err error) {
-	for _, thread := range h.threads() {
-		stopped, _, err := d.StopAll(ctx, thread, h.task(), h.author, func(tasks.Task) bool { return true })
-		if err != nil {
-			return "", false, err
-		}
-		ok = ok || stopped > 0
-	}
-	if !ok {
-		note = nothing
-	}
-	return note, ok, nil
+	reply, err := c.command(d, h).Stop(ctx, h.threads()...)
+	note, ok = noteOf(reply)
+	return note, ok, err
 }
 
 // retry runs the last failed task again.
 func (c *controls) retry(ctx context.Context, d *tasks.Desk, h heard) (note string, ok bool, err error) {
-	said := h.at.Add(time.Second) // GitHub gives times in whole seconds
-	last, live, err := c.lastFailed(ctx, d, h, said)
+	command := c.command(d, h)
+	last, live, err := c.lastFailed(ctx, d, h, command.At)
 	switch {
 	case err != nil:
 		return "", false, err
 	case last.Task.ID == "" && live:
-		return underWay, false, nil
+		return intake.StillRunning, false, nil
 	case last.Task.ID == "":
 		return neverFailed, false, nil
 	}
-	if err = d.Repeat(ctx, last, said); errors.Is(err, tasks.ErrNotEnded) {
-		return underWay, false, nil
-	}
-	return "", err == nil, err
+	reply, err := command.Retry(ctx, last)
+	note, ok = noteOf(reply)
+	return note, ok, err
 }
 
 // lastFailed returns the latest task of a pull request that failed before the comment and that its author may retry, or

@@ -11,6 +11,7 @@ import (
 
 	"github.com/errand-fleet/errand/internal/githubfake"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/intake"
 )
 
 // ours are the comments that we have written, without their marks.
@@ -93,7 +94,7 @@ func TestCancelCommand(t *testing.T) {
 	n := w.quietOpen()
 	f := w.listen()
 	w.signs(n, f.comment(n, "ann", "/cancel"), "eyes", "confused")
-	w.wantOurs(n, nothing)
+	w.wantOurs(n, intake.NothingRuns)
 	f.comment(n, "ann", "@errand why?")
 	f.comment(n, "ann", "/review")
 	all := f.tasks()
@@ -126,13 +127,13 @@ func TestRetryCommand(t *testing.T) {
 	f.comment(n, "ann", "@errand why?")
 	task := f.only()
 	f.comment(n, "ann", "/retry")
-	w.wantOurs(n, neverFailed, underWay)
+	w.wantOurs(n, neverFailed, intake.StillRunning)
 	if _, err := f.desk.Cancel(t.Context(), task.ID, "ann"); err != nil {
 		t.Fatal(err)
 	}
 	now = time.Now().Add(time.Minute) // the task has ended by our own clock
 	w.signs(n, f.comment(n, "cleo", "/retry"), "confused")
-	w.wantOurs(n, neverFailed, underWay, noWork)
+	w.wantOurs(n, neverFailed, intake.StillRunning, noWork)
 	w.signs(n, f.comment(n, "ann", "/retry"), "eyes", "hooray")
 	if diff := cmp.Diff([]string{"waiting"}, f.states(task)); diff != "" {
 		t.Error(diff)

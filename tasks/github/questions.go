@@ -15,6 +15,7 @@ import (
 	"github.com/errand-fleet/errand/internal/markdown"
 	"github.com/errand-fleet/errand/internal/untrusted"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/intake"
 )
 
 const (
@@ -110,7 +111,7 @@ func (s *Source) Ask(ctx context.Context, t tasks.Task, q tasks.Question) error 
 
 // Settle shows the outcome of a question below it.
 func (s *Source) Settle(ctx context.Context, t tasks.Task, q tasks.Question) error {
-	o, gh, l, err := s.comments.commentOf(ctx, t, questionOf(q), question(t, q, became(q)))
+	o, gh, l, err := s.comments.commentOf(ctx, t, questionOf(q), question(t, q, outcomeOf(q)))
 	if err != nil {
 		return err
 	}
@@ -206,16 +207,8 @@ func howToAnswer(q tasks.Question, me string) string {
 		strings.TrimSuffix(me, "[bot]"), sayAnswer, what, until)
 }
 
-// became describes the outcome of a question.
-func became(q tasks.Question) string {
-	switch a := q.Answer; {
-	case a == nil:
-		return ""
-	case a.Expired && q.Consent != "":
-		return "⏱ This was not approved in time."
-	case a.Expired:
-		return "⏱ There was no answer in time."
-	default:
-		return "✅ " + markdown.NeutralLine(untrusted.Line(a.By, 100)) + ": " + markdown.NeutralLine(untrusted.Line(a.Text, 300))
-	}
+// outcomeOf returns the line below a question that shows its answer.
+func outcomeOf(q tasks.Question) string {
+	neutral := func(s string) string { return markdown.NeutralLine(untrusted.Line(s, len(s))) }
+	return intake.Outcome(q, neutral, neutral)
 }

@@ -133,7 +133,7 @@ func TestSettingsThatAreTooLarge(t *testing.T) {
 	}
 }
 
-// The file is read once for all that happens in a moment, and what is wrong with it is known each time.
+// The file should be read once for concurrent events, and each should get the errors in it.
 func TestSettingsAreAskedOnce(t *testing.T) {
 	t.Parallel()
 	w := withToken(t)

@@ -234,9 +234,9 @@ func (s *Stream) trackMessage(l *outputLine) {
 }
 
 // checkIdle tells the handler if the agent has nothing left to do: the session is idle, no task runs in the background,
-// and no message is on its way in. A result alone is only the end of a turn. One rest shows in
-// several lines, that of the completed message and that of the idle session, and is reported only once: a second report
-// could pass for the next rest, which has not come yet.
+// and no message is on its way in. A result alone is only the end of a turn. Several lines show the same idle state,
+// those of the completed message and of the idle session, and it is reported only once: a second report could pass
+// for the next idle state.
 func (s *Stream) checkIdle() {
 	s.mu.Lock()
 	taken := len(s.sent) == 0 || !s.facts.Tracked
