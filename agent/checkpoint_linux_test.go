@@ -19,7 +19,8 @@ const seq = "seq 1 20000"
 
 var resultPath = regexp.MustCompile(`/[^" ]*/tool-results/[^" \\]*`)
 
-// A run that dies is gone on with from its checkpoint, on another machine: what was said is there, and long tool results can be read.
+// A run that dies is gone on with from its checkpoint, on another machine: what was said is there, and long tool
+// results can be read.
 func TestCLICheckpoint(t *testing.T) {
 	t.Parallel()
 	model, dir := newModel(t), t.TempDir()

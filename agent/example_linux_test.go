@@ -24,8 +24,8 @@ func (quiet) Next(ctx context.Context) (agent.Message, bool) {
 
 func (quiet) Idle(context.Context) (agent.Message, bool) { return agent.Message{}, false }
 
-// A run of the real CLI, with a tool of this process. The model is a server on loopback here, so that the example needs no account; leave out
-// BaseURL for the real one.
+// A run of the real CLI, with a tool of this process. The model is a server on loopback here, so that the example needs
+// no account; leave out BaseURL for the real one.
 func Example() {
 	model := modelfake.New()
 	defer model.Close()

@@ -8,8 +8,8 @@ import (
 	"github.com/errand-fleet/errand/internal/modelfake"
 )
 
-// All text of the final message is the answer, each block of it a paragraph, the same in the events as at the end; and the model that wrote
-// it, and why it stopped, are those of that message.
+// All text of the final message is the answer, each block of it a paragraph, the same in the events as at the end; and
+// the model that wrote it, and why it stopped, are those of that message.
 func TestCLIAnswerOfSeveralBlocks(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -67,7 +67,8 @@ func TestPrintedAndLeft(t *testing.T) {
 	}
 }
 
-// Objects that share a line, with each other or with what something printed, are all read: without its end a run would hang.
+// Objects that share a line, with each other or with what something printed, are all read: without its end a run would
+// hang.
 func TestObjectsOnOneLine(t *testing.T) {
 	t.Parallel()
 	const (
@@ -91,7 +92,8 @@ func TestObjectsOnOneLine(t *testing.T) {
 	}
 }
 
-// An object inside another value is no line of the protocol, and neither is one that more text follows: a tool may have written it.
+// An object inside another value is no line of the protocol, and neither is one that more text follows: a tool may have
+// written it.
 func TestNestedObjectsAreNoLines(t *testing.T) {
 	t.Parallel()
 	const (

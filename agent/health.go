@@ -24,7 +24,8 @@ import (
 	"github.com/errand-fleet/errand/agent/internal/session"
 )
 
-// Health is what can be found out about the CLI, and about the protection of runs, without spending anything. It is published as JSON.
+// Health is what can be found out about the CLI, and about the protection of runs, without spending anything. It is
+// published as JSON.
 type Health struct {
 	OK       bool   `json:"ok"`
 	Path     string `json:"path,omitempty"`
@@ -46,11 +47,12 @@ type Health struct {
 // Reach says what the commands of runs without a sandbox can do, in one sentence for operators.
 const Reach = "The agent's commands can read and change everything that the worker's user can, including the clones and logs of other tasks, and signal its processes."
 
-// healthLimit bounds each of the two commands. They take 20 and 140 ms, and many times that when runs use all processors.
+// healthLimit bounds each of the two commands. They take 20 and 140 ms, and many times that when runs use all
+// processors.
 const healthLimit = 30 * time.Second
 
-// Health asks the CLI for its version and whether it has a credential, but not the model whether it accepts that credential. An empty
-// minVersion means MinCLI.
+// Health asks the CLI for its version and whether it has a credential, but not the model whether it accepts that
+// credential. An empty minVersion means MinCLI.
 func (r *Runner) Health(ctx context.Context, minVersion string) Health {
 	h, why := r.protection(ctx)
 	if why != nil {
@@ -107,7 +109,8 @@ func (r *Runner) Health(ctx context.Context, minVersion string) Health {
 	return h
 }
 
-// Protection returns the part of Health that needs no CLI. The error says why no run can start, and what to do about it.
+// Protection returns the part of Health that needs no CLI. The error says why no run can start, and what to do about
+// it.
 func (r *Runner) Protection(ctx context.Context) (Health, error) {
 	h, why := r.protection(ctx)
 	if why != nil {
@@ -116,7 +119,8 @@ func (r *Runner) Protection(ctx context.Context) (Health, error) {
 	return h, nil
 }
 
-// protection returns the part of Health about the isolation of runs. why is set if no run may start without a better one.
+// protection returns the part of Health about the isolation of runs. why is set if no run may start without a better
+// one.
 func (r *Runner) protection(ctx context.Context) (h Health, why *sandbox.Unavailable) {
 	h = Health{Sandbox: string(SandboxNone), Gateway: r.model.Gated()}
 	bwrap, why := r.sandbox.Path(ctx)
@@ -148,7 +152,8 @@ func (r *Runner) protection(ctx context.Context) (h Health, why *sandbox.Unavail
 	return h, nil
 }
 
-// exposure returns what tools without a sandbox can read from processes that have the fleet's secrets: this one, and others of its user.
+// exposure returns what tools without a sandbox can read from processes that have the fleet's secrets: this one, and
+// others of its user.
 func (r *Runner) exposure() (private bool, notices []string) {
 	private, remedy := keeper.Private()
 	if !private {
@@ -217,13 +222,14 @@ func older(a, b string) bool {
 	return false
 }
 
-// MinCLI is the oldest version that this package was verified against. Older versions cannot be kept from reading files that a text names
-// (2.1.268: see callable); still older ones take an allowance without input for a denial and do not report that a session is idle.
+// MinCLI is the oldest version that this package was verified against. Older versions cannot be kept from reading files
+// that a text names (2.1.268: see callable); still older ones take an allowance without input for a denial and do not
+// report that a session is idle.
 const MinCLI = "2.1.329"
 
-// Find returns the absolute path of the CLI: the one that is named explicitly, by a path or by a name on path, otherwise the one that npm
-// installed into dir or a parent of it, otherwise the first on path (a list as in $PATH). The project's comes before the machine's because
-// its version is pinned.
+// Find returns the absolute path of the CLI: the one that is named explicitly, by a path or by a name on path,
+// otherwise the one that npm installed into dir or a parent of it, otherwise the first on path (a list as in $PATH).
+// The project's comes before the machine's because its version is pinned.
 func Find(explicit, dir, path string) (string, error) {
 	if explicit != "" && filepath.Base(explicit) == explicit {
 		if c := onPath(explicit, path); c != "" {

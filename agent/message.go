@@ -17,8 +17,8 @@ import (
 type Message struct {
 	ID   string // UUID, which the CLI repeats in its lifecycle lines; empty: a new one
 	Text string
-	// Composed marks text from outside sources, in which a /command or an @agent at the beginning is plain text. Files (@path) are never
-	// expanded, in any message: the agent reads them with its tools, under the run's policy.
+	// Composed marks text from outside sources, in which a /command or an @agent at the beginning is plain text. Files
+	// (@path) are never expanded, in any message: the agent reads them with its tools, under the run's policy.
 	Composed bool
 	Agent    string // name of the agent that should work on it; empty: the model chooses
 	Files    []File // attachments; images and PDFs are shown to the model, other files are quoted as text
@@ -60,8 +60,8 @@ const (
 	ToolOutput Role = "tool"
 )
 
-// builtins are commands of the CLI about the session, or about a terminal, which is missing here. The CLI would execute them without the
-// model, and the thread would not show what they changed in the conversation.
+// builtins are commands of the CLI about the session, or about a terminal, which is missing here. The CLI would execute
+// them without the model, and the thread would not show what they changed in the conversation.
 var builtins = map[string]bool{
 	"add-dir": true, "agents": true, "auto-mode-setup": true, "autocompact": true, "bug": true, "clear": true, "color": true, "compact": true,
 	"config": true, "context": true, "cost": true, "doctor": true, "effort": true, "exit": true, "fast": true, "focus": true, "goal": true,
@@ -74,8 +74,8 @@ var builtins = map[string]bool{
 // forTerminal reports whether a command is one of builtins, or internal to the CLI (__remote-workflow).
 func forTerminal(command string) bool { return builtins[command] || strings.HasPrefix(command, "__") }
 
-// CheckPrompt returns an error, in one sentence for its author, if a text cannot be a prompt. The /commands and agents of the project are
-// fine; the CLI's commands about its session are not, because there is no terminal.
+// CheckPrompt returns an error, in one sentence for its author, if a text cannot be a prompt. The /commands and agents
+// of the project are fine; the CLI's commands about its session are not, because there is no terminal.
 func CheckPrompt(text string) error {
 	if word := commandOf(text); forTerminal(word) {
 		return fmt.Errorf("/%s is a terminal command of Claude Code and has no effect here: describe what you want in words", word)
@@ -100,8 +100,8 @@ func (m Message) check() error {
 	return nil
 }
 
-// line returns the message in the CLI's format. A user message without a role would crash the CLI (2.1.329). Without query it is
-// added to the conversation and not answered. Only what known lists is expanded: see callable.
+// line returns the message in the CLI's format. A user message without a role would crash the CLI (2.1.329). Without
+// query it is added to the conversation and not answered. Only what known lists is expanded: see callable.
 func (m Message) line(query bool, known callable) any {
 	agent, command := known.called(m)
 	type message struct {
@@ -190,8 +190,8 @@ func flatten(history []Turn) Message {
 	return m
 }
 
-// Bounds of the pictures in one message. The CLI scales pictures down to 2000 pixels a side and about half a megabyte (observed with 2.1.329,
-// up to 16 MB), so they bound the work of the CLI and not that of the model.
+// Bounds of the pictures in one message. The CLI scales pictures down to 2000 pixels a side and about half a megabyte
+// (observed with 2.1.329, up to 16 MB), so they bound the work of the CLI and not that of the model.
 const (
 	MaxPictures     = 5
 	maxPictureBytes = 20 << 20
@@ -202,9 +202,9 @@ const (
 // pictureEnds has the bytes that end an image of a format. Cameras and phones append up to pictureTail bytes.
 var pictureEnds = map[string][]byte{"png": []byte("IEND\xaeB`\x82"), "jpeg": {0xff, 0xd9}, "gif": {0x3b}}
 
-// PictureType returns the media type of an image that can be shown to the model: a PNG, JPEG or GIF that is complete and within the CLI's
-// limits; empty for anything else. It looks at the bytes and not at a declared type, because the model's API refuses a broken image, and then
-// every later message of that conversation.
+// PictureType returns the media type of an image that can be shown to the model: a PNG, JPEG or GIF that is complete
+// and within the CLI's limits; empty for anything else. It looks at the bytes and not at a declared type, because the
+// model's API refuses a broken image, and then every later message of that conversation.
 func PictureType(data []byte) string {
 	if len(data) > maxPictureBytes {
 		return ""

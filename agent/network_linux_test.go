@@ -17,8 +17,8 @@ func knock(addr string) string {
 	return fmt.Sprintf("bash -c 'exec 3<>/dev/tcp/%s/%s' 2>/dev/null && echo open || echo closed\n", host, port)
 }
 
-// An untrusted run reaches its gateway, and nothing else: neither the machine's loopback nor what the machine reaches. Other runs, and those
-// without a gateway, share the network.
+// An untrusted run reaches its gateway, and nothing else: neither the machine's loopback nor what the machine reaches.
+// Other runs, and those without a gateway, share the network.
 func TestUntrustedRunsHaveTheirOwnNetwork(t *testing.T) {
 	t.Parallel()
 	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")

@@ -37,8 +37,9 @@ func exposedMain() int {
 	return 0
 }
 
-// A program that its user may not read is hidden from the first instruction on, and still starts itself again. Health tells of one that may be
-// read, and of other processes that hold the secrets and can be read, as an init that has the container's environment.
+// A program that its user may not read is hidden from the first instruction on, and still starts itself again. Health
+// tells of one that may be read, and of other processes that hold the secrets and can be read, as an init that has the
+// container's environment.
 func TestExposure(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

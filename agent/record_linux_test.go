@@ -21,7 +21,8 @@ var (
 	claudeFlag = flag.String("claude", "", "CLI for TestCLIErrors instead of the pinned one")
 )
 
-// Every failure that a model server can cause, as the real CLI (2.1.329) reports it. With -record its words are kept for TestRecordedErrors.
+// Every failure that a model server can cause, as the real CLI (2.1.329) reports it. With -record its words are kept
+// for TestRecordedErrors.
 func TestCLIErrors(t *testing.T) {
 	t.Parallel()
 	for _, sc := range scenarios() {
@@ -97,7 +98,8 @@ func record(t *testing.T, raw, fixture string, res Result) {
 	}
 }
 
-// kept is, per kind of line, what of it a fixture has. The rest is long, differs from run to run, or tells nothing about failures.
+// kept is, per kind of line, what of it a fixture has. The rest is long, differs from run to run, or tells nothing
+// about failures.
 var kept = map[string][]string{
 	"system/init":                  {"type", "subtype", "session_id", "model", "claude_code_version"},
 	"system/api_retry":             {"type", "subtype", "session_id", "attempt", "max_retries", "error_status", "error"},
@@ -144,7 +146,8 @@ func pick(m map[string]any, keys []string) map[string]any {
 	return short
 }
 
-// changing is what differs from run to run: identifiers, ports, directories, times of day. The unknown session of the scenario stays.
+// changing is what differs from run to run: identifiers, ports, directories, times of day. The unknown session of the
+// scenario stays.
 var changing = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|(msg|req|toolu)_[A-Z0-9]{20,}|127\.0\.0\.1:\d{2,}|/tmp/[A-Za-z0-9_./-]+|\.corrupted\.\d+`)
 
 // scrub gives everything that changes a number in order of its appearance, so that what was equal stays equal.

@@ -133,8 +133,8 @@ const (
 // ToolRequest is a tool call that has to be decided.
 type ToolRequest = tools.Request
 
-// Rule decides tool calls by the tool's name and by what the call is about. The first rule that fits decides. A rule can give Write more or
-// less than the profile does, and Read and Untrusted only less.
+// Rule decides tool calls by the tool's name and by what the call is about. The first rule that fits decides. A rule
+// can give Write more or less than the profile does, and Read and Untrusted only less.
 type Rule = tools.Rule
 
 // Action is what a Rule does with a call.
@@ -154,14 +154,14 @@ func Paths(pattern string) *regexp.Regexp { return tools.Paths(pattern) }
 // Tool is a tool that the host offers to the agent of a run. NewTool makes one.
 type Tool = tools.Tool
 
-// NewTool returns a Tool whose schema is that of the struct In: fields without omitempty are required, and a `jsonschema` tag describes its
-// field. It panics if In has no schema, which is a mistake in the program.
+// NewTool returns a Tool whose schema is that of the struct In: fields without omitempty are required, and a
+// `jsonschema` tag describes its field. It panics if In has no schema, which is a mistake in the program.
 func NewTool[In any](name, description string, run func(context.Context, In) (string, error)) Tool {
 	return tools.New(name, description, run)
 }
 
-// MCPServer is a server of tools outside this process, which the CLI of each run starts or connects to. Its values may contain {{.Thread}},
-// {{.Repo}}, {{.Run}} and, outside Args, {{env "NAME"}}.
+// MCPServer is a server of tools outside this process, which the CLI of each run starts or connects to. Its values may
+// contain {{.Thread}}, {{.Repo}}, {{.Run}} and, outside Args, {{env "NAME"}}.
 type MCPServer = tools.MCPServer
 
 // The values of MCPServer.Type.
@@ -176,7 +176,8 @@ func CheckServers(servers []MCPServer, getenv func(string) string) []error {
 	return tools.CheckServers(servers, getenv)
 }
 
-// ServerSecrets returns the values of the environment that servers get, for NewRedactor. Variables that are not set are left out.
+// ServerSecrets returns the values of the environment that servers get, for NewRedactor. Variables that are not set are
+// left out.
 func ServerSecrets(servers []MCPServer, getenv func(string) string) []string {
 	return tools.ServerSecrets(servers, getenv)
 }

@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// A start that hangs, as on a file system that has gone away, ends with its run's context: nothing ran, and nothing is left of it.
+// A start that hangs, as on a file system that has gone away, ends with its run's context: nothing ran, and nothing is
+// left of it.
 func TestStartObeysItsContext(t *testing.T) {
 	t.Parallel()
 	bin := t.TempDir()

@@ -10,7 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Of two workers that share a machine and a directory, one is killed together with its keeper. What it left is swept, and nothing else.
+// Of two workers that share a machine and a directory, one is killed together with its keeper. What it left is swept,
+// and nothing else.
 func TestSweepEndsWhatDeadWorkersLeft(t *testing.T) {
 	t.Parallel()
 	temp := agenttest.ShortTemp(t)

@@ -104,8 +104,8 @@ func checkSecrets(p *Problems, all []setting) {
 	}
 }
 
-// checkURL accepts an absolute http or https URL and normalizes its ending. It clears a refused URL and does not quote it, because it
-// may contain a password.
+// checkURL accepts an absolute http or https URL and normalizes its ending. It clears a refused URL and does not quote
+// it, because it may contain a password.
 func checkURL(p *Problems, name string, raw *string, ending string) {
 	u, err := url.Parse(*raw)
 	what := ""

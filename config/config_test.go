@@ -12,8 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// machine is a file system for load: an 8 GB machine and whatever a test adds by absolute path or by the path as it is in the
-// working directory of the test.
+// machine is a file system for load: an 8 GB machine and whatever a test adds by absolute path or by the path as it is
+// in the working directory of the test.
 func machine(t *testing.T, files map[string]string) readFunc {
 	t.Helper()
 	all := map[string]string{"/proc/meminfo": "MemTotal:        8000000 kB\nMemFree:         1000 kB\n"}

@@ -25,8 +25,8 @@ type readFunc func(name string) ([]byte, error)
 
 // Load reads the configuration of a program in the given role. An empty variable counts as not set.
 //
-// The error is a [Problems] with every problem. The Config then has the refused values replaced by their defaults: it can be printed but
-// not used.
+// The error is a [Problems] with every problem. The Config then has the refused values replaced by their defaults: it
+// can be printed but not used.
 func Load(getenv func(string) string, role Role) (Config, error) {
 	return load(getenv, os.ReadFile, role)
 }
@@ -70,7 +70,8 @@ func parse(p *Problems, getenv func(string) string) Config {
 	return c
 }
 
-// explain describes a value that does not fit its field. It quotes the value, which cannot be a secret: every string is a valid Secret.
+// explain describes a value that does not fit its field. It quotes the value, which cannot be a secret: every string is
+// a valid Secret.
 func explain(value string, err error) (what, remedy string) {
 	pe, ok := errors.AsType[env.ParseError](err)
 	if !ok {
@@ -93,7 +94,8 @@ func explain(value string, err error) (what, remedy string) {
 	}
 }
 
-// readFiles reads errand.yaml and the GitHub App's key, and makes paths absolute, because runs have another working directory.
+// readFiles reads errand.yaml and the GitHub App's key, and makes paths absolute, because runs have another working
+// directory.
 func (c *Config) readFiles(p *Problems, read readFunc) {
 	c.Paths.State = absolute(p, "ERRAND_STATE_DIR", c.Paths.State)
 	if strings.ContainsRune(c.Worker.Claude, filepath.Separator) {
@@ -287,8 +289,8 @@ func hide(f fmt.State, verb rune, text, syntax string) {
 	_, _ = io.WriteString(f, text)
 }
 
-// RedisURL is an address with a password inside: redis://:password@host:6379/0, rediss:// for TLS or unix:// for a socket. It
-// hides the password when printed, or the whole URL if it cannot be parsed. Reveal returns the URL.
+// RedisURL is an address with a password inside: redis://:password@host:6379/0, rediss:// for TLS or unix:// for a
+// socket. It hides the password when printed, or the whole URL if it cannot be parsed. Reveal returns the URL.
 type RedisURL string
 
 // Reveal returns the URL with its password, for redis.ParseURL.

@@ -11,17 +11,18 @@ import (
 	"strings"
 )
 
-// perRun is the memory reserved for a run: the CLI needs 230 MB while it streams and 323 MB at its peak (measured with CLI 2.1.329).
+// perRun is the memory reserved for a run: the CLI needs 230 MB while it streams and 323 MB at its peak (measured with
+// CLI 2.1.329).
 const perRun = 350 << 20
 
-// slots returns the default of ERRAND_CONCURRENCY: as many runs as fit into the memory; at least 2, so that people do not wait for
-// automatic reviews; at most 4, because more should be a deliberate decision about cost.
+// slots returns the default of ERRAND_CONCURRENCY: as many runs as fit into the memory; at least 2, so that people do
+// not wait for automatic reviews; at most 4, because more should be a deliberate decision about cost.
 func slots(memory int64) int {
 	return max(2, min(4, int(memory/perRun)))
 }
 
-// memory returns the bytes that this process may use: the least of the machine's memory and the limits of its control groups.
-// 0 means unknown.
+// memory returns the bytes that this process may use: the least of the machine's memory and the limits of its control
+// groups. 0 means unknown.
 func memory(read readFunc) int64 {
 	total, ok := figure(read, "/proc/meminfo", "MemTotal:")
 	if !ok {
@@ -38,8 +39,8 @@ func memory(read readFunc) int64 {
 	return total
 }
 
-// MemoryAvailable returns the bytes that are free on the machine and in this process's control groups, or math.MaxInt64 if unknown.
-// It is safe for concurrent use and takes a fraction of a millisecond.
+// MemoryAvailable returns the bytes that are free on the machine and in this process's control groups, or math.MaxInt64
+// if unknown. It is safe for concurrent use and takes a fraction of a millisecond.
 func MemoryAvailable() int64 { return available(os.ReadFile) }
 
 func available(read readFunc) int64 {
@@ -96,8 +97,8 @@ type group struct {
 	stat, idle   string // the file of statistics, and its line for inactive cached files
 }
 
-// groups returns the control groups of this process, inner before outer; each may have a limit. In a container the own group is usually
-// mounted at the top, whatever /proc/self/cgroup says, so the top is always included.
+// groups returns the control groups of this process, inner before outer; each may have a limit. In a container the own
+// group is usually mounted at the top, whatever /proc/self/cgroup says, so the top is always included.
 func groups(read readFunc) []group {
 	data, err := read("/proc/self/cgroup")
 	if err != nil {

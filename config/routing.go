@@ -74,8 +74,8 @@ func (r Routing) Repository(name string) (Repository, bool) {
 	return Repository{}, false
 }
 
-// trimHost removes the forge's host from the names of repositories, so that github.com/acme/api and acme/api are the same. It returns the
-// names that are listed both with and without the host.
+// trimHost removes the forge's host from the names of repositories, so that github.com/acme/api and acme/api are the
+// same. It returns the names that are listed both with and without the host.
 func (r Routing) trimHost(host string) (twice []string) {
 	trim := func(name string) string {
 		if first, rest, found := strings.Cut(name, "/"); found && host != "" && strings.EqualFold(first, host) && strings.Contains(rest, "/") {

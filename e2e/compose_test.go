@@ -1,5 +1,5 @@
-// Package e2e holds the tests of what is around the programs: the image, the Compose file, deploy/. It is a module of its
-// own, so that the libraries it takes to read a Compose file as Compose does are no dependencies of errand.
+// Package e2e holds the tests of what is around the programs: the image, the Compose file, deploy/. It is a module of
+// its own, so that the libraries it takes to read a Compose file as Compose does are no dependencies of errand.
 package e2e
 
 import (
@@ -119,7 +119,8 @@ func TestRedisKeepsWhatItIsGiven(t *testing.T) {
 	}
 }
 
-// configOf starts the service's program in a separate directory without a port, and returns a function that reads a setting of that Redis.
+// configOf starts the service's program in a separate directory without a port, and returns a function that reads a
+// setting of that Redis.
 func configOf(t *testing.T, redis types.ServiceConfig) func(setting string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -176,7 +177,8 @@ func TestFrontDoorIsLocalUnlessAsked(t *testing.T) {
 	}
 }
 
-// Every errand program starts after Redis, with its address and the settings of .env, and with no more rights than it needs.
+// Every errand program starts after Redis, with its address and the settings of .env, and with no more rights than it
+// needs.
 func TestOurServices(t *testing.T) {
 	t.Parallel()
 	p := mustLoad(t, sample)
@@ -204,8 +206,8 @@ func TestOurServices(t *testing.T) {
 	}
 }
 
-// errand.yaml beside the Compose file is mounted unless another file is named, the key when it is named. Compose makes neither: it would
-// make a directory.
+// errand.yaml beside the Compose file is mounted unless another file is named, the key when it is named. Compose makes
+// neither: it would make a directory.
 func TestConfigurationFilesAreMounted(t *testing.T) {
 	t.Parallel()
 	none, both := mustLoad(t, sample), mustLoad(t, sample+"ERRAND_CONFIG=./other.yaml\nGITHUB_APP_PRIVATE_KEY_FILE=/keys/app.pem\n")

@@ -28,7 +28,8 @@ type cluster struct {
 	budgets     map[string]*policyv1.PodDisruptionBudget
 }
 
-// loadCluster reads every document as the API server does that was asked to be strict: no unknown and no repeated field.
+// loadCluster reads every document as the API server does that was asked to be strict: no unknown and no repeated
+// field.
 func loadCluster(t *testing.T) cluster {
 	t.Helper()
 	c := cluster{

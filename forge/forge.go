@@ -1,8 +1,9 @@
-// Package forge defines what errand needs of a code host: clone URLs, credentials, pull requests, publishing, permissions and CI status.
+// Package forge defines what errand needs of a code host: clone URLs, credentials, pull requests, publishing,
+// permissions and CI status.
 //
-// A [Forge] may be used from any goroutine. Each of its HTTP attempts lasts at most 10 seconds, and a call that creates something looks
-// first whether it exists, so that it can be repeated after a failure. The package imports nothing else of errand; implementations are in
-// packages below it.
+// A [Forge] may be used from any goroutine. Each of its HTTP attempts lasts at most 10 seconds, and a call that creates
+// something looks first whether it exists, so that it can be repeated after a failure. The package imports nothing else
+// of errand; implementations are in packages below it.
 package forge
 
 import (
@@ -26,7 +27,8 @@ type Forge interface {
 	PullRequest(ctx context.Context, repo string, number int) (PullRequest, error)
 	// PullRequests lists the newest open pull requests of a repository, about twenty.
 	PullRequests(ctx context.Context, repo string) ([]PullRequest, error)
-	// Publish opens a draft pull request for a branch, or updates the one that is open for it. It finds what an earlier call made.
+	// Publish opens a draft pull request for a branch, or updates the one that is open for it. It finds what an earlier
+	// call made.
 	Publish(ctx context.Context, p Proposal) (PullRequestRef, error)
 	// Permission returns what an account may do in a repository.
 	Permission(ctx context.Context, repo, login string) (Permission, error)
@@ -100,7 +102,8 @@ const (
 	PermissionNone  Permission = "none"
 )
 
-// CanWrite reports whether p allows pushing. An account that may push may also have errand push, and approve runs of untrusted code.
+// CanWrite reports whether p allows pushing. An account that may push may also have errand push, and approve runs of
+// untrusted code.
 func (p Permission) CanWrite() bool { return p == PermissionAdmin || p == PermissionWrite }
 
 // CIStatus is the state of the checks of a commit.
@@ -116,8 +119,8 @@ type FailedCheck struct {
 	Job       int64  // the CI job whose log can be read; 0: none
 }
 
-// Repository is a parsed repository name: acme/api, group/subgroup/api, or one of these below a host, as in github.com/acme/api.
-// The host may be left out where there is one forge.
+// Repository is a parsed repository name: acme/api, group/subgroup/api, or one of these below a host, as in
+// github.com/acme/api. The host may be left out where there is one forge.
 type Repository struct {
 	Host string // may be empty
 	Path string // owner and name with a slash between them; more than one slash where a forge nests groups
@@ -126,8 +129,8 @@ type Repository struct {
 // maxName is the length of a whole name.
 const maxName = 255
 
-// segment begins with neither a dash nor a dot, so that it can be no option and no hidden or parent directory; the last may begin with a
-// dot, because acme/.github is a repository.
+// segment begins with neither a dash nor a dot, so that it can be no option and no hidden or parent directory; the last
+// may begin with a dot, because acme/.github is a repository.
 var (
 	segment     = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$`)
 	lastSegment = regexp.MustCompile(`^\.?[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$`)

@@ -149,9 +149,9 @@ func (d *Desk) submit(ctx context.Context, t Task) (Receipt, error) {
 	return Receipt{ID: t.ID, New: created, Class: t.Class, Position: rec.Before, Joins: rec.Joins}, nil
 }
 
-// enqueueWaiting enqueues a submitted task. An older submission may have died between storing and enqueuing it, so a task that existed is
-// enqueued as well. A failure is only logged: the task is stored, and the reconciler enqueues it. If Submit returned the error, the sender
-// would send it again, and a person would get two tasks.
+// enqueueWaiting enqueues a submitted task. An older submission may have died between storing and enqueuing it, so a
+// task that existed is enqueued as well. A failure is only logged: the task is stored, and the reconciler enqueues it.
+// If Submit returned the error, the sender would send it again, and a person would get two tasks.
 func (d *Desk) enqueueWaiting(ctx context.Context, rec store.Record) {
 	if rec.State != store.Waiting {
 		return
@@ -185,7 +185,8 @@ func (p Policy) apply(t Task) (Task, error) {
 	return t, nil
 }
 
-// withoutHost returns a repository name without the forge's host, so that policy, limits and mirrors know each repository by one name.
+// withoutHost returns a repository name without the forge's host, so that policy, limits and mirrors know each
+// repository by one name.
 func (p Policy) withoutHost(name string) string {
 	r, err := forge.ParseRepository(name)
 	if err != nil || !strings.EqualFold(r.Host, p.Host) {
@@ -202,7 +203,8 @@ func (r Repository) Narrow(wanted agent.Profile) agent.Profile {
 	return wanted
 }
 
-// Allowed returns what may be done in a repository. Without a configured list, every repository is allowed and none is trusted.
+// Allowed returns what may be done in a repository. Without a configured list, every repository is allowed and none is
+// trusted.
 func (p Policy) Allowed(name string) (Repository, error) {
 	if p.Repository == nil {
 		return Repository{}, nil

@@ -52,8 +52,8 @@ type EndingInfo struct {
 	Class EndingClass
 }
 
-// endings is the one table of endings, in the order in which filters and lists show them. A new kind needs a row here, a
-// sentence in Ending.Sentence and a row in docs/runs.md.
+// endings is the one table of endings, in the order in which filters and lists show them. A new kind needs a row here,
+// a sentence in Ending.Sentence and a row in docs/runs.md.
 var endings = []EndingInfo{
 	{Answered, "Done", "✅", ClassDone},
 	{Failed, "Failed", "❌", ClassFailed},
@@ -102,7 +102,8 @@ type Ending struct {
 	Retried time.Time `json:"-"` // when the task was last retried; earlier messages belong to an earlier ending. Set for Close
 }
 
-// ForAbsorbed returns the ending of a task that another task's run absorbed, without the fields that only the other task keeps.
+// ForAbsorbed returns the ending of a task that another task's run absorbed, without the fields that only the other
+// task keeps.
 func (e Ending) ForAbsorbed(id string) json.RawMessage {
 	own := Ending{Kind: e.Kind, By: e.By, Reason: e.Reason, Limit: e.Limit, At: e.At, Published: e.Published}
 	if e.Kind == Answered {
@@ -230,8 +231,9 @@ func Lasted(d time.Duration) string {
 	return s
 }
 
-// Verification holds the results of a repository's verification commands, which should succeed before work is published. The worker runs
-// them itself on the work it is about to push: the agent is asked to run them too, but its word proves nothing.
+// Verification holds the results of a repository's verification commands, which should succeed before work is
+// published. The worker runs them itself on the work it is about to push: the agent is asked to run them too, but its
+// word proves nothing.
 type Verification struct {
 	Ran     []Verified `json:"ran,omitempty"`
 	Unrun   []string   `json:"unrun,omitempty"`   // the commands that were not run

@@ -127,7 +127,8 @@ func asynqTask(class, delivery string) string { return "asynq:{" + class + "}:t:
 
 func asynqPending(class string) string { return "asynq:{" + class + "}:pending" }
 
-// Delivered returns, in one round trip, whether asynq has each delivery, and whether that delivery can still reach a worker.
+// Delivered returns, in one round trip, whether asynq has each delivery, and whether that delivery can still reach a
+// worker.
 func (q *Queue) Delivered(ctx context.Context, recs []store.LiveRecord) (present, alive []bool, err error) {
 	states := make([]*redis.StringCmd, len(recs))
 	_, err = q.redis.Pipelined(ctx, func(p redis.Pipeliner) error {
@@ -150,7 +151,8 @@ func (q *Queue) Delivered(ctx context.Context, recs []store.LiveRecord) (present
 	return present, alive, nil
 }
 
-// Register announces all queues to asynq. An asynq client does so only once per queue, and not again after Redis has lost its data.
+// Register announces all queues to asynq. An asynq client does so only once per queue, and not again after Redis has
+// lost its data.
 func (q *Queue) Register(ctx context.Context) error {
 	if err := q.redis.SAdd(ctx, asynqQueues, Classes).Err(); err != nil {
 		return fmt.Errorf("register queues: %w", err)

@@ -120,7 +120,8 @@ type Directories interface {
 	Directory(path string) (string, error)
 }
 
-// Notice reports the result of a task on a pull request, for a repository whose results are shown elsewhere than on the pull request.
+// Notice reports the result of a task on a pull request, for a repository whose results are shown elsewhere than on the
+// pull request.
 type Notice struct {
 	Task        Task
 	Ending      Ending

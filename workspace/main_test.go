@@ -12,7 +12,8 @@ import (
 	"testing"
 )
 
-// The test binary is also the programs that tests need: writing a script and executing it at once is racy (golang/go#22315).
+// The test binary is also the programs that tests need: writing a script and executing it at once is racy
+// (golang/go#22315).
 const (
 	asGitSpy = "ERRAND_TEST_GIT_SPY" // write command line and environment to this file, then be git
 	asKiller = "ERRAND_TEST_KILLER"  // with that file: kill the caller at the n-th start of git, before it runs

@@ -55,7 +55,8 @@ func (b *bench) cli(ctx context.Context) *exec.Cmd {
 	return cmd
 }
 
-// environment returns the environment of a re-executed process. GORACE removes a delay of one second at each exit with -race.
+// environment returns the environment of a re-executed process. GORACE removes a delay of one second at each exit with
+// -race.
 func environment(role string) []string {
 	return []string{fakecli.RoleVariable + "=" + role, "GORACE=atexit_sleep_ms=0", "PATH=" + os.Getenv("PATH")}
 }

@@ -16,8 +16,8 @@ import (
 // readRun is the run that reads the session.
 const readRun = "read"
 
-// errand reads the session with package agent: in a worker process, with its keeper, and with both logs written through a redactor
-// that knows eight secrets.
+// errand reads the session with package agent: in a worker process, with its keeper, and with both logs written through
+// a redactor that knows eight secrets.
 func (b *bench) errand(ctx context.Context) (s sample, err error) {
 	if err := b.ask(ctx, order{Job: "read", Session: b.session}, &s); err != nil {
 		return sample{}, err
@@ -86,7 +86,8 @@ func keeperPeak() (int64, error) {
 	return memoryOf(pids[0], peak)
 }
 
-// used is the CPU time of this process (RUSAGE_SELF), or of its children that have ended, and of theirs (RUSAGE_CHILDREN).
+// used is the CPU time of this process (RUSAGE_SELF), or of its children that have ended, and of theirs
+// (RUSAGE_CHILDREN).
 func used(who int) time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(who, &u); err != nil {

@@ -14,9 +14,9 @@ import (
 	"github.com/errand-fleet/errand/bench/table"
 )
 
-// A keeper is the worker's program re-executed, so its memory and start time depend on everything that the worker is linked with, and this program
-// is far smaller. This file starts a given program as the keeper of a silent CLI, as package agent does: identified by argv[0],
-// with orders on descriptor 3 and status on descriptor 4.
+// A keeper is the worker's program re-executed, so its memory and start time depend on everything that the worker is
+// linked with, and this program is far smaller. This file starts a given program as the keeper of a silent CLI, as
+// package agent does: identified by argv[0], with orders on descriptor 3 and status on descriptor 4.
 
 // company is the number of keepers that share their pages in the measurement. A worker has one for each run.
 const company = 10

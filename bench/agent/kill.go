@@ -16,7 +16,8 @@ import (
 	"github.com/errand-fleet/errand/bench/table"
 )
 
-// killLeader kills the CLI while its tools run and measures until Run has returned, which means that no process of the run is alive.
+// killLeader kills the CLI while its tools run and measures until Run has returned, which means that no process of the
+// run is alive.
 func (b *bench) killLeader(ctx context.Context) error {
 	runner, err := newRunner(b.self, b.dir, 0)
 	if err != nil {

@@ -1,7 +1,8 @@
-// Command agent compares package agent with the official TypeScript SDK and with the throughput of a pipe, and prints a table.
-// bench/README.md explains each row. Run `make bench`, or `go run ./agent -h` in bench/ for its flags.
+// Command agent compares package agent with the official TypeScript SDK and with the throughput of a pipe, and prints a
+// table. bench/README.md explains each row. Run `make bench`, or `go run ./agent -h` in bench/ for its flags.
 //
-// The program re-executes itself for every role: keeper, fake CLI, tool, and the worker whose memory and CPU are measured.
+// The program re-executes itself for every role: keeper, fake CLI, tool, and the worker whose memory and CPU are
+// measured.
 package main
 
 import (

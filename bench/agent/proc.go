@@ -20,8 +20,8 @@ func memoryOf(pid int, what string) (int64, error) {
 	return kilobytes(fmt.Sprintf("/proc/%d/status", pid), what)
 }
 
-// proportional returns the memory of a process with each shared page divided by its users. Only root can read it for a keeper; for other
-// users this is the whole memory of the process, which is more.
+// proportional returns the memory of a process with each shared page divided by its users. Only root can read it for a
+// keeper; for other users this is the whole memory of the process, which is more.
 func proportional(pid int) (int64, error) {
 	if os.Geteuid() != 0 {
 		return memoryOf(pid, resident)

@@ -14,7 +14,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// All is measured, in small; how fast it is here says nothing, but every page must see every event, and share the reading of it.
+// All is measured, in small; how fast it is here says nothing, but every page must see every event, and share the
+// reading of it.
 func TestQuick(t *testing.T) {
 	t.Parallel()
 	bin := t.TempDir()

@@ -10,8 +10,8 @@ import (
 	"github.com/errand-fleet/errand/bench/door"
 )
 
-// history measures the cost of opening many pages of tasks with a long history at once, and of reading all of it; every tenth browser reads
-// nothing.
+// history measures the cost of opening many pages of tasks with a long history at once, and of reading all of it; every
+// tenth browser reads nothing.
 func (b *bench) history(ctx context.Context) (err error) {
 	s, err := b.set(ctx, b.Runs)
 	if err != nil {

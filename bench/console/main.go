@@ -1,6 +1,6 @@
-// Command console measures the console of a front door and prints a table: the delay of events in pages, the cost of an open page and its
-// effect on incoming events, and the delay of long lists. bench/README.md explains each row. Run `make bench-console`, or
-// `go run ./console -h` in bench/ for its flags.
+// Command console measures the console of a front door and prints a table: the delay of events in pages, the cost of an
+// open page and its effect on incoming events, and the delay of long lists. bench/README.md explains each row. Run
+// `make bench-console`, or `go run ./console -h` in bench/ for its flags.
 //
 // The program acts as the browsers and, re-executed, as the worker. The front door is the installed one.
 package main

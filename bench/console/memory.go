@@ -23,8 +23,8 @@ type memory struct {
 // collections is the number of garbage collections before memory is read. Each halves stacks that have grown.
 const collections = 6
 
-// settled reads the memory that a front door keeps: the minimum of heap and stacks after garbage collections, which it causes by requesting
-// long lists.
+// settled reads the memory that a front door keeps: the minimum of heap and stacks after garbage collections, which it
+// causes by requesting long lists.
 func (s *stage) settled(ctx context.Context) (memory, error) {
 	conn, in, err := dial(ctx, s.front.Addr)
 	if err != nil {

@@ -58,7 +58,8 @@ func (s *stage) leave() (err error) {
 	return err
 }
 
-// write lets the runs write in a mode for a while, until all that they wrote is in all pages. It says what came of that.
+// write lets the runs write in a mode for a while, until all that they wrote is in all pages. It says what came of
+// that.
 func (s *stage) write(ctx context.Context, mode string, meanwhile func() error) (seen, int, error) {
 	s.watched.reset()
 	if err := s.worker.tell(mode); err != nil {

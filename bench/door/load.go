@@ -35,8 +35,9 @@ func (l Load) Percentile(p float64) time.Duration {
 	return l.Delays[min(int(p*float64(len(l.Delays))), len(l.Delays)-1)]
 }
 
-// Fire sends requests as fast as they are answered, or, with an interval, each at its time: one that cannot leave in time waits, and the wait
-// counts. The requests are made up beforehand, so that this process takes little of the machine.
+// Fire sends requests as fast as they are answered, or, with an interval, each at its time: one that cannot leave in
+// time waits, and the wait counts. The requests are made up beforehand, so that this process takes little of the
+// machine.
 func Fire(ctx context.Context, addr string, requests [][]byte, interval time.Duration) (Load, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

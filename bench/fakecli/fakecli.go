@@ -1,5 +1,5 @@
-// Package fakecli replaces the Claude Code CLI in the benchmarks. It speaks the part of the protocol that the runner and the official SDK
-// need, at almost no cost. Each user message is an instruction:
+// Package fakecli replaces the Claude Code CLI in the benchmarks. It speaks the part of the protocol that the runner
+// and the official SDK need, at almost no cost. Each user message is an instruction:
 //
 //	replay FILE   write that session (package session), as fast as it is read
 //	wait          begin a turn and be silent in it
@@ -7,7 +7,8 @@
 //	tools         start the tools of a run, print the PIDs of all its processes, and be silent; see Processes
 //	stubborn      the same, and ignore TERM and the end of the input
 //
-// Like the real CLI it writes nothing before the first request, answers control requests, and exits at the end of its input.
+// Like the real CLI it writes nothing before the first request, answers control requests, and exits at the end of its
+// input.
 package fakecli
 
 import (

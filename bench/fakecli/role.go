@@ -1,7 +1,7 @@
 package fakecli
 
-// RoleVariable is the environment variable with the role of a re-executed benchmark program. It is not an argument, so that the fake can be
-// started like the real CLI.
+// RoleVariable is the environment variable with the role of a re-executed benchmark program. It is not an argument, so
+// that the fake can be started like the real CLI.
 const RoleVariable = "ERRAND_BENCH_ROLE"
 
 // The roles in this package.

@@ -21,8 +21,9 @@ type Processes struct {
 // All lists the pids of the run.
 func (p Processes) All() []int { return append([]int{p.Keeper, p.Leader}, p.Tools...) }
 
-// tools starts four processes like those that tools leave behind: two ordinary ones, one that has left its session, and one that has
-// also cleared its environment, so that it has no marker. All hold the CLI's stdout, like a tool in the background.
+// tools starts four processes like those that tools leave behind: two ordinary ones, one that has left its session, and
+// one that has also cleared its environment, so that it has no marker. All hold the CLI's stdout, like a tool in the
+// background.
 func tools(out io.Writer) error {
 	p := Processes{Keeper: os.Getppid(), Leader: os.Getpid()}
 	for _, tool := range []struct{ leaves, scrubs bool }{{}, {}, {leaves: true}, {leaves: true, scrubs: true}} {

@@ -1,6 +1,6 @@
-// Command ingress compares the front door with a bare asynq handler and with Slack's framework for Node, and prints a table: Slack events over
-// HTTP, from the request to the queue and the response, and on to the start of the CLI. bench/README.md explains each row. Run
-// `make bench-ingress`, or `go run ./ingress -h` in bench/ for its flags.
+// Command ingress compares the front door with a bare asynq handler and with Slack's framework for Node, and prints a
+// table: Slack events over HTTP, from the request to the queue and the response, and on to the start of the CLI.
+// bench/README.md explains each row. Run `make bench-ingress`, or `go run ./ingress -h` in bench/ for its flags.
 //
 // The program re-executes itself as the bare contender and as the CLI. The others are the installed programs.
 package main

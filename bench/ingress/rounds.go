@@ -64,7 +64,8 @@ func (b *bench) count(ctx context.Context, c contender) (_ float64, err error) {
 	return float64(p.trips.Load()-before) / float64(b.Counted), nil
 }
 
-// proxy is between a contender and Redis and counts round trips: each time that a request follows a response on a connection.
+// proxy is between a contender and Redis and counts round trips: each time that a request follows a response on a
+// connection.
 type proxy struct {
 	listener net.Listener
 	trips    atomic.Int64

@@ -16,7 +16,8 @@ import (
 // perRun is the number of progress events of a busy run in a second; the worker joins more frequent ones.
 const perRun = 10
 
-// storm sends events while many runs write their progress to the same Redis, at half of the front door's rate without them.
+// storm sends events while many runs write their progress to the same Redis, at half of the front door's rate without
+// them.
 func (b *bench) storm(ctx context.Context) (err error) {
 	list, err := b.contenders()
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package session generates the CLI's output in a long coding session, with lines in the CLI's real formats. A third of the bytes are
-// message deltas of about 300 bytes, 40 % are tool results of 2 to 70 KB, and a sixth is in a few lines of 1 to 6 MB, from edits of
-// large files and pictures.
+// Package session generates the CLI's output in a long coding session, with lines in the CLI's real formats. A third of
+// the bytes are message deltas of about 300 bytes, 40 % are tool results of 2 to 70 KB, and a sixth is in a few lines
+// of 1 to 6 MB, from edits of large files and pictures.
 package session
 
 import (
@@ -17,8 +17,8 @@ import (
 // largeEvery is the number of bytes of a session for each very large line.
 const largeEvery = 24 << 20
 
-// Write writes a session of about size bytes, one turn from init until the session is idle, and returns its number of lines. Equal sizes
-// give equal bytes. A size of 0 gives a turn with one short message.
+// Write writes a session of about size bytes, one turn from init until the session is idle, and returns its number of
+// lines. Equal sizes give equal bytes. A size of 0 gives a turn with one short message.
 func Write(out io.Writer, size int64) (lines int64, err error) {
 	w := newWriter(out)
 	w.line(initLine)

@@ -1,7 +1,7 @@
 package session
 
-// The formats of lines, with the keys in the CLI's order except the last two, session_id and uuid, which every line gets. Lists that the
-// runner does not read are shorter than the CLI's.
+// The formats of lines, with the keys in the CLI's order except the last two, session_id and uuid, which every line
+// gets. Lists that the runner does not read are shorter than the CLI's.
 const (
 	id = "5e551011-0000-4000-8000-00000000be9c"
 

@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// corpus returns lines that look like code and notes about it, with quotes, tabs and non-ASCII characters as frequent as in real sessions.
+// corpus returns lines that look like code and notes about it, with quotes, tabs and non-ASCII characters as frequent
+// as in real sessions.
 func corpus(random *rand.Rand) []string {
 	words := strings.Fields(`account address balance batch buffer cache charge client commit config context cursor customer delay
 		delivery entry error event field file filter handler header index invoice item journal key ledger limit line list lock map

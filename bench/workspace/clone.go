@@ -13,7 +13,8 @@ import (
 	"github.com/errand-fleet/errand/workspace"
 )
 
-// clone compares a thread's first clone with git's own of the same mirror, in turns. errand's asks the remote for changes first.
+// clone compares a thread's first clone with git's own of the same mirror, in turns. errand's asks the remote for
+// changes first.
 func (b *bench) clone(ctx context.Context) error {
 	var plain, own []time.Duration
 	for n := range b.Readings {

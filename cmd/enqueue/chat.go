@@ -131,7 +131,8 @@ type submitted struct {
 	Position         int
 }
 
-// submit posts a message and reads only the first event of the stream. Callers follow the task by its own events, which can be resumed.
+// submit posts a message and reads only the first event of the stream. Callers follow the task by its own events, which
+// can be resumed.
 func (c *apiClient) submit(ctx context.Context, m message) (first submitted, text string, err error) {
 	body, err := json.Marshal(m)
 	if err != nil {

@@ -194,7 +194,8 @@ func dayFlag(flags *flag.FlagSet, name, about string) *string {
 	return checkedFlag(flags, name, about, "a day like 2026-01-31", func(s string) bool { _, err := time.Parse(time.DateOnly, s); return err == nil })
 }
 
-// suggest returns a hint at the command that was probably meant: one that has name as a prefix, is a prefix of it, or has one typing error.
+// suggest returns a hint at the command that was probably meant: one that has name as a prefix, is a prefix of it, or
+// has one typing error.
 func suggest(name string) string {
 	for _, c := range append(commands(), command{name: "serve"}) {
 		if len(name) > 1 && (strings.HasPrefix(c.name, name) || strings.HasPrefix(name, c.name) || oneTypo(c.name, name)) {

@@ -17,8 +17,8 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// A follower reconnects up to maxAttempts times in a row, first after firstPause and then with doubled pauses: long enough for a
-// server to be replaced.
+// A follower reconnects up to maxAttempts times in a row, first after firstPause and then with doubled pauses: long
+// enough for a server to be replaced.
 const (
 	maxAttempts = 8
 	firstPause  = 200 * time.Millisecond
@@ -33,8 +33,8 @@ type update struct {
 	err          error // reconnecting failed; the last update
 }
 
-// follower reads a task's events over as many connections as necessary. It does not matter which worker runs the task and which front
-// door serves the events. It is not safe for concurrent use.
+// follower reads a task's events over as many connections as necessary. It does not matter which worker runs the task
+// and which front door serves the events. It is not safe for concurrent use.
 type follower struct {
 	api  *apiClient
 	id   string
@@ -128,7 +128,8 @@ func (f *follower) readEvents(ctx context.Context) (done bool, err error) {
 	return false, nil
 }
 
-// readEnd handles the end of the task. When the absorbing task ends, the task's own events have its end or say that it waits again.
+// readEnd handles the end of the task. When the absorbing task ends, the task's own events have its end or say that it
+// waits again.
 func (f *follower) readEnd(data string) (done bool, err error) {
 	if f.from != f.id {
 		f.from = f.id
@@ -142,8 +143,8 @@ func (f *follower) readEnd(data string) (done bool, err error) {
 	return true, nil
 }
 
-// beforeMillisecond returns the last ID before the millisecond of an event. IDs are Redis' milliseconds and a number; another task's
-// events of the same millisecond may have smaller numbers.
+// beforeMillisecond returns the last ID before the millisecond of an event. IDs are Redis' milliseconds and a number;
+// another task's events of the same millisecond may have smaller numbers.
 func beforeMillisecond(id string) string {
 	ms, _, _ := strings.Cut(id, "-")
 	n, err := strconv.ParseUint(ms, 10, 64)

@@ -28,7 +28,8 @@ every setting explained and commented out. Existing files are kept.
         print the manifest of a GitHub App and where to create it
 `
 
-// initCommand writes configuration files or prints a manifest to stdout and instructions to stderr. It makes no network requests.
+// initCommand writes configuration files or prints a manifest to stdout and instructions to stderr. It makes no network
+// requests.
 func initCommand(t *terminal, flags *flag.FlagSet) func(context.Context, []string) error {
 	directory := flags.String("dir", ".", "write the files into this `directory`")
 	name := flags.String("name", "errand", "the app's `name`, which is also its mention; it must be unique on GitHub")

@@ -1,5 +1,5 @@
-// Command enqueue is the front door and its client: `enqueue serve` serves webhooks, API and console, and the other commands call
-// that API. Run `enqueue help` for the list.
+// Command enqueue is the front door and its client: `enqueue serve` serves webhooks, API and console, and the other
+// commands call that API. Run `enqueue help` for the list.
 package main
 
 import (

@@ -15,7 +15,8 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// eventPrinter prints a task's events. It leaves out the agent's thinking and the output of its tools, which are in the log.
+// eventPrinter prints a task's events. It leaves out the agent's thinking and the output of its tools, which are in the
+// log.
 type eventPrinter struct {
 	screen     *term.Screen
 	side       *term.Out // the screen's side stream
@@ -54,7 +55,8 @@ func (p *eventPrinter) event(e agent.Event) {
 	}
 }
 
-// text prints text. The CLI begins a block of text with any number of empty lines; print at most one, and none at the very beginning.
+// text prints text. The CLI begins a block of text with any number of empty lines; print at most one, and none at the
+// very beginning.
 func (p *eventPrinter) text(s string) {
 	if !p.inText {
 		trimmed := strings.TrimLeft(s, "\n")

@@ -116,8 +116,8 @@ type keyboard struct {
 	tty bool
 }
 
-// waitEnter returns a channel that is closed when Enter or Ctrl-D is pressed. Its goroutine ends with the process, because reading a
-// terminal cannot be interrupted.
+// waitEnter returns a channel that is closed when Enter or Ctrl-D is pressed. Its goroutine ends with the process,
+// because reading a terminal cannot be interrupted.
 func (k keyboard) waitEnter() <-chan struct{} {
 	pressed := make(chan struct{})
 	go func() {

@@ -34,7 +34,8 @@ type watch struct {
 	cancelled bool            // this command cancelled the task
 }
 
-// newWatch returns a watch that prints the answer's text to stdout, lines about the run to side, and the status line to stderr.
+// newWatch returns a watch that prints the answer's text to stdout, lines about the run to side, and the status line to
+// stderr.
 func (t *terminal) newWatch(id string, side *term.Out, raw bool) *watch {
 	if raw {
 		side = t.stderr
@@ -44,7 +45,8 @@ func (t *terminal) newWatch(id string, side *term.Out, raw bool) *watch {
 	return w
 }
 
-// run prints the headline, if any, and watches until the task ends or the user leaves. It returns the exit code as an error.
+// run prints the headline, if any, and watches until the task ends or the user leaves. It returns the exit code as an
+// error.
 func (w *watch) run(ctx context.Context, headline string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -156,8 +158,9 @@ func (w *watch) checkFleet(ctx context.Context) <-chan string {
 	return problem
 }
 
-// onSignal handles a signal and returns an exit code to leave with. On a terminal the first Ctrl-C asks, the second cancels the task and
-// waits for its end, a third leaves. Without a terminal, and for SIGTERM, the command leaves at once.
+// onSignal handles a signal and returns an exit code to leave with. On a terminal the first Ctrl-C asks, the second
+// cancels the task and waits for its end, a third leaves. Without a terminal, and for SIGTERM, the command leaves at
+// once.
 func (w *watch) onSignal(ctx context.Context, sig os.Signal) error {
 	now := time.Now()
 	switch {

@@ -1,5 +1,6 @@
-// Command worker takes tasks from the queues, runs the Claude Code CLI on them and posts the answers. With -standalone it is the whole
-// system in one process. Run `worker -h` for its flags; the environment configures everything else (.env.example).
+// Command worker takes tasks from the queues, runs the Claude Code CLI on them and posts the answers. With -standalone
+// it is the whole system in one process. Run `worker -h` for its flags; the environment configures everything else
+// (.env.example).
 package main
 
 import (

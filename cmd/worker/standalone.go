@@ -75,8 +75,8 @@ func printHealth(w io.Writer, h agent.Health) {
 	fmt.Fprintf(w, "errand cannot run tasks: %s\n  remedy   %s\n           (tasks wait and start when this is fixed)\n", h.Problem, h.Remedy)
 }
 
-// printAddresses prints where everything is. The console's address logs in once. A generated token is printed, because the command
-// line needs it, but not logged.
+// printAddresses prints where everything is. The console's address logs in once. A generated token is printed, because
+// the command line needs it, but not logged.
 func printAddresses(w io.Writer, base, invite string, generated bool, c config.Config) {
 	fmt.Fprintf(w, "  console  %s%s\n           (works once, within 15 minutes)\n", base, invite)
 	if generated {
@@ -95,7 +95,8 @@ func printAddresses(w io.Writer, base, invite string, generated bool, c config.C
 	}
 }
 
-// startRedis starts the Redis of a standalone system: redis-server with its data in the state directory, or one in memory.
+// startRedis starts the Redis of a standalone system: redis-server with its data in the state directory, or one in
+// memory.
 func startRedis(ctx context.Context, state string, log *slog.Logger) (url string, stop func(), err error) {
 	path, ok := redisserver.Find()
 	if !ok {

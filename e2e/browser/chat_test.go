@@ -9,7 +9,8 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// A conversation from its first word to its answer, and what is being written meanwhile is not lost when the page brings itself up to date.
+// A conversation from its first word to its answer, and what is being written meanwhile is not lost when the page
+// brings itself up to date.
 func TestChat(t *testing.T) {
 	t.Parallel()
 	c := newConsole(t)

@@ -38,8 +38,8 @@ type visit struct {
 	picture    string // the look in which the README shows it; empty: it does not
 }
 
-// Every page is as it should be, by day, by night and on a phone: no errors, nothing that a reader with other senses would miss, and no
-// scrolling sideways.
+// Every page is as it should be, by day, by night and on a phone: no errors, nothing that a reader with other senses
+// would miss, and no scrolling sideways.
 func TestPages(t *testing.T) {
 	t.Parallel()
 	s := newScene(newConsole(t))

@@ -174,8 +174,8 @@ func at(t time.Time, events ...agent.Event) []agent.Event {
 	return events
 }
 
-// aged lets time pass: it writes into a task's record how long ago it was created, started and ended, where that is not negative. What
-// asynq knows of it becomes what a worker would have made of it.
+// aged lets time pass: it writes into a task's record how long ago it was created, started and ended, where that is not
+// negative. What asynq knows of it becomes what a worker would have made of it.
 func (s *scene) aged(id string, created, started, ended time.Duration) {
 	s.Helper()
 	s.redis(func(ctx context.Context, r *redis.Client) error {

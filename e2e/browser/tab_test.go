@@ -166,8 +166,8 @@ func eval[T any](t *tab, expression string) T {
 	return v
 }
 
-// often is how often wait evaluates its expression. Changes of the DOM alone would not do: what a document's readyState, its address and the
-// values of its fields become is none.
+// often is how often wait evaluates its expression. Changes of the DOM alone would not do: what a document's
+// readyState, its address and the values of its fields become is none.
 const often = 20 * time.Millisecond
 
 // wait waits until an expression is true in the page, whichever page that is by then.

@@ -20,9 +20,9 @@ func (c *check) breaks(format string, args ...any) {
 	c.broken = append(c.broken, fmt.Sprintf(format, args...))
 }
 
-// checkCovered checks that every accepted event has a final message (lost), and that none has more than one (doubled). The latter includes
-// events that were not accepted, because errand may have taken one whose response was lost. A message about an unknown task counts as
-// doubled: one event has become two tasks.
+// checkCovered checks that every accepted event has a final message (lost), and that none has more than one (doubled).
+// The latter includes events that were not accepted, because errand may have taken one whose response was lost. A
+// message about an unknown task counts as doubled: one event has become two tasks.
 func checkCovered(events []event, finals []final) (lost, doubled check) {
 	lost.name, doubled.name = "lost", "doubled"
 	by, known := map[string][]final{}, map[string]bool{}
@@ -64,8 +64,8 @@ func reviewedLater(e event, later []event) bool {
 	return slices.ContainsFunc(later, func(l event) bool { return l.place == inGitHub && l.pull == e.pull && l.accepted && l.task })
 }
 
-// checkTold checks that every message reached a CLI or its sender got the reason why not, and that each answer to a message contains its
-// token and is from a CLI that had received it.
+// checkTold checks that every message reached a CLI or its sender got the reason why not, and that each answer to a
+// message contains its token and is from a CLI that had received it.
 func checkTold(events []event, finals []final, lives []life) (told check) {
 	told.name = "unheard"
 	heard := map[string]bool{}
@@ -104,8 +104,8 @@ func checkTold(events []event, finals []final, lives []life) (told check) {
 	return told
 }
 
-// checkAnswered checks that the fleet has worked: a fleet that takes nothing, or only gives reasons, violates no other check. A fleet with
-// faults answers far more than half.
+// checkAnswered checks that the fleet has worked: a fleet that takes nothing, or only gives reasons, violates no other
+// check. A fleet with faults answers far more than half.
 func checkAnswered(events []event, finals []final) (few check) {
 	few.name = "too few answers"
 	by := map[string]bool{}
@@ -159,8 +159,9 @@ func checkComments(events []event, finals []final, comments map[int][]string) (c
 // tolerance is how long two processes may appear to overlap because the kernel reported an end late.
 const tolerance = 100 * time.Millisecond
 
-// checkOverlaps checks that no two CLIs of a thread are alive at once, and that no tool of an earlier CLI is alive when the next begins.
-// excused reports whether a CLI may overlap at that time because its worker could not know. checkOverlaps returns the number of these.
+// checkOverlaps checks that no two CLIs of a thread are alive at once, and that no tool of an earlier CLI is alive when
+// the next begins. excused reports whether a CLI may overlap at that time because its worker could not know.
+// checkOverlaps returns the number of these.
 func checkOverlaps(lives []life, threads map[string]string, excused func(l life, at time.Time) bool) (overlaps, orphans check, excuses int) {
 	overlaps.name, orphans.name = "overlaps", "orphans"
 	told := map[identity]bool{} // orphans are reported once
@@ -198,8 +199,8 @@ func checkOverlaps(lives []life, threads map[string]string, excused func(l life,
 	return overlaps, orphans, excuses
 }
 
-// byThread groups processes by the thread of the messages that they received and by their working directory, which belongs to one thread. A
-// tool belongs to its run.
+// byThread groups processes by the thread of the messages that they received and by their working directory, which
+// belongs to one thread. A tool belongs to its run.
 func byThread(lives []life, threads map[string]string) map[string][]life {
 	thread, dirs := map[string]string{}, map[string]string{} // by run, by directory
 	for _, l := range lives {
@@ -226,8 +227,8 @@ func byThread(lives []life, threads map[string]string) map[string][]life {
 	return groups
 }
 
-// takeovers returns the times from the death of each worker until a run of it had a CLI again. undisturbed excludes those during which
-// Redis was unavailable.
+// takeovers returns the times from the death of each worker until a run of it had a CLI again. undisturbed excludes
+// those during which Redis was unavailable.
 func takeovers(deaths []death, lives []life, outages []window) (all, undisturbed []time.Duration) {
 	for _, d := range deaths {
 		for _, l := range lives {

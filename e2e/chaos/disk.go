@@ -15,8 +15,9 @@ import (
 // diskSize is the size of the log disk: enough for all logs, and quickly filled.
 const diskSize = "size=256m"
 
-// disk holds the runs' logs. It is a small file system, so that it can be filled without affecting anything else. Without the right to
-// mount one, it is a directory that is removed for a while: opening a log then fails too, but open logs continue to work.
+// disk holds the runs' logs. It is a small file system, so that it can be filled without affecting anything else.
+// Without the right to mount one, it is a directory that is removed for a while: opening a log then fails too, but open
+// logs continue to work.
 type disk struct {
 	dir     string
 	mounted bool

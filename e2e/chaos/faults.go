@@ -132,7 +132,8 @@ func find[T any](ctx context.Context, look func() (T, bool)) (T, bool) {
 	}
 }
 
-// worker ends a busy worker while another one runs, and starts it again after a while; or it stops and continues the worker.
+// worker ends a busy worker while another one runs, and starts it again after a while; or it stops and continues the
+// worker.
 func (s *saboteur) worker(ctx context.Context, f fault, sig syscall.Signal) {
 	p, ok := find(ctx, func() (*process, bool) {
 		up := s.w.witness.present(script.CLI)

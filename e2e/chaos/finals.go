@@ -77,8 +77,8 @@ func (c *covered) UnmarshalJSON(data []byte) error {
 // sentence matches the beginning of a final message that is not an answer: the line that names the author.
 var sentence = regexp.MustCompile(`^<@\w+> \S`)
 
-// slackFinals finds the final messages of a thread by their metadata. The parts of one ending are one message; a part that was posted twice
-// makes it two.
+// slackFinals finds the final messages of a thread by their metadata. The parts of one ending are one message; a part
+// that was posted twice makes it two.
 func slackFinals(thread []slackfake.Message) []final {
 	type key struct{ task, ending string }
 	type post struct {

@@ -11,8 +11,8 @@ import (
 // prefix is that of errand's keys.
 const prefix = "errand:"
 
-// mustBeEmpty are the prefixes of keys that must not exist at the end: they belong to tasks that have not ended or whose final message is
-// not posted. store/store.go describes them.
+// mustBeEmpty are the prefixes of keys that must not exist at the end: they belong to tasks that have not ended or
+// whose final message is not posted. store/store.go describes them.
 var mustBeEmpty = []string{"live", "outbox", "claim:", "waiting:", "absorbed:", "cap:"}
 
 // leftovers returns what Redis still holds of ended tasks.

@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// link is a TCP proxy: a fixed address for a server that can move, and a cable that can be cut. While it is cut nothing passes and nothing
-// is refused, as in a real partition. Data that was sent meanwhile arrives after the repair, also from a peer that has left.
+// link is a TCP proxy: a fixed address for a server that can move, and a cable that can be cut. While it is cut nothing
+// passes and nothing is refused, as in a real partition. Data that was sent meanwhile arrives after the repair, also
+// from a peer that has left.
 type link struct {
 	ln net.Listener
 

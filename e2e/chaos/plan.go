@@ -13,7 +13,8 @@ type plan struct {
 	faults []fault
 }
 
-// newPlan makes the plan of a seed. Traffic and faults have separate random sources, so that one can change without the other.
+// newPlan makes the plan of a seed. Traffic and faults have separate random sources, so that one can change without the
+// other.
 func newPlan(s settings) plan {
 	return plan{
 		steps:  planTraffic(rand.New(rand.NewPCG(s.seed, 1)), s.tasks, s.span), //nolint:gosec // must be reproducible

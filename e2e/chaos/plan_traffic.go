@@ -33,7 +33,8 @@ type step struct {
 // recent is the number of threads of a place that get follow-ups.
 const recent = 8
 
-// planTraffic makes tasks for all three places, many of them follow-ups in threads that are probably busy, and cancels of some.
+// planTraffic makes tasks for all three places, many of them follow-ups in threads that are probably busy, and cancels
+// of some.
 func planTraffic(r *rand.Rand, tasks int, span time.Duration) []step {
 	threads := map[place]int{}
 	var steps []step

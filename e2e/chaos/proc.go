@@ -45,8 +45,8 @@ func (i identity) alive() bool {
 	return ok && !s.dead && s.identity == i
 }
 
-// kill sends a signal to the same process. It takes a handle (on Linux a pidfd) before it checks the identity, so that the signal cannot
-// reach another process with a reused PID.
+// kill sends a signal to the same process. It takes a handle (on Linux a pidfd) before it checks the identity, so that
+// the signal cannot reach another process with a reused PID.
 func (i identity) kill(sig syscall.Signal) error {
 	p, err := os.FindProcess(i.pid)
 	if err != nil {
@@ -62,8 +62,8 @@ func (i identity) kill(sig syscall.Signal) error {
 	return nil
 }
 
-// marked lists the processes of runs whose environment names a path below dir, the harness's directory. Other fleets on this machine use the
-// same marker.
+// marked lists the processes of runs whose environment names a path below dir, the harness's directory. Other fleets on
+// this machine use the same marker.
 func marked(dir string) []int {
 	entries, _ := os.ReadDir("/proc")
 	var pids []int

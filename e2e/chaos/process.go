@@ -30,7 +30,8 @@ type process struct {
 	pids    []int         // of all its lives
 }
 
-// start starts the program. The kernel kills it when the thread that started it ends, so that thread is kept (golang/go#27505).
+// start starts the program. The kernel kills it when the thread that started it ends, so that thread is kept
+// (golang/go#27505).
 func (p *process) start() error {
 	log, err := os.OpenFile(filepath.Join(p.logs, p.name+".log"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/errand-fleet/errand/e2e/chaos/script"
 )
 
-// The time for errand to finish after the last fault, and for its processes to end after the stop. The first covers a takeover, three
-// attempts with their pauses, and a usage limit.
+// The time for errand to finish after the last fault, and for its processes to end after the stop. The first covers a
+// takeover, three attempts with their pauses, and a usage limit.
 const (
 	finishFor = 5 * time.Minute
 	goneFor   = 15 * time.Second
@@ -115,8 +115,8 @@ func awaitQuiet(ctx context.Context, w *world, t *traffic, client redis.Universa
 	return false
 }
 
-// checkGone checks that no process of a run is left after errand has stopped, by the witness's connections, which the kernel closes, and by
-// the marker in the environment.
+// checkGone checks that no process of a run is left after errand has stopped, by the witness's connections, which the
+// kernel closes, and by the marker in the environment.
 func checkGone(ctx context.Context, w *world) check {
 	c := check{name: "processes left"}
 	ctx, cancel := context.WithTimeout(ctx, goneFor)

@@ -44,7 +44,8 @@ func (t *traffic) count(what string) {
 	t.counts[what]++
 }
 
-// play sends all requests at their times and returns when every delivery is accepted or given up. Streams of chats can still be open then.
+// play sends all requests at their times and returns when every delivery is accepted or given up. Streams of chats can
+// still be open then.
 func (t *traffic) play(ctx context.Context, steps []step) {
 	t.under.Go(func() { t.github(ctx) })
 	begun := time.Now()
@@ -74,8 +75,9 @@ func (t *traffic) leave() {
 	t.streams.Wait()
 }
 
-// The pauses between redeliveries of an event that was not accepted, which double up to a maximum, and their total time. Slack's pauses are
-// longer and fewer, and GitHub leaves redelivery to people; the outages here are shorter than theirs.
+// The pauses between redeliveries of an event that was not accepted, which double up to a maximum, and their total
+// time. Slack's pauses are longer and fewer, and GitHub leaves redelivery to people; the outages here are shorter than
+// theirs.
 const (
 	firstAgain   = 500 * time.Millisecond
 	longestAgain = 10 * time.Second

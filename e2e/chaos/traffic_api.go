@@ -44,8 +44,8 @@ type chatEvent struct {
 	Result  string `json:"result"`
 }
 
-// chat posts a message and reads its stream to the end. It does not repeat a message that was not accepted, because errand cannot
-// distinguish that from a second message with the same text.
+// chat posts a message and reads its stream to the end. It does not repeat a message that was not accepted, because
+// errand cannot distinguish that from a second message with the same text.
 func (t *traffic) chat(ctx context.Context, s step) {
 	t.count("chats")
 	body := map[string]string{"message": "please do " + s.orders.String(), "thread": fmt.Sprintf("c-%d", s.thread)}

@@ -13,8 +13,8 @@ import (
 	"github.com/errand-fleet/errand/internal/githubfake"
 )
 
-// github opens pull requests and pushes to them, one after the other, because the fake reports only its latest webhook. The webhooks are
-// intercepted, and traffic delivers them.
+// github opens pull requests and pushes to them, one after the other, because the fake reports only its latest webhook.
+// The webhooks are intercepted, and traffic delivers them.
 func (t *traffic) github(ctx context.Context) {
 	sink, err := newSink()
 	if err != nil {
@@ -82,8 +82,8 @@ func (t *traffic) webhook(ctx context.Context, token string, d githubfake.Delive
 	return nil
 }
 
-// hook finds the webhook of a head, and errand's ID for its task, which depends on the payload's time and the delivery, so that a
-// repetition has the same. The latest webhook can be an earlier one if the fake could not deliver this one.
+// hook finds the webhook of a head, and errand's ID for its task, which depends on the payload's time and the delivery,
+// so that a repetition has the same. The latest webhook can be an earlier one if the fake could not deliver this one.
 func (t *traffic) hook(pull int, head string) (d githubfake.Delivery, id string, err error) {
 	for _, d := range slices.Backward(t.w.github.Deliveries("pull_request")) {
 		var p struct {

@@ -79,7 +79,8 @@ func (w *weather) failed() map[manner]int {
 	return maps.Clone(w.met)
 }
 
-// next takes the first storm that is due for a request. An answer is lost only where that matters: of what has said something to people.
+// next takes the first storm that is due for a request. An answer is lost only where that matters: of what has said
+// something to people.
 func (w *weather) next(r *http.Request) (manner, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

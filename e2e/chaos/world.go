@@ -109,8 +109,8 @@ func (w *world) settle(set settings) (err error) {
 	return nil
 }
 
-// environment is what front door and workers have in common: the whole configuration, but for Redis and their addresses. Time limits are
-// short, so that whatever hangs ends within the patience of the checks.
+// environment is what front door and workers have in common: the whole configuration, but for Redis and their
+// addresses. Time limits are short, so that whatever hangs ends within the patience of the checks.
 func (w *world) environment() []string {
 	return []string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + filepath.Join(w.dir, "home"), "TMPDIR=" + filepath.Join(w.dir, "t"),

@@ -89,7 +89,8 @@ func (i image) spec(s types.ServiceConfig, dir string) (spec, error) {
 	return out, nil
 }
 
-// volume makes a volume. A named one has the owner and mode of the image's directory at its place, any other the mode of /tmp.
+// volume makes a volume. A named one has the owner and mode of the image's directory at its place, any other the mode
+// of /tmp.
 func (i image) volume(dir string, named bool) (string, error) {
 	mode := 0o777 | os.ModeSticky
 	if named {

@@ -46,8 +46,8 @@ func readImage(root, file string) (image, error) {
 	return i, nil
 }
 
-// arguments returns the arguments of bubblewrap. The image's setpriv drops all rights after the mounts and executes the image's entrypoint,
-// which is then the first process of the container.
+// arguments returns the arguments of bubblewrap. The image's setpriv drops all rights after the mounts and executes the
+// image's entrypoint, which is then the first process of the container.
 func (i image) arguments(s spec) []string {
 	args := []string{"--ro-bind", i.root, "/", "--dev", "/dev", "--proc", "/proc"}
 	args = append(args, s.mounts...)
@@ -60,8 +60,9 @@ func (i image) arguments(s spec) []string {
 	return append(args, s.command...)
 }
 
-// user is the command that gives up all rights and becomes the image's user. setpriv has its capabilities until it executes something, and what
-// it executes could be read then: env has none any more, like an engine that drops them all.
+// user is the command that gives up all rights and becomes the image's user. setpriv has its capabilities until it
+// executes something, and what it executes could be read then: env has none any more, like an engine that drops them
+// all.
 func (i image) user() []string {
 	return []string{
 		"setpriv", fmt.Sprintf("--reuid=%d", i.uid), fmt.Sprintf("--regid=%d", i.gid), "--clear-groups", "--inh-caps=-all", "--bounding-set=-all", "--no-new-privs",
@@ -113,8 +114,9 @@ func (i image) run(ctx context.Context, s spec) (string, error) {
 	return out.String(), nil
 }
 
-// exec runs a command beside the first process of a container, as an engine does with health checks and `docker exec`. nsenter gives up its
-// capabilities with its user and executes the command itself: no other program has the environment, not even for a moment.
+// exec runs a command beside the first process of a container, as an engine does with health checks and `docker exec`.
+// nsenter gives up its capabilities with its user and executes the command itself: no other program has the
+// environment, not even for a moment.
 func (i image) exec(ctx context.Context, c *container, s spec, command ...string) error {
 	args := []string{
 		"--target", fmt.Sprint(c.first), "--mount", "--pid", "--ipc", "--uts", "--root", "--wd",

@@ -9,8 +9,9 @@ import (
 	"github.com/errand-fleet/errand/internal/modelfake"
 )
 
-// The command of a manipulated agent: it searches the container for readable processes of its user, for the time of some health checks.
-// Processes of its own run do not count. It prints names of variables, and the number of failed attempts.
+// The command of a manipulated agent: it searches the container for readable processes of its user, for the time of
+// some health checks. Processes of its own run do not count. It prints names of variables, and the number of failed
+// attempts.
 const (
 	spying = "what can you read?"
 	spied  = "I have looked around."

@@ -19,8 +19,8 @@ import (
 	"github.com/errand-fleet/errand/internal/slackfake"
 )
 
-// emulator is a Slack that others wrote, with its errand's token and Ann's. It lacks rate limits, streaming, Socket Mode, interactivity and
-// events (at 0.12.2): those that we send in its name are signed by our own fake.
+// emulator is a Slack that others wrote, with its errand's token and Ann's. It lacks rate limits, streaming, Socket
+// Mode, interactivity and events (at 0.12.2): those that we send in its name are signed by our own fake.
 type emulator struct {
 	*testing.T
 	url string
@@ -67,8 +67,9 @@ func (e emulator) call(token, method string, form url.Values, answer any) {
 	}
 }
 
-// proxy is where our worker finds the emulator, and fills two gaps of it. It knows a token only as a header, while slack-go sends it in the
-// form, as Slack allows; and what a bot posts has a bot_id only if the call says so. refused is called for every rejected call.
+// proxy is where our worker finds the emulator, and fills two gaps of it. It knows a token only as a header, while
+// slack-go sends it in the form, as Slack allows; and what a bot posts has a bot_id only if the call says so. refused
+// is called for every rejected call.
 func (e emulator) proxy(refused func(method, answer string)) string {
 	target, err := url.Parse(e.url)
 	if err != nil {
@@ -115,7 +116,8 @@ type message struct {
 	Blocks json.RawMessage `json:"blocks"`
 }
 
-// A mention in an emulated workspace gets its status, its answer and its reactions, from a whole errand with the real CLI.
+// A mention in an emulated workspace gets its status, its answer and its reactions, from a whole errand with the real
+// CLI.
 func TestErrandInAnEmulatedWorkspace(t *testing.T) {
 	t.Parallel()
 	e := emulate(t)
@@ -160,7 +162,8 @@ func TestErrandInAnEmulatedWorkspace(t *testing.T) {
 	}
 }
 
-// answered waits for the final message and for what comes after it: the end of the status, and then that the eyes are taken off the request.
+// answered waits for the final message and for what comes after it: the end of the status, and then that the eyes are
+// taken off the request.
 func (e emulator) answered(channel, ts string) []message {
 	e.Helper()
 	ctx := limited(e.T)

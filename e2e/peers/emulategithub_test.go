@@ -21,8 +21,8 @@ import (
 	"github.com/errand-fleet/errand/internal/modelfake"
 )
 
-// hub is a GitHub that others wrote, with our App. It has no git remote, no statuses, no reactions and invents the files of a pull request
-// (at 0.12.2): git is served by our own fake, with the same commits.
+// hub is a GitHub that others wrote, with our App. It has no git remote, no statuses, no reactions and invents the
+// files of a pull request (at 0.12.2): git is served by our own fake, with the same commits.
 type hub struct {
 	*testing.T
 	url   string
@@ -118,8 +118,9 @@ type checkRun struct {
 	HeadSHA                  string `json:"head_sha"`
 }
 
-// A pull request on an emulated GitHub gets its check run and its comment, and a comment its answer, from a whole errand with the real CLI that was installed as
-// `enqueue init github` says. The doctor accepts App, permissions and installation; the emulator does not report the App's webhook.
+// A pull request on an emulated GitHub gets its check run and its comment, and a comment its answer, from a whole
+// errand with the real CLI that was installed as `enqueue init github` says. The doctor accepts App, permissions and
+// installation; the emulator does not report the App's webhook.
 func TestErrandOnAnEmulatedGitHub(t *testing.T) {
 	t.Parallel()
 	h, key, git := emulateGitHub(t)
@@ -217,7 +218,8 @@ func (h *hub) reviewed(sha string) (checkRun, comment) {
 	return checks.Runs[0], comments[0]
 }
 
-// answered waits for errand's comment on a line. (The emulator does not distinguish comments on pull requests and issues.)
+// answered waits for errand's comment on a line. (The emulator does not distinguish comments on pull requests and
+// issues.)
 func (h *hub) answered(words string) {
 	h.Helper()
 	h.until("answered", func() bool {

@@ -30,8 +30,8 @@ type answer struct {
 	Said   string
 }
 
-// Whatever GitHub has been seen to send comes in, as GitHub's own library signs it: nothing breaks the front door, and what is for us becomes
-// exactly the tasks of the golden file.
+// Whatever GitHub has been seen to send comes in, as GitHub's own library signs it: nothing breaks the front door, and
+// what is for us becomes exactly the tasks of the golden file.
 func TestOctokit(t *testing.T) {
 	t.Parallel()
 	hub, err := githubfake.New(githubfake.Config{WebhookSecret: "github-secret"})

@@ -1,7 +1,7 @@
-// Package peers tests errand and its fakes with other projects' programs: Slack's own framework as an app of the fake workspace; real webhooks,
-// signed by GitHub's own library, at the front door; and a worker with other projects' emulators of Slack and GitHub. `make peers` installs
-// them and runs the tests. They show whether the fakes behave like the services, and whether the worker works with other implementations.
-// ARGS=-update rewrites the golden files.
+// Package peers tests errand and its fakes with other projects' programs: Slack's own framework as an app of the fake
+// workspace; real webhooks, signed by GitHub's own library, at the front door; and a worker with other projects'
+// emulators of Slack and GitHub. `make peers` installs them and runs the tests. They show whether the fakes behave like
+// the services, and whether the worker works with other implementations. ARGS=-update rewrites the golden files.
 package peers
 
 import (
@@ -26,8 +26,8 @@ func limited(t *testing.T) context.Context {
 	return ctx
 }
 
-// run starts a program that ends with the test and returns what its first line of output says, decoded from JSON or, with a prefix,
-// what follows that.
+// run starts a program that ends with the test and returns what its first line of output says, decoded from JSON or,
+// with a prefix, what follows that.
 func run(t *testing.T, env []string, prefix string, name string, args ...string) string {
 	t.Helper()
 	cmd := exec.Command(name, args...)

@@ -1,4 +1,5 @@
-// Package github implements [forge.Forge] for github.com and GitHub Enterprise Server, as the user of a token or as an App.
+// Package github implements [forge.Forge] for github.com and GitHub Enterprise Server, as the user of a token or as an
+// App.
 //
 // It promises:
 //   - Every HTTP attempt ends within 10 seconds, and no credential follows a redirect to another host.
@@ -7,8 +8,9 @@
 //     closes or marks anything ready.
 //   - Rate limits become *forge.LimitError, permanent refusals *forge.RefusedError.
 //
-// [App.Manifest] lists the permissions and events that the App needs, and [Forge.Diagnose] checks whether it has them. The source of GitHub
-// events, tasks/github, uses [Forge.Client] for everything that only GitHub has, such as review comments.
+// [App.Manifest] lists the permissions and events that the App needs, and [Forge.Diagnose] checks whether it has them.
+// The source of GitHub events, tasks/github, uses [Forge.Client] for everything that only GitHub has, such as review
+// comments.
 package github
 
 import (
@@ -105,8 +107,8 @@ func (f *Forge) path(repo string) string {
 	return repo
 }
 
-// Credential returns what opens the git remote of a repository: the token, or one of the App's installation that opens this repository
-// only. A *forge.RefusedError means that trying again does not help.
+// Credential returns what opens the git remote of a repository: the token, or one of the App's installation that opens
+// this repository only. A *forge.RefusedError means that trying again does not help.
 func (f *Forge) Credential(ctx context.Context, repo string) (username, password string, err error) {
 	password, err = f.clients.password(ctx, f.path(repo))
 	if err != nil {
@@ -124,8 +126,9 @@ func (f *Forge) IsApp() bool { return f.cfg.Token == "" }
 // IsReadOnly reports whether nothing may be written to a repository.
 func (f *Forge) IsReadOnly(repo string) bool { return f.cfg.ReadOnly(repo) }
 
-// GraphQL sends a query to GitHub's GraphQL API, which go-github does not know, and decodes the data of the response into into. That API
-// reports errors in a response of status 200; GraphQL returns them as REST would, so that StatusCode, Permanent and RetryAfter understand them.
+// GraphQL sends a query to GitHub's GraphQL API, which go-github does not know, and decodes the data of the response
+// into into. That API reports errors in a response of status 200; GraphQL returns them as REST would, so that
+// StatusCode, Permanent and RetryAfter understand them.
 func GraphQL(ctx context.Context, gh *github.Client, query string, vars map[string]any, into any) error {
 	path := "graphql"
 	if strings.HasSuffix(gh.BaseURL.Path, "/api/v3/") {
@@ -194,7 +197,8 @@ type recentEntry[T any] struct {
 }
 
 const (
-	// RecentLife is how long an answer counts, and so how long an account that lost its access may still have errand work.
+	// RecentLife is how long an answer counts, and so how long an account that lost its access may still have errand
+	// work.
 	RecentLife = 30 * time.Second
 	maxRecent  = 1000
 )
@@ -231,9 +235,9 @@ func (f *Forge) Permission(ctx context.Context, repo, login string) (forge.Permi
 	return f.PermissionFor(ctx, repo, 0, login)
 }
 
-// PermissionFor asks GitHub what an account may do in a repository: author_association in a payload is about membership, not permission, and
-// as old as the event. The error is forge.ErrNotFound if GitHub does not know the account, and a *forge.RefusedError if errand may not ask.
-// After any error the permission is PermissionNone.
+// PermissionFor asks GitHub what an account may do in a repository: author_association in a payload is about
+// membership, not permission, and as old as the event. The error is forge.ErrNotFound if GitHub does not know the
+// account, and a *forge.RefusedError if errand may not ask. After any error the permission is PermissionNone.
 func (f *Forge) PermissionFor(ctx context.Context, repo string, installation int64, login string) (forge.Permission, error) {
 	if !IsLogin(login) {
 		return forge.PermissionNone, nil

@@ -24,7 +24,8 @@ const IndicatorName = "errand"
 // MaxStatus is GitHub's limit for the description of a commit status, in characters.
 const MaxStatus = 140
 
-// StatusIndicator shows beside a commit how a task is going: a check run, or a commit status for a token, which may not create check runs.
+// StatusIndicator shows beside a commit how a task is going: a check run, or a commit status for a token, which may not
+// create check runs.
 type StatusIndicator interface {
 	// Show says what is being done.
 	Show(ctx context.Context, action string) error
@@ -128,8 +129,9 @@ func output(title, summary string) *github.CheckRunOutput {
 	return &github.CheckRunOutput{Title: &title, Summary: &summary}
 }
 
-// commitStatus is the indicator of a token. GitHub keeps every status ever set, shows the last one of a context, and takes at most 1,000 per
-// commit. Hence the long interval, and the check of the present status before the final one. The target URL identifies the task.
+// commitStatus is the indicator of a token. GitHub keeps every status ever set, shows the last one of a context, and
+// takes at most 1,000 per commit. Hence the long interval, and the check of the present status before the final one.
+// The target URL identifies the task.
 type commitStatus struct {
 	gh          *github.Client
 	owner, name string
@@ -154,8 +156,8 @@ func (c *commitStatus) Show(ctx context.Context, action string) error {
 	return c.set(ctx, "pending", untrusted.Cut(action, MaxStatus))
 }
 
-// Finish sets success whatever the verdict. The other two states are red, and a required status would block people because of errand's
-// problems. The description says what was not done.
+// Finish sets success whatever the verdict. The other two states are red, and a required status would block people
+// because of errand's problems. The description says what was not done.
 func (c *commitStatus) Finish(ctx context.Context, v Verdict) error {
 	now, err := c.present(ctx)
 	if err != nil {
@@ -213,7 +215,8 @@ func (f *Forge) CIStatus(ctx context.Context, repo, commit string) (forge.CIStat
 	return f.CIStatusFor(ctx, repo, 0, commit)
 }
 
-// CIStatusFor is CIStatus for an event that names an installation. A token that may not read check runs sees only the statuses.
+// CIStatusFor is CIStatus for an event that names an installation. A token that may not read check runs sees only the
+// statuses.
 func (f *Forge) CIStatusFor(ctx context.Context, repo string, installation int64, commit string) (forge.CIStatus, error) {
 	var ci forge.CIStatus
 	what := "read the checks of " + ShortSHA(commit)
@@ -283,8 +286,8 @@ const (
 	maxLog  = 64 << 20 // bytes to read for that
 )
 
-// JobLog returns the beginning and the end of a job's log. GitHub serves it from another host, at a URL that is valid for a minute and gets
-// none of errand's credentials.
+// JobLog returns the beginning and the end of a job's log. GitHub serves it from another host, at a URL that is valid
+// for a minute and gets none of errand's credentials.
 func (f *Forge) JobLog(ctx context.Context, gh *github.Client, repo string, job int64) (string, error) {
 	owner, name := f.split(repo)
 	at, _, err := gh.Actions.GetWorkflowJobLogs(ctx, owner, name, job, 0)

@@ -15,7 +15,8 @@ type grant struct {
 	must        bool   // nothing works without it
 }
 
-// permissions returns those of the App. It may change no workflows and administer nothing, because an agent could make use of that.
+// permissions returns those of the App. It may change no workflows and administer nothing, because an agent could make
+// use of that.
 func permissions() []grant {
 	return []grant{
 		{"metadata", "read", "repositories cannot be found", true},
@@ -105,8 +106,8 @@ func (a App) Manifest() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// Form returns the App as query parameters for GitHub's page that registers one. The webhook's secret is left out, because browsers and
-// servers record URLs.
+// Form returns the App as query parameters for GitHub's page that registers one. The webhook's secret is left out,
+// because browsers and servers record URLs.
 func (a App) Form() (url.Values, error) {
 	if err := a.validate(); err != nil {
 		return nil, err

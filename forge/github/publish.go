@@ -18,7 +18,8 @@ import (
 	"github.com/errand-fleet/errand/internal/untrusted"
 )
 
-// MaxComment is GitHub's limit for the text of a comment or description in characters. errand counts bytes, of which there are never fewer.
+// MaxComment is GitHub's limit for the text of a comment or description in characters. errand counts bytes, of which
+// there are never fewer.
 const MaxComment = 65_536
 
 const (
@@ -26,8 +27,8 @@ const (
 	maxSection = 30_000 // bytes; leaves people as much
 )
 
-// Publish opens a draft pull request for a branch, or updates errand's section in the description of the one that is open. It changes
-// neither the title, nor what people wrote around the section, nor the state.
+// Publish opens a draft pull request for a branch, or updates errand's section in the description of the one that is
+// open. It changes neither the title, nor what people wrote around the section, nor the state.
 func (f *Forge) Publish(ctx context.Context, p forge.Proposal) (forge.PullRequestRef, error) {
 	if f.IsReadOnly(p.Repo) { // it may have become read-only since the task was submitted
 		return forge.PullRequestRef{}, &forge.RefusedError{Sentence: "This repository is only watched; nothing is written to it."}
@@ -123,8 +124,8 @@ func (b publication) create(ctx context.Context) (*github.PullRequest, error) {
 	return pr, nil
 }
 
-// update replaces errand's section unless it describes this commit already or a newer task wrote it. If people removed the section, it stays
-// removed.
+// update replaces errand's section unless it describes this commit already or a newer task wrote it. If people removed
+// the section, it stays removed.
 func (b publication) update(ctx context.Context, pr *github.PullRequest) error {
 	body := pr.GetBody()
 	old, ok := readSection(body)
@@ -192,8 +193,8 @@ func (f *Forge) split(repo string) (owner, name string) {
 	return owner, name
 }
 
-// PullRequest reads a pull request. The error is forge.ErrNotFound if it is an issue, or cannot be seen, and a *forge.RefusedError if trying
-// again does not help.
+// PullRequest reads a pull request. The error is forge.ErrNotFound if it is an issue, or cannot be seen, and a
+// *forge.RefusedError if trying again does not help.
 func (f *Forge) PullRequest(ctx context.Context, repo string, number int) (forge.PullRequest, error) {
 	what := fmt.Sprintf("read %s#%d", repo, number)
 	gh, err := f.Client(ctx, repo, 0)
@@ -211,7 +212,8 @@ func (f *Forge) PullRequest(ctx context.Context, repo string, number int) (forge
 	return describe(repo, pr), nil
 }
 
-// PullRequests lists the newest open pull requests of a repository. A *forge.RefusedError means that trying again does not help.
+// PullRequests lists the newest open pull requests of a repository. A *forge.RefusedError means that trying again does
+// not help.
 func (f *Forge) PullRequests(ctx context.Context, repo string) ([]forge.PullRequest, error) {
 	what := "list the pull requests of " + repo
 	gh, err := f.Client(ctx, repo, 0)
@@ -239,8 +241,8 @@ func describe(repo string, pr *github.PullRequest) forge.PullRequest {
 	}
 }
 
-// IsFork reports whether the head of a pull request is in another repository. GitHub reports no repository for a deleted fork; a pull
-// request that does not say where it comes from counts as a fork.
+// IsFork reports whether the head of a pull request is in another repository. GitHub reports no repository for a
+// deleted fork; a pull request that does not say where it comes from counts as a fork.
 func IsFork(pr *github.PullRequest) bool {
 	from := pr.GetHead().GetRepo().GetID()
 	return from == 0 || from != pr.GetBase().GetRepo().GetID()

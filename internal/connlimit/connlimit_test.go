@@ -94,7 +94,8 @@ func TestServer(t *testing.T) {
 	}
 }
 
-// Who announces a body and does not send it holds no place in use: the oldest of them is closed, and others are answered.
+// Who announces a body and does not send it holds no place in use: the oldest of them is closed, and others are
+// answered.
 func TestBodiesThatDoNotCome(t *testing.T) {
 	t.Parallel()
 	const limit = 3

@@ -19,8 +19,8 @@ type Job struct {
 // actionsApp is who reports jobs.
 var actionsApp = object{"id": 15368, "slug": "github-actions", "name": "GitHub Actions"}
 
-// RunJob lets a job run on a commit, or go on if it is running, and delivers check_run when it has completed. Like that of a client, a
-// check run with a conclusion of before is replaced by a new one.
+// RunJob lets a job run on a commit, or go on if it is running, and delivers check_run when it has completed. Like that
+// of a client, a check run with a conclusion of before is replaced by a new one.
 func (s *Server) RunJob(ctx context.Context, repo, sha string, j Job) error {
 	s.mu.Lock()
 	r, err := s.mustRepo(repo)

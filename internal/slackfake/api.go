@@ -20,7 +20,8 @@ type Call struct {
 // Abandoned is the Error of a held call whose client left before its time: it was never performed.
 const Abandoned = "abandoned"
 
-// method performs one method of the Web API. It is called with mu held and answers with the fields besides "ok", or with an apiError.
+// method performs one method of the Web API. It is called with mu held and answers with the fields besides "ok", or
+// with an apiError.
 type method func(form url.Values) (answer, error)
 
 type answer map[string]any
@@ -61,7 +62,8 @@ func (s *Server) webAPI() map[string]method {
 	}
 }
 
-// Calls is every call of the method so far in order of arrival, failed ones included; of all methods if method is empty.
+// Calls is every call of the method so far in order of arrival, failed ones included; of all methods if method is
+// empty.
 func (s *Server) Calls(method string) []Call {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -74,8 +76,8 @@ func (s *Server) Calls(method string) []Call {
 	return out
 }
 
-// serveAPI is one call from its arrival to its answer: record, hold, perform or fail. All but the hold is one step for everyone else,
-// because methods only touch memory.
+// serveAPI is one call from its arrival to its answer: record, hold, perform or fail. All but the hold is one step for
+// everyone else, because methods only touch memory.
 func (s *Server) serveAPI(w http.ResponseWriter, r *http.Request) {
 	form, err := readForm(r)
 	if err != nil {

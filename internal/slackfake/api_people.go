@@ -49,7 +49,8 @@ func (s *Server) channel(id string) (Channel, bool) {
 	return ch, channelID.MatchString(id)
 }
 
-// open is the channel if the bot may see into it, else Slack's refusal: it does not tell of private channels the bot is not in.
+// open is the channel if the bot may see into it, else Slack's refusal: it does not tell of private channels the bot is
+// not in.
 func (s *Server) open(id string) (Channel, error) {
 	switch ch, ok := s.channel(id); {
 	case !ok, ch.Outside && ch.Private:

@@ -90,8 +90,8 @@ func (v View) wire() answer {
 	return answer{"id": v.ID, "type": "modal", "callback_id": v.CallbackID, "private_metadata": v.PrivateMetadata, "blocks": v.Blocks}
 }
 
-// Submit lets a user send a dialog off with what he has typed, by action_id, and sends the view_submission. The dialog closes when the app takes
-// it; else there is an error, and it stays.
+// Submit lets a user send a dialog off with what he has typed, by action_id, and sends the view_submission. The dialog
+// closes when the app takes it; else there is an error, and it stays.
 func (s *Server) Submit(ctx context.Context, view View, typed map[string]string) error {
 	payload, to, err := s.viewSubmission(view, typed)
 	if err != nil {

@@ -8,7 +8,8 @@ import (
 	"slices"
 )
 
-// React lets a user put a sign on a message, the bot's included, and sends the reaction_added event. Errors are those of Mention.
+// React lets a user put a sign on a message, the bot's included, and sends the reaction_added event. Errors are those
+// of Mention.
 func (s *Server) React(ctx context.Context, user, channel, ts, name string) error {
 	s.mu.Lock()
 	r := s.find(channel, ts)
@@ -33,8 +34,8 @@ func (s *Server) React(ctx context.Context, user, channel, ts, name string) erro
 	return s.emit(ctx, event)
 }
 
-// Edit lets the author of a message change its text, and sends the message event of it. An empty text deletes it, as people do: with
-// replies below it a tombstone stays. Errors are those of Mention.
+// Edit lets the author of a message change its text, and sends the message event of it. An empty text deletes it, as
+// people do: with replies below it a tombstone stays. Errors are those of Mention.
 func (s *Server) Edit(ctx context.Context, channel, ts, text string) error {
 	s.mu.Lock()
 	r := s.find(channel, ts)

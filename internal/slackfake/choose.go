@@ -7,8 +7,8 @@ import (
 	"fmt"
 )
 
-// Choose lets a user choose an option of a menu in a message, by its value, and sends the block_actions interaction. Errors are those of
-// Press.
+// Choose lets a user choose an option of a menu in a message, by its value, and sends the block_actions interaction.
+// Errors are those of Press.
 func (s *Server) Choose(ctx context.Context, user, channel, ts, actionID, value string) error {
 	payload, to, err := s.act(user, channel, ts, func(raw json.RawMessage) (answer, error) { return option(raw, actionID, value) })
 	if err == nil {

@@ -20,7 +20,8 @@ func (s *Server) draft(f url.Values) (m Message, warnings []string, err error) {
 	return m, warnings, err
 }
 
-// fill writes the fields that were sent over those of the message: an absent field keeps what was there, an empty one clears it.
+// fill writes the fields that were sent over those of the message: an absent field keeps what was there, an empty one
+// clears it.
 func fill(m *Message, f url.Values) (warnings []string, err error) {
 	if f.Has("attachments") {
 		return nil, apiError{code: "invalid_attachments"} // not modelled, and better said than swallowed

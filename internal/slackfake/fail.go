@@ -5,10 +5,11 @@ import (
 	"strconv"
 )
 
-// Failure is what calls of one method meet. Status, Error and RetryAfter say what is answered; if all three are zero nothing is: the
-// connection is cut (unless there is only a Hold, then the call just takes its time).
+// Failure is what calls of one method meet. Status, Error and RetryAfter say what is answered; if all three are zero
+// nothing is: the connection is cut (unless there is only a Hold, then the call just takes its time).
 //
-// A cut GET may be sent again by net/http itself and meet the next Failure; Slack's only GET that slack-go sends is chat.getPermalink.
+// A cut GET may be sent again by net/http itself and meet the next Failure; Slack's only GET that slack-go sends is
+// chat.getPermalink.
 type Failure struct {
 	Times      int    // how many calls; 0 means one, negative all until Heal
 	Status     int    // HTTP status; 200 if there is an Error, 429 if there is a RetryAfter
@@ -16,7 +17,8 @@ type Failure struct {
 	RetryAfter int    // seconds; a 429 always has the header, be it 0, because slack-go reads one without as another error
 	After      bool   // perform the call first: the effect is there, only the answer is lost
 
-	// Hold keeps the call back, recorded but not performed, until it is closed. A call whose client leaves meanwhile is never performed.
+	// Hold keeps the call back, recorded but not performed, until it is closed. A call whose client leaves meanwhile is
+	// never performed.
 	Hold <-chan struct{}
 }
 

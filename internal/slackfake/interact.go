@@ -9,15 +9,16 @@ import (
 	"net/url"
 )
 
-// Interactivity sets the URL that interactions are sent to, as that of /slack/interactions. Without one they go through Socket Mode.
+// Interactivity sets the URL that interactions are sent to, as that of /slack/interactions. Without one they go through
+// Socket Mode.
 func (s *Server) Interactivity(to string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.actionURL = to
 }
 
-// Press lets a user press a button of a message, an ephemeral one included, and sends the block_actions interaction. If it is not
-// answered with 200, or not acked, there is an error.
+// Press lets a user press a button of a message, an ephemeral one included, and sends the block_actions interaction. If
+// it is not answered with 200, or not acked, there is an error.
 func (s *Server) Press(ctx context.Context, user, channel, ts, actionID string) error {
 	payload, to, err := s.act(user, channel, ts, func(raw json.RawMessage) (answer, error) {
 		button, ok := element(raw, actionID)

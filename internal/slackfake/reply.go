@@ -45,7 +45,8 @@ func (r reply) write(w http.ResponseWriter) {
 	_ = json.NewEncoder(w).Encode(body) // a client that has left is its own affair
 }
 
-// readForm takes the arguments from query, form or JSON body: Slack accepts all three. Values of JSON that are not strings stay JSON.
+// readForm takes the arguments from query, form or JSON body: Slack accepts all three. Values of JSON that are not
+// strings stay JSON.
 func readForm(r *http.Request) (url.Values, error) {
 	if err := r.ParseForm(); err != nil {
 		return nil, err

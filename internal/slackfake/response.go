@@ -30,7 +30,8 @@ func (s *Server) newResponse(r *record, user string) (address string) {
 	return s.url + "/actions/" + s.cfg.TeamID + "/" + ticket
 }
 
-// serveResponse replaces the message, deletes it, or shows another to who did something. It is recorded among the calls as "response_url".
+// serveResponse replaces the message, deletes it, or shows another to who did something. It is recorded among the calls
+// as "response_url".
 func (s *Server) serveResponse(w http.ResponseWriter, r *http.Request) {
 	var body struct {
 		Text            string          `json:"text"`

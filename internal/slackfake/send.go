@@ -25,8 +25,9 @@ type SendOptions struct {
 	Unsigned       bool          // without signature and timestamp
 }
 
-// Send posts an event, signed, to where Deliver said. The event is the whole body (see Envelope) and any JSON value. The response is
-// already read: its Body needs no Close. An error means that there was no answer in time, not that it was unfriendly.
+// Send posts an event, signed, to where Deliver said. The event is the whole body (see Envelope) and any JSON value.
+// The response is already read: its Body needs no Close. An error means that there was no answer in time, not that it
+// was unfriendly.
 func (s *Server) Send(ctx context.Context, event any, opt SendOptions) (*http.Response, error) {
 	body := opt.Body
 	if body == nil {

@@ -11,8 +11,8 @@ func (k *socket) raw(text string) error {
 	return k.conn.WriteMessage(websocket.TextMessage, []byte(text))
 }
 
-// Disconnect tells the app on every connection to make another: reason is warning, refresh_requested or link_disabled. It is then up to
-// the app to close the old one, or to Cut.
+// Disconnect tells the app on every connection to make another: reason is warning, refresh_requested or link_disabled.
+// It is then up to the app to close the old one, or to Cut.
 func (s *Server) Disconnect(reason string) {
 	s.each(func(k *socket) {
 		k.leaving = true
@@ -23,8 +23,8 @@ func (s *Server) Disconnect(reason string) {
 // Cut ends every connection without a word, as a network does.
 func (s *Server) Cut() { s.each(func(k *socket) { _ = k.conn.NetConn().Close() }) }
 
-// Silence leaves the connections that there are open and says nothing on them any more, pings and pongs included: what people call
-// silent death (openclaw#27232).
+// Silence leaves the connections that there are open and says nothing on them any more, pings and pongs included: what
+// people call silent death (openclaw#27232).
 func (s *Server) Silence() {
 	s.each(func(k *socket) {
 		if !k.muted {

@@ -24,7 +24,8 @@ func dialog() slack.ModalViewRequest {
 	}
 }
 
-// A dialog opens for who has just pressed a button, once, within three seconds; what is typed comes back with what it remembers.
+// A dialog opens for who has just pressed a button, once, within three seconds; what is typed comes back with what it
+// remembers.
 func TestDialog(t *testing.T) {
 	t.Parallel()
 	var late atomic.Int64

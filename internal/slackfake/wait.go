@@ -5,9 +5,9 @@ import (
 	"fmt"
 )
 
-// Wait returns nil as soon as the predicate holds, or the cause of ctx if that ends first. The predicate is asked at once and after
-// every change (a message, an edit, a reaction, a call, a sent event); it may call any method of the server that does not wait itself.
-// A change becomes visible before the client has its answer.
+// Wait returns nil as soon as the predicate holds, or the cause of ctx if that ends first. The predicate is asked at
+// once and after every change (a message, an edit, a reaction, a call, a sent event); it may call any method of the
+// server that does not wait itself. A change becomes visible before the client has its answer.
 func (s *Server) Wait(ctx context.Context, done func(*Server) bool) error {
 	for {
 		// The channel is taken before the look, so that no change falls between the look and the wait.

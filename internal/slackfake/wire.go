@@ -58,7 +58,8 @@ func (s *Server) wire(r *record, metadata bool) wireMessage {
 	return w
 }
 
-// wireRoot adds what only a thread's root carries: a root names itself as its thread, a message without replies has no thread_ts.
+// wireRoot adds what only a thread's root carries: a root names itself as its thread, a message without replies has no
+// thread_ts.
 func (s *Server) wireRoot(w *wireMessage, r *record) {
 	for _, reply := range s.replies(r.Channel, r.TS) {
 		w.ThreadTS = r.TS

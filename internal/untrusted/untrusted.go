@@ -1,5 +1,5 @@
-// Package untrusted prepares text that others wrote for an agent: it removes what a reader of the page would not see, and marks the rest
-// as quoted material.
+// Package untrusted prepares text that others wrote for an agent: it removes what a reader of the page would not see,
+// and marks the rest as quoted material.
 package untrusted
 
 import (
@@ -11,8 +11,8 @@ import (
 	"github.com/errand-fleet/errand/internal/markdown"
 )
 
-// Visible returns Markdown without what GitHub does not show: hidden HTML, reference definitions, and invisible characters, which can
-// hide words from people or split them for filters.
+// Visible returns Markdown without what GitHub does not show: hidden HTML, reference definitions, and invisible
+// characters, which can hide words from people or split them for filters.
 func Visible(s string) string { return strings.TrimSpace(markdown.Shown(withoutInvisible(s))) }
 
 // Plain returns text that is not rendered, such as a title or a log, without what cannot be seen.
@@ -44,14 +44,15 @@ func Cut(s string, n int) string {
 
 var fenceTag = regexp.MustCompile(`(?i)<(\s*/?\s*outside)`)
 
-// Quote puts text between <outside> tags, which agents are told to treat as material and not as instructions. A tag inside the text that
-// would end the quote is escaped.
+// Quote puts text between <outside> tags, which agents are told to treat as material and not as instructions. A tag
+// inside the text that would end the quote is escaped.
 func Quote(what, text string) string {
 	return fmt.Sprintf("<outside what=%q>\n%s\n</outside>\n", what, fenceTag.ReplaceAllString(text, "&lt;$1"))
 }
 
-// hiddenHTML lists the constructs that a page does not show: CDATA sections, processing instructions and declarations. (Comments are
-// removed first.) A prefix of another entry comes after it. If the proper end is missing, HTML accepts the alternative one.
+// hiddenHTML lists the constructs that a page does not show: CDATA sections, processing instructions and declarations.
+// (Comments are removed first.) A prefix of another entry comes after it. If the proper end is missing, HTML accepts
+// the alternative one.
 var hiddenHTML = []struct{ begins, ends, or string }{{"<![CDATA[", "]]>", ">"}, {"<?", "?>", ">"}, {"<!", ">", ">"}}
 
 // maxRounds bounds how often removing one construct may uncover another. Only deliberate nesting reaches it.
@@ -108,8 +109,8 @@ func cutHidden(s string) (left string, first int) {
 	return b.String(), first
 }
 
-// hiddenAt returns the length in bytes of the hidden construct at a position, or 0. Code blocks show everything. An unclosed construct
-// hides all that follows if it starts a line.
+// hiddenAt returns the length in bytes of the hidden construct at a position, or 0. Code blocks show everything. An
+// unclosed construct hides all that follows if it starts a line.
 func hiddenAt(s string, at int, code bool) int {
 	for _, u := range hiddenHTML {
 		rest, found := strings.CutPrefix(s[at:], u.begins)
@@ -133,8 +134,8 @@ func startsLine(before string) bool {
 	return strings.Trim(before[strings.LastIndexByte(before, '\n')+1:], " \t>*+.)-0123456789") == ""
 }
 
-// inCodeBlock returns a function that reports whether a position is in a code block. Positions must be passed in ascending order. A fence
-// inside an HTML block does not start a code block.
+// inCodeBlock returns a function that reports whether a position is in a code block. Positions must be passed in
+// ascending order. A fence inside an HTML block does not start a code block.
 func inCodeBlock(s string) func(at int) bool {
 	lines := markdown.PageLines(s)
 	end, in := 0, false // of the last line looked at

@@ -1,10 +1,11 @@
-// Package chat is the source of requests made to errand itself: by the HTTP API, and through it by the console and the command line.
-// A message posted to /api/chat becomes a task, and its answer is streamed back as server-sent events.
+// Package chat is the source of requests made to errand itself: by the HTTP API, and through it by the console and the
+// command line. A message posted to /api/chat becomes a task, and its answer is streamed back as server-sent events.
 //
-// It promises that the first event names the task, so that a reader who is cut off can come back to it; that a closed connection
-// cancels nothing; that tasks work only in local directories below the configured roots, wherever links lead; and that a failure of
-// Redis is reported within 3 s. It does not promise that the streamed words are the answer: a run that was interrupted repeats some
-// of them, and words that Redis could not store in time are missing. The result of the last event is the answer.
+// It promises that the first event names the task, so that a reader who is cut off can come back to it; that a closed
+// connection cancels nothing; that tasks work only in local directories below the configured roots, wherever links
+// lead; and that a failure of Redis is reported within 3 s. It does not promise that the streamed words are the answer:
+// a run that was interrupted repeats some of them, and words that Redis could not store in time are missing. The result
+// of the last event is the answer.
 //
 // Nothing here authenticates: the front door requires the console's token. A Source may be used from any
 // goroutine; Listen is called once.
@@ -66,8 +67,8 @@ func New(cfg Config) (*Source, error) {
 // Name is the prefix of the threads and the word in the IDs of the tasks that come from here.
 func (s *Source) Name() string { return "chat" }
 
-// Post submits a form, whose fields have the names of the API's, and its pictures. thread is what the next form names to continue. An
-// *InputError says what to change.
+// Post submits a form, whose fields have the names of the API's, and its pictures. thread is what the next form names
+// to continue. An *InputError says what to change.
 func (s *Source) Post(ctx context.Context, d *tasks.Desk, form url.Values, pictures []tasks.Picture) (r tasks.Receipt, thread string, err error) {
 	t, p := s.task(request{
 		Message: strings.ReplaceAll(form.Get("message"), "\r\n", "\n"), // as forms are sent
@@ -86,11 +87,12 @@ func (s *Source) Post(ctx context.Context, d *tasks.Desk, form url.Values, pictu
 const system = "You are talking with one person through errand, in a console or a terminal. They read along while you work, but may be " +
 	"away: if a wrong guess would waste the work, ask with the tool ask_user; otherwise decide, and state your assumption. Answer in Markdown."
 
-// Brief passes on the words as they are. They come from a trusted person, so a /command or an @agent at their beginning counts as in the CLI.
+// Brief passes on the words as they are. They come from a trusted person, so a /command or an @agent at their beginning
+// counts as in the CLI.
 func (s *Source) Brief(_ context.Context, t tasks.Task, _ string) (tasks.Brief, error) {
 	if t.Dir != "" {
-		// Check again: the directory may have been replaced by a link since the front door checked, and this may be another
-		// machine with other roots.
+		// Check again: the directory may have been replaced by a link since the front door checked, and this may be
+		// another machine with other roots.
 		dir, err := s.Directory(t.Dir)
 		if err == nil && dir != t.Dir {
 			err = fmt.Errorf("%s is a different directory now", t.Dir)
@@ -106,8 +108,8 @@ func (s *Source) Brief(_ context.Context, t tasks.Task, _ string) (tasks.Brief, 
 // Open returns a report that does nothing.
 func (s *Source) Open(context.Context, tasks.Task) (tasks.Report, error) { return report{}, nil }
 
-// report does nothing: a chat has no thread outside errand to post to. The run's events and the ending are in the store, where the stream of
-// /api/chat, the console and the command line read them at any time.
+// report does nothing: a chat has no thread outside errand to post to. The run's events and the ending are in the
+// store, where the stream of /api/chat, the console and the command line read them at any time.
 type report struct{}
 
 // Update does nothing: the worker has stored the event already.
@@ -140,7 +142,8 @@ var blocked = []string{
 	"/etc", "/usr", "/var", "/root", "/proc", "/sys", "/dev", "/boot", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32",
 }
 
-// Directory returns the real path of a local directory that tasks may work in. The error says which rule the path breaks.
+// Directory returns the real path of a local directory that tasks may work in. The error says which rule the path
+// breaks.
 func (s *Source) Directory(path string) (string, error) {
 	switch {
 	case !filepath.IsAbs(path):
@@ -174,8 +177,8 @@ func (s *Source) Directory(path string) (string, error) {
 	return dir, nil
 }
 
-// opens reports whether a root opens a directory. errand's state has the logs of all users, and git directories that the host works in: a root
-// above it does not open it; only a root inside it does.
+// opens reports whether a root opens a directory. errand's state has the logs of all users, and git directories that
+// the host works in: a root above it does not open it; only a root inside it does.
 func (s *Source) opens(root, dir string) bool {
 	state := resolved(s.cfg.StateDir)
 	private := s.cfg.StateDir != "" && within(dir, state) && (root == state || !within(root, state))
@@ -187,8 +190,8 @@ func (s *Source) rooted(path string) bool {
 	return slices.ContainsFunc(s.cfg.Dirs, func(root string) bool { return s.opens(absolute(root), path) || s.opens(resolved(root), path) })
 }
 
-// open returns an error for a directory of the system. Resolved paths count, too: /bin is a link into /usr or, on a Mac, /etc one into
-// /private.
+// open returns an error for a directory of the system. Resolved paths count, too: /bin is a link into /usr or, on a
+// Mac, /etc one into /private.
 func (s *Source) open(dir string) error {
 	if state := s.cfg.StateDir; state != "" && (within(dir, absolute(state)) || within(dir, resolved(state))) {
 		return nil

@@ -44,7 +44,8 @@ type event struct {
 // stream writes the events of a task to its reader.
 type stream struct{ *sse.Stream }
 
-// stream writes a task's events, after the first one, until the task or life ends. A reader who leaves does not stop the task.
+// stream writes a task's events, after the first one, until the task or life ends. A reader who leaves does not stop
+// the task.
 func (s *Source) stream(life context.Context, d *tasks.Desk, w http.ResponseWriter, r *http.Request, first event) {
 	id := first.ID
 	ctx, cancel := context.WithCancel(r.Context())

@@ -13,8 +13,8 @@ import (
 
 const secondaryDocs = `"documentation_url":"https://docs.github.com/rest/overview/rate-limits-for-the-rest-api#about-secondary-rate-limits"`
 
-// A final message that a rate limit delays is posted once in the end, and looked for before a task is repeated, by any process and for any
-// limit.
+// A final message that a rate limit delays is posted once in the end, and looked for before a task is repeated, by any
+// process and for any limit.
 func TestLimitsHoldUpTheFinalMessage(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

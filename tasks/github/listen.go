@@ -21,8 +21,8 @@ import (
 const (
 	// maxBody is GitHub's own bound on a payload.
 	maxBody = 25 << 20
-	// patience bounds everything an answer waits for, so that it is sent within 3 s; loginPatience is the part of it that
-	// looking up errand's login, or what an account may do, may take. An event looks up at most two of these.
+	// patience bounds everything an answer waits for, so that it is sent within 3 s; loginPatience is the part of it
+	// that looking up errand's login, or what an account may do, may take. An event looks up at most two of these.
 	patience      = 2500 * time.Millisecond
 	loginPatience = 700 * time.Millisecond
 )

@@ -23,7 +23,8 @@ const (
 	Help   Word = "help"
 )
 
-// ParseWord reads a message that is one of the commands and nothing else. Case, and a full stop or exclamation mark behind it, do not matter.
+// ParseWord reads a message that is one of the commands and nothing else. Case, and a full stop or exclamation mark
+// behind it, do not matter.
 func ParseWord(text string) (w Word, ok bool) {
 	w = Word(strings.ToLower(strings.TrimRight(strings.TrimSpace(text), ".! ")))
 	return w, slices.Contains([]Word{Stop, Cancel, Status, Retry, Help}, w)
@@ -101,7 +102,8 @@ func (c Command) Retry(ctx context.Context, st tasks.Status) (Reply, error) {
 	return Reply{Text: Retrying, Done: true}, nil
 }
 
-// Status describes what is under way in the thread with a name or, if nothing is, how its latest task ended; one line a task.
+// Status describes what is under way in the thread with a name or, if nothing is, how its latest task ended; one line a
+// task.
 func (c Command) Status(ctx context.Context, name string, thread tasks.Thread, now time.Time) (string, error) {
 	open, err := c.Desk.Open(ctx, name)
 	if err != nil {

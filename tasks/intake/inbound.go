@@ -99,7 +99,8 @@ func NewBackground(log *slog.Logger) *Background {
 	return &Background{running: make(chan struct{}, MaxBackground), log: log}
 }
 
-// Go calls do in a new goroutine, with ctx, and reports whether it did. A call that would be one too many is logged and skipped.
+// Go calls do in a new goroutine, with ctx, and reports whether it did. A call that would be one too many is logged and
+// skipped.
 func (b *Background) Go(ctx context.Context, do func(context.Context)) bool {
 	select {
 	case b.running <- struct{}{}:
@@ -129,8 +130,9 @@ func (b *Background) start(ctx context.Context, do func(context.Context)) {
 	}()
 }
 
-// RetryLimited repeats a call while it fails because of a rate limit, after the pauses that the service asks for. limited returns the
-// pause that an error asks for. The pauses together last at most budget; each counts as a second at least, so that they come to an end.
+// RetryLimited repeats a call while it fails because of a rate limit, after the pauses that the service asks for.
+// limited returns the pause that an error asks for. The pauses together last at most budget; each counts as a second at
+// least, so that they come to an end.
 func RetryLimited(ctx context.Context, budget time.Duration, limited func(error) (time.Duration, bool), call func() error) error {
 	for {
 		err := call()
@@ -158,7 +160,8 @@ const (
 
 // ReadBody reads a request's body of at most limit bytes. The status is 200, or what to answer instead.
 func ReadBody(w http.ResponseWriter, r *http.Request, limit int64) (body []byte, status int) {
-	// The sender is not authenticated yet, so bound how long the body may take. A server that cannot set a deadline has one already.
+	// The sender is not authenticated yet, so bound how long the body may take. A server that cannot set a deadline has
+	// one already.
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyLimit))
 	var all bytes.Buffer
 	all.Grow(int(min(max(r.ContentLength, 0), firstBuffer)) + bytes.MinRead)
@@ -172,7 +175,8 @@ func ReadBody(w http.ResponseWriter, r *http.Request, limit int64) (body []byte,
 	return all.Bytes(), http.StatusOK
 }
 
-// ClockSkew returns how far now is ahead of the Date header of a response, in whole seconds; false if there is no such header.
+// ClockSkew returns how far now is ahead of the Date header of a response, in whole seconds; false if there is no such
+// header.
 func ClockSkew(h http.Header, now time.Time) (skew time.Duration, ok bool) {
 	at, err := http.ParseTime(h.Get("Date"))
 	if err != nil {

@@ -28,7 +28,8 @@ type guard struct {
 	pacer     intake.Pacer
 }
 
-// may says why a user may not ask in a channel, empty if they may. After an error that is unknown, and the user must not be let in.
+// may says why a user may not ask in a channel, empty if they may. After an error that is unknown, and the user must
+// not be let in.
 func (g *guard) may(ctx context.Context, us who, user, channel string) (why string, err error) {
 	a := g.access
 	switch {
@@ -73,7 +74,8 @@ type forbidden string
 
 func (f forbidden) Error() string { return string(f) }
 
-// check refuses a message whose author may not ask, by a forbidden. Any other error means that the event must come again.
+// check refuses a message whose author may not ask, by a forbidden. Any other error means that the event must come
+// again.
 func (g *guard) check(ctx context.Context, us who, ev event) error {
 	if ev.BotID != "" {
 		return nil // see admits
@@ -85,9 +87,9 @@ func (g *guard) check(ctx context.Context, us who, ev event) error {
 	return err
 }
 
-// pace counts a message towards the limit of its thread. The error is a forbidden if that is exceeded, empty if it was said before.
-// A message that begins a thread is never too much. A mention is two events, and each kind of event is counted for itself: there are fewer
-// app_mentions, so they decide.
+// pace counts a message towards the limit of its thread. The error is a forbidden if that is exceeded, empty if it was
+// said before. A message that begins a thread is never too much. A mention is two events, and each kind of event is
+// counted for itself: there are fewer app_mentions, so they decide.
 func (g *guard) pace(ctx context.Context, ev event, o origin, speaks bool) error {
 	if o.ThreadTS == "" {
 		return nil

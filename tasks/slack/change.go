@@ -44,8 +44,8 @@ func (in *interpreter) onChange(ctx context.Context, env envelope) (after func(c
 	return in.onEditedMessage(ctx, env, c)
 }
 
-// onEditedMessage deals with an edit of a message that is no task. If the message waits for its repository, the new words replace the old
-// ones. Otherwise they are a request only if they add a mention.
+// onEditedMessage deals with an edit of a message that is no task. If the message waits for its repository, the new
+// words replace the old ones. Otherwise they are a request only if they add a mention.
 func (in *interpreter) onEditedMessage(ctx context.Context, env envelope, c change) (after func(context.Context), _ error) {
 	ev := c.event()
 	me, err := in.bot(ctx, env, ev)
@@ -59,7 +59,8 @@ func (in *interpreter) onEditedMessage(ctx context.Context, env envelope, c chan
 	return in.onMessage(ctx, env, ev)
 }
 
-// onEditedTask deals with an edit of a task's message. If the task has ended, the new words are a request only if they add a mention.
+// onEditedTask deals with an edit of a task's message. If the task has ended, the new words are a request only if they
+// add a mention.
 func (in *interpreter) onEditedTask(ctx context.Context, env envelope, c change, was tasks.Task) (after func(context.Context), _ error) {
 	ev := c.event()
 	me, err := in.bot(ctx, env, ev)
@@ -94,7 +95,8 @@ func (in *interpreter) onEditedTask(ctx context.Context, env envelope, c change,
 	return after, err
 }
 
-// edited returns the task of an edited message. If it leaves a choice of repositories, it stays in that of the task before.
+// edited returns the task of an edited message. If it leaves a choice of repositories, it stays in that of the task
+// before.
 func (in *interpreter) edited(ctx context.Context, m message, was tasks.Task) (tasks.Task, error) {
 	thread, err := in.threadOf(ctx, m.origin)
 	if err != nil {
@@ -109,7 +111,8 @@ func (in *interpreter) edited(ctx context.Context, m message, was tasks.Task) (t
 	return t, err
 }
 
-// amend gives the desk the new words of a task and returns the answer. A task that has ended becomes a new one if again is set.
+// amend gives the desk the new words of a task and returns the answer. A task that has ended becomes a new one if again
+// is set.
 func (in *interpreter) amend(ctx context.Context, t tasks.Task, again bool, edit string) (reply string, err error) {
 	done, err := in.desk.Amend(ctx, t, edit)
 	switch {
@@ -128,8 +131,8 @@ func (in *interpreter) amend(ctx context.Context, t tasks.Task, again bool, edit
 // optionNames are the options that a message may begin with.
 const optionNames = "repo, branch, model, effort, budget, timeout and plan"
 
-// cutOptions cuts the options off a message that begins with them: [repo=o/r model=opus plan]. A bracket without options is text, such as
-// [WIP].
+// cutOptions cuts the options off a message that begins with them: [repo=o/r model=opus plan]. A bracket without
+// options is text, such as [WIP].
 func cutOptions(text string) (options []string, rest string) {
 	end := closingBracket(text)
 	if end < 0 {
@@ -144,8 +147,8 @@ func cutOptions(text string) (options []string, rest string) {
 	return nil, text
 }
 
-// closingBracket returns the index of the bracket that closes the first one, -1 if the text does not begin with a bracket. Names of models
-// may contain brackets.
+// closingBracket returns the index of the bracket that closes the first one, -1 if the text does not begin with a
+// bracket. Names of models may contain brackets.
 func closingBracket(text string) int {
 	depth := 0
 	for i, r := range text {

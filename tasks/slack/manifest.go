@@ -87,8 +87,8 @@ type manifest struct {
 // maxAppName is the length of an app's name in characters.
 const maxAppName = 35
 
-// Manifest returns the manifest from which Slack makes the app, as JSON to paste. base is the URL at which Slack reaches the front door, like
-// https://errand.example.com; empty: Socket Mode is used.
+// Manifest returns the manifest from which Slack makes the app, as JSON to paste. base is the URL at which Slack
+// reaches the front door, like https://errand.example.com; empty: Socket Mode is used.
 func Manifest(name, base string) ([]byte, error) {
 	if name == "" || len(name) > maxAppName {
 		return nil, fmt.Errorf("the name of an app has from 1 to %d characters", maxAppName)
@@ -121,8 +121,8 @@ func Manifest(name, base string) ([]byte, error) {
 // maxSkew is how far the clocks may differ without a warning. Requests that are signed 5 minutes away are refused.
 const maxSkew = time.Minute
 
-// Diagnose checks that the token has all scopes, that events arrive and that the clocks agree. It calls Slack once, and once for each channel
-// of Results.
+// Diagnose checks that the token has all scopes, that events arrive and that the clocks agree. It calls Slack once, and
+// once for each channel of Results.
 func (s *Source) Diagnose(ctx context.Context) []doctor.Finding {
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()

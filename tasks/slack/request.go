@@ -56,7 +56,8 @@ func newReader(github string) reader {
 	return reader{regexp.MustCompile(`(?i)(?:^|[^\w.@/-])(?:https?://)?(?:www\.)?` + at + `/(` + ownerForm + `)/(` + nameForm + `)(/[^\s<>|)"'` + "`" + `]*)?`)}
 }
 
-// read reads a message, which is Markdown without mentions of the bot. An *tasks.InputError says what is wrong with its options.
+// read reads a message, which is Markdown without mentions of the bot. An *tasks.InputError says what is wrong with its
+// options.
 func (rd reader) read(text string) (request, error) {
 	options, rest := cutOptions(text)
 	r := request{prompt: rest}
@@ -72,8 +73,8 @@ func (rd reader) read(text string) (request, error) {
 	return r, nil
 }
 
-// findPlace finds the place that a message names: by an option, by the word repo=, or by URLs and numbers. The first of these kinds that
-// occurs counts.
+// findPlace finds the place that a message names: by an option, by the word repo=, or by URLs and numbers. The first of
+// these kinds that occurs counts.
 func (rd reader) findPlace(r *request) error {
 	if r.repo == "" && strings.Contains(r.prompt, "repo=") { // few messages
 		if m := repoWord.FindStringSubmatch(r.prompt); m != nil {
@@ -154,8 +155,8 @@ func (rd reader) placesIn(text string) []place {
 	return list
 }
 
-// placeOfURL reads the path behind a repository's URL. A path does not tell where a branch ends and a directory begins: only a branch
-// without a directory is accepted.
+// placeOfURL reads the path behind a repository's URL. A path does not tell where a branch ends and a directory begins:
+// only a branch without a directory is accepted.
 func placeOfURL(repo string, path []string) place {
 	p := place{pull: pull{repo: repo}}
 	switch {
@@ -172,7 +173,8 @@ func placeOfURL(repo string, path []string) place {
 	return p
 }
 
-// quoteForms are the forms of code and quotes. Slack writes a typed > as &gt;; after three of them, everything is a quote.
+// quoteForms are the forms of code and quotes. Slack writes a typed > as &gt;; after three of them, everything is a
+// quote.
 var quoteForms = []*regexp.Regexp{
 	regexp.MustCompile("(?s)```.*?```"),
 	regexp.MustCompile("`[^`\n]+`"),
@@ -186,8 +188,8 @@ var userMention = regexp.MustCompile(`<@([UW][A-Z0-9]+)(?:\|[^<>]*)?>[,:]?[ \t]*
 // anyMention is the mention of a user, of a group or of everyone.
 var anyMention = regexp.MustCompile(`<(?:@[UW][A-Z0-9]+|!(?:subteam\^|here|channel|everyone))`)
 
-// cutMention removes the mentions of a user from a message and reports whether there were any. Mentions in code and in quotes do not count,
-// and stay: they show how to ask, or what another person asked.
+// cutMention removes the mentions of a user from a message and reports whether there were any. Mentions in code and in
+// quotes do not count, and stay: they show how to ask, or what another person asked.
 func cutMention(text, user string) (rest string, ok bool) {
 	if user == "" {
 		return text, false

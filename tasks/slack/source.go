@@ -1,5 +1,5 @@
-// Package slack is the source of requests in Slack. A mention of the bot becomes a task; its thread shows a status message while the task
-// runs, and then the answer.
+// Package slack is the source of requests in Slack. A mention of the bot becomes a task; its thread shows a status
+// message while the task runs, and then the answer.
 //
 // It promises:
 //   - An event counts only with a valid signature that is at most 5 minutes old, or on a connection that errand opened (Socket Mode). It is
@@ -26,16 +26,16 @@
 //   - Buttons work for the person who asked and for approvers; others get a refusal that only they see. Slack does not send a press
 //     again: one that fails is shown as failed to the person who pressed.
 //
-// Messages, questions and files that the agent posts while it works are posted at most once; a lost answer of Slack is not tried again.
-// Short rate limits are waited for.
+// Messages, questions and files that the agent posts while it works are posted at most once; a lost answer of Slack is
+// not tried again. Short rate limits are waited for.
 //
-// It does not promise that the status message is up to date, or exists: its failures fail nothing. What Slack refuses for good (the channel
-// is archived, the request was deleted) is logged and given up.
+// It does not promise that the status message is up to date, or exists: its failures fail nothing. What Slack refuses
+// for good (the channel is archived, the request was deleted) is logged and given up.
 //
-// A Source may be used from any goroutine of any process; Listen is called once. Update of a report is called from one goroutine at a time
-// and never blocks; Close may run beside it. A report has at most one goroutine, which ends with Close or with the context given to Open.
-// Everything that Listen starts ends with its context: calls in the background and, for Socket Mode, the keeper of the connection and its
-// readers.
+// A Source may be used from any goroutine of any process; Listen is called once. Update of a report is called from one
+// goroutine at a time and never blocks; Close may run beside it. A report has at most one goroutine, which ends with
+// Close or with the context given to Open. Everything that Listen starts ends with its context: calls in the background
+// and, for Socket Mode, the keeper of the connection and its readers.
 //
 // Manifest lists the scopes and events that the app needs, and Diagnose checks that it has them.
 package slack
@@ -186,8 +186,8 @@ func Transport() *http.Transport {
 // Name returns "slack".
 func (s *Source) Name() string { return sourceName }
 
-// Listen registers POST /slack/events and /slack/interactions and connects in Socket Mode, each if it is configured. Everything that it
-// starts ends with ctx.
+// Listen registers POST /slack/events and /slack/interactions and connects in Socket Mode, each if it is configured.
+// Everything that it starts ends with ctx.
 func (s *Source) Listen(ctx context.Context, mux *http.ServeMux, d *tasks.Desk) error {
 	l := s.listener
 	l.interpreter.desk, l.buttons.desk, l.buttons.picker.desk = d, d, d
@@ -200,8 +200,8 @@ func (s *Source) Listen(ctx context.Context, mux *http.ServeMux, d *tasks.Desk) 
 	return nil
 }
 
-// Inbound returns when the last event came from Slack, by HTTP or by Socket Mode (zero: none has), and why none can come: an error if
-// Socket Mode is configured and there is no connection.
+// Inbound returns when the last event came from Slack, by HTTP or by Socket Mode (zero: none has), and why none can
+// come: an error if Socket Mode is configured and there is no connection.
 func (s *Source) Inbound() (last time.Time, err error) {
 	return s.listener.inbound.Last(), s.listener.inbound.ConnectionErr()
 }
@@ -209,8 +209,8 @@ func (s *Source) Inbound() (last time.Time, err error) {
 // scatter spreads the edits of those who found no turn.
 const scatter = 5 * time.Second
 
-// display is a status message in the best form that Slack takes: with blocks, else in plain text, else not at all. It is used by one
-// goroutine at a time.
+// display is a status message in the best form that Slack takes: with blocks, else in plain text, else not at all. It
+// is used by one goroutine at a time.
 type display struct {
 	*client
 	origin origin
@@ -234,7 +234,8 @@ func (d *display) post(ctx context.Context, m render.Marker, s render.Status, bu
 	return err
 }
 
-// show edits the message if it has a turn. A *slack.RateLimitedError says when to try again, errNoDisplay that it is of no use.
+// show edits the message if it has a turn. A *slack.RateLimitedError says when to try again, errNoDisplay that it is of
+// no use.
 func (d *display) show(ctx context.Context, s render.Status, buttons []render.Button) error {
 	err := d.takeEditTurn(ctx, d.origin, editBurst)
 	if limited, ok := errors.AsType[*slack.RateLimitedError](err); ok {

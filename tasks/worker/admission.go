@@ -95,8 +95,8 @@ func refused(r agent.Result) bool {
 // throttles reports whether a failure means that the model wants fewer requests.
 func throttles(c agent.Class) bool { return c == agent.ClassOverloaded || c == agent.ClassRateLimit }
 
-// throttleReporter returns the function that a live run calls when the model throttles it. A goroutine, which ends with the run's
-// claim, informs the store; calls that come meanwhile count as one.
+// throttleReporter returns the function that a live run calls when the model throttles it. A goroutine, which ends with
+// the run's claim, informs the store; calls that come meanwhile count as one.
 func (a *admission) throttleReporter(run *run) func() {
 	if a.credential == "" {
 		return func() {}

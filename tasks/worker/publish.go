@@ -249,7 +249,8 @@ const (
 	maxVerifyOutput = 2000             // bytes that are kept of the end of an output
 )
 
-// verify runs a repository's verification commands in the directory where its agent has worked. An error means that nothing may be published.
+// verify runs a repository's verification commands in the directory where its agent has worked. An error means that
+// nothing may be published.
 func (b *publisher) verify(run *run, t tasks.Task, p place) (*tasks.Verification, error) {
 	commands, err := b.verificationCommands(run.ctx, t, p)
 	if err != nil {

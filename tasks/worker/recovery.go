@@ -12,9 +12,10 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// recovery repairs the state that a dead worker leaves: a run without a claim waits again, and a waiting task without
-// a delivery gets one. It also informs the threads of waiting tasks that no worker can run them. Every worker is a candidate, and only the leader does it. If two workers believe that they
-// lead, the store lets one of them win. Only one goroutine uses it.
+// recovery repairs the state that a dead worker leaves: a run without a claim waits again, and a waiting task without a
+// delivery gets one. It also informs the threads of waiting tasks that no worker can run them. Every worker is a
+// candidate, and only the leader does it. If two workers believe that they lead, the store lets one of them win. Only
+// one goroutine uses it.
 type recovery struct {
 	store    *store.Store
 	queue    *tasks.Queue

@@ -14,8 +14,8 @@ import (
 	"github.com/errand-fleet/errand/tasks/internal/format"
 )
 
-// noticesApart is the minimum time between a notice and an update of the task's status message, because positions change often and Slack
-// limits edits.
+// noticesApart is the minimum time between a notice and an update of the task's status message, because positions
+// change often and Slack limits edits.
 const noticesApart = 15 * time.Second
 
 // noticeLimit bounds the time for posting one notice.

@@ -17,7 +17,8 @@ import (
 	"github.com/errand-fleet/errand/agent/internal/keeper"
 )
 
-// MoreParallel runs twice as many tests at once as go test does by default: most of them wait for processes. Call it in TestMain.
+// MoreParallel runs twice as many tests at once as go test does by default: most of them wait for processes. Call it in
+// TestMain.
 func MoreParallel() {
 	flag.Parse()
 	given := false
@@ -60,8 +61,8 @@ func NewAlive(t *testing.T, dir string) Alive {
 	return Alive{path, f}
 }
 
-// Gone fails the test if a process that held the FIFO is still alive: reading would then not end but block, which on a non-blocking
-// descriptor is EAGAIN.
+// Gone fails the test if a process that held the FIFO is still alive: reading would then not end but block, which on a
+// non-blocking descriptor is EAGAIN.
 func (a Alive) Gone(t *testing.T) {
 	t.Helper()
 	_ = a.f.SetReadDeadline(time.Now().Add(10 * time.Second))
@@ -77,8 +78,8 @@ type Leader struct {
 	Out *bufio.Reader
 }
 
-// prelude holds $ALIVE open and defines nap, which sleeps forever without a child process and looks at traps often: a shell may miss a
-// signal that comes just before it waits.
+// prelude holds $ALIVE open and defines nap, which sleeps forever without a child process and looks at traps often: a
+// shell may miss a signal that comes just before it waits.
 const prelude = `exec 9>"$ALIVE" 8<> <(:); nap() { while :; do read -t 0.1 -u 8; done; }; `
 
 // Lead starts a script and returns when it has printed "up". $ALIVE is held open by everything that the script starts.

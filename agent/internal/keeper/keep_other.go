@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// keep is the keeper without a child subreaper. It contains the CLI's process group and outlives the worker as on Linux, but a process
-// that has created a session escapes it. For development only; agent.New logs a notice.
+// keep is the keeper without a child subreaper. It contains the CLI's process group and outlives the worker as on
+// Linux, but a process that has created a session escapes it. For development only; agent.New logs a notice.
 func keep(control, status *os.File) int {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGINT, syscall.SIGHUP, syscall.SIGTERM, syscall.SIGPIPE)
 	in := bufio.NewReader(control)

@@ -47,8 +47,8 @@ type Sandbox struct {
 	Seccomp func() (*os.File, error) // opens the filter for bubblewrap
 }
 
-// Start starts the command of an order under a new keeper. The error is or wraps a *StartError if the command could not be executed.
-// ctx bounds the start, not the command.
+// Start starts the command of an order under a new keeper. The error is or wraps a *StartError if the command could not
+// be executed. ctx bounds the start, not the command.
 func Start(ctx context.Context, order Order, s Sandbox) (*Process, error) {
 	c, err := openChannels(order)
 	if err != nil {
@@ -151,7 +151,8 @@ func spawn(c *channels, order Order, s Sandbox) (*exec.Cmd, error) {
 		Env:   []string{"GOMAXPROCS=1", "GOTRACEBACK=none", "GORACE=atexit_sleep_ms=0"}, // the last for tests with -race
 		Stdin: c.stdin.keeper, Stdout: c.stdout.keeper, Stderr: c.stderr.keeper,
 		ExtraFiles: []*os.File{c.control.keeper, c.status.keeper},
-		// In a new session: a terminal's Ctrl-C and hang-up concern the worker, and the agent must not reach a terminal.
+		// In a new session: a terminal's Ctrl-C and hang-up concern the worker, and the agent must not reach a
+		// terminal.
 		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
 	}
 	if len(s.Args) > 0 {
@@ -171,7 +172,8 @@ func spawn(c *channels, order Order, s Sandbox) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// wrap turns the command of a keeper into one of bubblewrap. The files belong to the new process: close them once it has started.
+// wrap turns the command of a keeper into one of bubblewrap. The files belong to the new process: close them once it
+// has started.
 func (s Sandbox) wrap(cmd *exec.Cmd, temp string) (files []*os.File, err error) {
 	for _, open := range []func() (*os.File, error){openProgram, func() (*os.File, error) { return os.Open(temp) }, s.Seccomp} {
 		f, err := open()
@@ -212,8 +214,8 @@ func (p *Process) sendOrder(ctx context.Context, order Order, f *os.File, status
 	return err
 }
 
-// abandon closes everything after a start that failed with err, and returns err with the last line that the keeper, or bubblewrap, wrote
-// to stderr.
+// abandon closes everything after a start that failed with err, and returns err with the last line that the keeper, or
+// bubblewrap, wrote to stderr.
 func (p *Process) abandon(cmd *exec.Cmd, c *channels, err error) error {
 	closeAll([]*os.File{p.Stdin, p.Stdout, p.control, c.status.worker})
 	_ = cmd.Wait()
@@ -247,8 +249,8 @@ func (p *Process) await(cmd *exec.Cmd, f *os.File, status *bufio.Reader) {
 	close(p.done)
 }
 
-// sendHeartbeats tells the keeper that this process is alive. A keeper that does not read delays it for a second at most, so that Term
-// need not wait longer.
+// sendHeartbeats tells the keeper that this process is alive. A keeper that does not read delays it for a second at
+// most, so that Term need not wait longer.
 func (p *Process) sendHeartbeats(every time.Duration) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -266,7 +268,8 @@ func (p *Process) sendHeartbeats(every time.Duration) {
 	}
 }
 
-// killIfSuspended kills a keeper that a tool has stopped by SIGSTOP. It could neither count nor end what the run starts.
+// killIfSuspended kills a keeper that a tool has stopped by SIGSTOP. It could neither count nor end what the run
+// starts.
 func (p *Process) killIfSuspended() {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -288,15 +291,16 @@ func (p *Process) Done() <-chan struct{} { return p.done }
 // PID returns the process ID of the keeper, or of its bubblewrap.
 func (p *Process) PID() int { return p.keeper.Pid }
 
-// Term asks the keeper to TERM the CLI and to KILL it after grace. A later call can only shorten the grace. A keeper that is gone is no
-// error: the run is over then.
+// Term asks the keeper to TERM the CLI and to KILL it after grace. A later call can only shorten the grace. A keeper
+// that is gone is no error: the run is over then.
 func (p *Process) Term(grace time.Duration) {
 	p.controlMu.Lock()
 	defer p.controlMu.Unlock()
 	_ = writeLine(p.control, command{Grace: max(grace, time.Millisecond)})
 }
 
-// Kill kills a keeper that does not do its work, and the CLI with it. What the CLI had started may survive: see SweepRun.
+// Kill kills a keeper that does not do its work, and the CLI with it. What the CLI had started may survive: see
+// SweepRun.
 func (p *Process) Kill() {
 	if p.sandbox {
 		for _, pid := range children(p.keeper.Pid) {
@@ -307,8 +311,8 @@ func (p *Process) Kill() {
 	_ = p.keeper.Kill()
 }
 
-// WaitAll returns when every process of the run is dead and drained is closed, which means that all its output was read. A keeper that
-// is alive after limit is killed, and onTimeout is called first.
+// WaitAll returns when every process of the run is dead and drained is closed, which means that all its output was
+// read. A keeper that is alive after limit is killed, and onTimeout is called first.
 func (p *Process) WaitAll(run string, limit time.Duration, drained <-chan struct{}, onTimeout func()) {
 	select {
 	case <-p.done:
@@ -318,8 +322,9 @@ func (p *Process) WaitAll(run string, limit time.Duration, drained <-chan struct
 		<-p.done
 	}
 	if p.Err != nil {
-		// The keeper was killed, and the kernel has killed the CLI with it. What its tools left was adopted by this process or is found by
-		// its marker, and until that is dead the pipes may stay open. A process that is about to execute another shows no environment.
+		// The keeper was killed, and the kernel has killed the CLI with it. What its tools left was adopted by this
+		// process or is found by its marker, and until that is dead the pipes may stay open. A process that is about to
+		// execute another shows no environment.
 		p.Exit.Swept = sweepUntil(drained, run)
 	}
 	if p.Err != nil || p.Exit.Stuck > 0 { // a process may hold the pipes open
@@ -330,8 +335,8 @@ func (p *Process) WaitAll(run string, limit time.Duration, drained <-chan struct
 	reapZombies()
 }
 
-// sweepUntil sweeps a run until drained is closed, but not for longer than a second, in case an unmarked process holds the pipes open.
-// A process that does not die costs killTimeout once.
+// sweepUntil sweeps a run until drained is closed, but not for longer than a second, in case an unmarked process holds
+// the pipes open. A process that does not die costs killTimeout once.
 func sweepUntil(drained <-chan struct{}, run string) (swept int) {
 	stop := time.Now().Add(killTimeout)
 	for n := 0; n < 50 && time.Now().Before(stop); n++ {

@@ -15,8 +15,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// killAll kills processes of runs, and the process group of each: a fork bomb has more processes than a list can hold, but all members of
-// a group die at once. A group belongs to one run, because it is within a session, and each keeper starts a session.
+// killAll kills processes of runs, and the process group of each: a fork bomb has more processes than a list can hold,
+// but all members of a group die at once. A group belongs to one run, because it is within a session, and each keeper
+// starts a session.
 func killAll(pids []int) {
 	own := unix.Getpgrp()
 	for _, pid := range pids {
@@ -48,7 +49,8 @@ func children(pid int) []int {
 	return pids
 }
 
-// childrenAndThreads reads the kernel's list of a process's children, which is per thread: a child belongs to the thread that forked it.
+// childrenAndThreads reads the kernel's list of a process's children, which is per thread: a child belongs to the
+// thread that forked it.
 func childrenAndThreads(pid int) (pids []int, threads int) {
 	tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
 	if err != nil {
@@ -95,7 +97,8 @@ func suspended(pid int) bool {
 	return err == nil && state == "T"
 }
 
-// withVariable lists the other processes whose environment this user can read and that have a matching variable, NAME=value.
+// withVariable lists the other processes whose environment this user can read and that have a matching variable,
+// NAME=value.
 func withVariable(match func(v []byte) bool) []int {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -124,8 +127,8 @@ func withValue(variable string, match func(value string) bool) []int {
 	})
 }
 
-// WithEnvironment lists the processes that this user, and so a tool of the agent, can read, and that have one of the variables in their
-// environment: "1 (tini)".
+// WithEnvironment lists the processes that this user, and so a tool of the agent, can read, and that have one of the
+// variables in their environment: "1 (tini)".
 func WithEnvironment(variables []string) (holders []string) {
 	for _, pid := range withVariable(func(v []byte) bool { return slices.Contains(variables, string(v)) }) {
 		name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
@@ -134,8 +137,9 @@ func WithEnvironment(variables []string) (holders []string) {
 	return holders
 }
 
-// A tool without a sandbox is a process of the keeper's user, and can kill it. What the run had started is then re-parented to the next
-// child subreaper above, the worker, which has other children too. Two things distinguish the processes of a run:
+// A tool without a sandbox is a process of the keeper's user, and can kill it. What the run had started is then
+// re-parented to the next child subreaper above, the worker, which has other children too. Two things distinguish the
+// processes of a run:
 //
 //   - Each carries a mark that it cannot remove: its hard limit of file locks, which no kernel since 2.4.25 enforces. The limit is
 //     inherited, whatever a program does to its environment, session or parent, and only a privileged process may raise it.
@@ -152,9 +156,9 @@ func BecomeSubreaper() error {
 	return nil
 }
 
-// lockLimit returns the limit of file locks that marks the processes of this worker's runs, or a lower one if a tool has lowered it; 0 if
-// there is no room below the worker's own limit. It grows with the process ID, so that processes left by a worker that this one started,
-// in tests for example, are not mistaken for its own.
+// lockLimit returns the limit of file locks that marks the processes of this worker's runs, or a lower one if a tool
+// has lowered it; 0 if there is no room below the worker's own limit. It grows with the process ID, so that processes
+// left by a worker that this one started, in tests for example, are not mistaken for its own.
 func lockLimit() uint64 {
 	var own unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_LOCKS, &own) != nil || own.Max == 0 {
@@ -183,8 +187,8 @@ func adopted() (pids []int) {
 	return pids
 }
 
-// killAdopted kills and reaps adopted processes and all that is below them, and returns how many it killed. When it returns, nothing that
-// had lost its keeper before is left, unless it does not die within killTimeout.
+// killAdopted kills and reaps adopted processes and all that is below them, and returns how many it killed. When it
+// returns, nothing that had lost its keeper before is left, unless it does not die within killTimeout.
 func killAdopted() int {
 	killed := map[int]bool{}
 	for stop := time.Now().Add(killTimeout); time.Now().Before(stop); {
@@ -207,8 +211,8 @@ func killAdopted() int {
 	return len(killed)
 }
 
-// zombies are dead children that nothing has waited for yet, by process ID: an orphan of a git that was killed, or a child of os/exec that
-// has just ended.
+// zombies are dead children that nothing has waited for yet, by process ID: an orphan of a git that was killed, or a
+// child of os/exec that has just ended.
 var zombies struct {
 	sync.Mutex
 	seen map[int]zombie
@@ -220,8 +224,8 @@ type zombie struct {
 	looks int
 }
 
-// reapZombies reaps dead children that nothing has waited for in a minute and three calls: os/exec waits from the start. They would
-// fill the process table; without a subreaper they would have been init's.
+// reapZombies reaps dead children that nothing has waited for in a minute and three calls: os/exec waits from the
+// start. They would fill the process table; without a subreaper they would have been init's.
 func reapZombies() {
 	zombies.Lock()
 	defer zombies.Unlock()
@@ -247,16 +251,17 @@ func reapZombies() {
 	zombies.seen = seen
 }
 
-// oomKills returns how many processes of this process's memory cgroup the kernel has killed for lack of memory; 0 if that cannot be read. A
-// signal does not say who sent it: if this number grew while a run lived, it was the kernel and not a tool.
+// oomKills returns how many processes of this process's memory cgroup the kernel has killed for lack of memory; 0 if
+// that cannot be read. A signal does not say who sent it: if this number grew while a run lived, it was the kernel and
+// not a tool.
 func oomKills(proc, cgroups string) int64 {
 	list, err := os.ReadFile(filepath.Join(proc, "self/cgroup"))
 	if err != nil {
 		return 0
 	}
 	for line := range strings.Lines(string(list)) {
-		// hierarchy:controllers:path. Version 2 has one hierarchy, number 0 and without controllers; if both versions are mounted,
-		// memory belongs to one of them, and the other has no such file.
+		// hierarchy:controllers:path. Version 2 has one hierarchy, number 0 and without controllers; if both versions
+		// are mounted, memory belongs to one of them, and the other has no such file.
 		part := strings.SplitN(strings.TrimSpace(line), ":", 3)
 		if len(part) != 3 {
 			continue

@@ -1,13 +1,13 @@
 // Package keeper runs one command so that nothing the command starts can outlive it.
 //
-// The CLI starts the shell of every tool in a separate session, so no process group contains a run, and a worker can be killed at any
-// moment. The keeper is a small process between the two, one per run. Everything the CLI starts is re-parented to its keeper, which
-// kills and reaps what is left when the CLI has ended. When the worker's end of the control pipe closes, or the worker falls silent,
-// the keeper ends the run. docs/concurrency.md has the measurements.
+// The CLI starts the shell of every tool in a separate session, so no process group contains a run, and a worker can be
+// killed at any moment. The keeper is a small process between the two, one per run. Everything the CLI starts is
+// re-parented to its keeper, which kills and reaps what is left when the CLI has ended. When the worker's end of the
+// control pipe closes, or the worker falls silent, the keeper ends the run. docs/concurrency.md has the measurements.
 //
-// [Start] and [Process] are the worker's side, [Main] is the keeper's; this file has all that they say to each other. The package
-// imports the standard library and x/sys only. Its functions may be called from any goroutine. On systems other than Linux a keeper
-// contains no more than the CLI's process group: see keep_other.go.
+// [Start] and [Process] are the worker's side, [Main] is the keeper's; this file has all that they say to each other.
+// The package imports the standard library and x/sys only. Its functions may be called from any goroutine. On systems
+// other than Linux a keeper contains no more than the CLI's process group: see keep_other.go.
 package keeper
 
 import (
@@ -23,8 +23,8 @@ import (
 	"time"
 )
 
-// Name is a keeper's last argument, by which a re-executed binary knows that it is one. It is the only argument, the one that `ps`
-// shows, except in a sandbox: bubblewrap always passes the path of its program as argv[0].
+// Name is a keeper's last argument, by which a re-executed binary knows that it is one. It is the only argument, the
+// one that `ps` shows, except in a sandbox: bubblewrap always passes the path of its program as argv[0].
 const Name = "errand-keeper"
 
 // File descriptors of a keeper, after the CLI's stdin, stdout and stderr.
@@ -39,8 +39,8 @@ const (
 	gatewayFD = 8 // with Order.GatewayPort: passes the listening socket to the worker
 )
 
-// Order is the first line of the control pipe. It carries what must not be seen in /proc: arguments and environment are those of the
-// CLI, and the credential goes through a pipe.
+// Order is the first line of the control pipe. It carries what must not be seen in /proc: arguments and environment are
+// those of the CLI, and the credential goes through a pipe.
 type Order struct {
 	Path          string        `json:"path"`
 	Args          []string      `json:"args"` // with argv[0]
@@ -54,12 +54,13 @@ type Order struct {
 	RunDir        string        `json:"run_dir,omitempty"`        // the run's own directory, which the keeper removes when the worker died
 	LockLimit     uint64        `json:"lock_limit,omitempty"`     // the mark of every process of the run, set by Start: see lockLimit; 0: none
 
-	// Sealed makes stdin and stdout a protocol that no other process can open. Scripts get pipes, because they write to /dev/stdout by name.
+	// Sealed makes stdin and stdout a protocol that no other process can open. Scripts get pipes, because they write to
+	// /dev/stdout by name.
 	Sealed bool `json:"-"`
 }
 
-// command is a further line of the control pipe: TERM the CLI now, and KILL it after Grace. A later one can only shorten the grace.
-// The zero command is a heartbeat: it says that the worker is alive.
+// command is a further line of the control pipe: TERM the CLI now, and KILL it after Grace. A later one can only
+// shorten the grace. The zero command is a heartbeat: it says that the worker is alive.
 type command struct {
 	Grace time.Duration `json:"grace,omitempty"`
 }
@@ -89,18 +90,18 @@ type Exit struct {
 // killTimeout bounds how long a keeper waits for processes that do not die of SIGKILL: those in uninterruptible sleep.
 const killTimeout = 10 * time.Second
 
-// EndTimeout bounds how long a worker waits for a keeper that has to end its run: the keeper gives up after one killTimeout for the CLI
-// and one for the rest.
+// EndTimeout bounds how long a worker waits for a keeper that has to end its run: the keeper gives up after one
+// killTimeout for the CLI and one for the rest.
 const EndTimeout = 2*killTimeout + 5*time.Second
 
-// OrphanGrace is how long the CLI has between TERM and KILL when its worker died. The CLI needs up to 3.3 s. Everything must be over
-// within 8 s, before another worker can take the thread over (16 s at the earliest).
+// OrphanGrace is how long the CLI has between TERM and KILL when its worker died. The CLI needs up to 3.3 s. Everything
+// must be over within 8 s, before another worker can take the thread over (16 s at the earliest).
 const OrphanGrace = 5 * time.Second
 
-// A worker may be alive and do nothing: it is stopped, thrashes, or its machine was suspended. Its claim then expires like that of a dead
-// worker. So it sends a heartbeat every second, and the run of a worker that does not is over WorkerTimeout and silenceGrace after its
-// last heartbeat. Another worker can take the thread 16 s after the claim was renewed, which may have been 5 s before that heartbeat
-// (docs/concurrency.md).
+// A worker may be alive and do nothing: it is stopped, thrashes, or its machine was suspended. Its claim then expires
+// like that of a dead worker. So it sends a heartbeat every second, and the run of a worker that does not is over
+// WorkerTimeout and silenceGrace after its last heartbeat. Another worker can take the thread 16 s after the claim was
+// renewed, which may have been 5 s before that heartbeat (docs/concurrency.md).
 const (
 	WorkerTimeout      = 6 * time.Second
 	silenceGrace       = 3 * time.Second
@@ -153,8 +154,9 @@ func Main() {
 	os.Exit(keep(os.NewFile(controlFD, "control"), os.NewFile(statusFD, "status")))
 }
 
-// closeFilesOnExec keeps all descriptors but the standard ones from the CLI. It would hold the keeper's pipes open, and could write to
-// them; and what the worker's parent had left open, a socket or a file of secrets, would reach the agent's tools.
+// closeFilesOnExec keeps all descriptors but the standard ones from the CLI. It would hold the keeper's pipes open, and
+// could write to them; and what the worker's parent had left open, a socket or a file of secrets, would reach the
+// agent's tools.
 func closeFilesOnExec() {
 	syscall.CloseOnExec(controlFD)
 	syscall.CloseOnExec(statusFD)
@@ -166,7 +168,8 @@ func closeFilesOnExec() {
 	}
 }
 
-// startLeader starts the CLI as the leader of a new process group, so that what stays in that group can be killed at once.
+// startLeader starts the CLI as the leader of a new process group, so that what stays in that group can be killed at
+// once.
 func startLeader(order Order, attributes *syscall.SysProcAttr) (*exec.Cmd, error) {
 	attributes.Setpgid = true
 	cmd := &exec.Cmd{
@@ -202,8 +205,8 @@ func startFailed(status *os.File, err error) int {
 	return 1
 }
 
-// started reports to the worker that the CLI runs. The keeper's own stdin is closed, so that the worker's writes fail when the CLI has
-// closed its end.
+// started reports to the worker that the CLI runs. The keeper's own stdin is closed, so that the worker's writes fail
+// when the CLI has closed its end.
 func started(status *os.File) {
 	_ = writeLine(status, startStatus{})
 	_ = os.Stdin.Close()

@@ -39,8 +39,9 @@ type supervisor struct {
 	processes int           // number of processes and threads, if it ended the run
 }
 
-// supervise obeys the control pipe until the leader is dead (and still a zombie, so that its process group cannot be reused), and reaps
-// orphans of its tools as they die. It gives up a leader that does not die within killTimeout of KILL, in uninterruptible sleep.
+// supervise obeys the control pipe until the leader is dead (and still a zombie, so that its process group cannot be
+// reused), and reaps orphans of its tools as they die. It gives up a leader that does not die within killTimeout of
+// KILL, in uninterruptible sleep.
 func (s *supervisor) supervise(in *bufio.Reader) {
 	s.checked = sinceBoot()
 	s.heard.Store(int64(s.checked))
@@ -113,7 +114,8 @@ func (s *supervisor) term(grace time.Duration) {
 	}
 	at := time.Now().Add(grace)
 	if !s.stopped {
-		// Only to the leader, which can end its tools in an orderly way. A stopped process would keep the TERM pending, hence the CONT.
+		// Only to the leader, which can end its tools in an orderly way. A stopped process would keep the TERM pending,
+		// hence the CONT.
 		_ = unix.Kill(s.pid, unix.SIGTERM)
 		_ = unix.Kill(s.pid, unix.SIGCONT)
 	} else if !at.Before(s.killAt) {
@@ -132,9 +134,10 @@ func (s *supervisor) killLeader() {
 	}
 }
 
-// checkWorker ends the run of a worker that was silent for too long. It acts at the second check that finds it silent: when all processes
-// were frozen together, the worker's lines may be in the pipe, unread. The grace is shortened by the time the worker is overdue. If this
-// process itself was suspended for so long that another worker may have the thread, whatever the worker says comes too late.
+// checkWorker ends the run of a worker that was silent for too long. It acts at the second check that finds it silent:
+// when all processes were frozen together, the worker's lines may be in the pipe, unread. The grace is shortened by the
+// time the worker is overdue. If this process itself was suspended for so long that another worker may have the thread,
+// whatever the worker says comes too late.
 func (s *supervisor) checkWorker() {
 	now, limit := sinceBoot(), s.order.WorkerTimeout
 	gap := now - s.checked
@@ -159,8 +162,8 @@ func (s *supervisor) checkWorker() {
 	s.term(max(0, limit+min(s.order.OrphanGrace, silenceGrace)-silence))
 }
 
-// checkProcesses ends a run that has too many processes, as a fork bomb has. They are counted every second, and at once when the machine
-// has many more than before.
+// checkProcesses ends a run that has too many processes, as a fork bomb has. They are counted every second, and at once
+// when the machine has many more than before.
 func (s *supervisor) checkProcesses() {
 	var info unix.Sysinfo_t
 	if s.order.MaxProcesses == 0 || unix.Sysinfo(&info) != nil {
@@ -190,9 +193,9 @@ func sinceBoot() time.Duration {
 	return time.Duration(now.Nano())
 }
 
-// SweepRun kills every process that has lost its keeper or carries the run's marker, and returns how many it found. It is for a keeper that
-// was itself killed: what the tools had started is then adopted by this process, or by a reaper in between, and keeps the environment it
-// inherited.
+// SweepRun kills every process that has lost its keeper or carries the run's marker, and returns how many it found. It
+// is for a keeper that was itself killed: what the tools had started is then adopted by this process, or by a reaper in
+// between, and keeps the environment it inherited.
 func SweepRun(run string) int {
 	adopted := killAdopted()
 	killed := map[int]bool{}
@@ -210,14 +213,15 @@ func SweepRun(run string) int {
 	return adopted + len(killed)
 }
 
-// Marked lists the live processes that carry a run's marker. Processes of other users, and those that have made themselves unreadable, are
-// not seen.
+// Marked lists the live processes that carry a run's marker. Processes of other users, and those that have made
+// themselves unreadable, are not seen.
 func Marked(run string) []int {
 	return withValue(RunVariable, func(id string) bool { return id == run })
 }
 
-// WorkerMark identifies this process for SweepDeadWorkers: its boot, its process namespace, its process ID there and its start time. The
-// process ID by itself is reused. The mark is empty if /proc is incomplete, and then nothing is swept.
+// WorkerMark identifies this process for SweepDeadWorkers: its boot, its process namespace, its process ID there and
+// its start time. The process ID by itself is reused. The mark is empty if /proc is incomplete, and then nothing is
+// swept.
 func WorkerMark() string {
 	namespace, ok := pidNamespace()
 	start, err := startTime(os.Getpid())
@@ -265,7 +269,8 @@ func isDead(mark, namespace string) bool {
 	return err == nil && now != start
 }
 
-// SweepDeadWorkers kills every process that carries the mark of a dead worker, until none is left, and returns how many it found.
+// SweepDeadWorkers kills every process that carries the mark of a dead worker, until none is left, and returns how many
+// it found.
 func SweepDeadWorkers(ctx context.Context) (int, error) {
 	namespace, ok := pidNamespace()
 	if !ok {

@@ -1,9 +1,9 @@
-// Package sandbox starts the keepers of runs in bubblewrap, where a run has its own view of the file system, its own processes and no
-// capabilities, and on request its own network.
+// Package sandbox starts the keepers of runs in bubblewrap, where a run has its own view of the file system, its own
+// processes and no capabilities, and on request its own network.
 //
-// In a sandbox the keeper is the first process of a process namespace. It sees what it starts as it does outside, the kernel kills
-// everything when the keeper ends, and no tool can signal it. bubblewrap itself stays outside and waits. A [Bwrap] may be used from any
-// number of goroutines.
+// In a sandbox the keeper is the first process of a process namespace. It sees what it starts as it does outside, the
+// kernel kills everything when the keeper ends, and no tool can signal it. bubblewrap itself stays outside and waits. A
+// [Bwrap] may be used from any number of goroutines.
 package sandbox
 
 import (
@@ -29,8 +29,8 @@ import (
 // GatewayPort is where the gateway listens in a run's own network. Nothing else listens there.
 const GatewayPort = 8080
 
-// insideRoot is the run's own directory as seen from inside. Nothing of the machine's /tmp is visible, and programs that do not look at
-// TMPDIR find room.
+// insideRoot is the run's own directory as seen from inside. Nothing of the machine's /tmp is visible, and programs
+// that do not look at TMPDIR find room.
 const insideRoot = "/tmp"
 
 // probeTimeout bounds an attempt to start something in a sandbox. It takes 10 ms.
@@ -49,8 +49,8 @@ type Config struct {
 	Log     *slog.Logger
 }
 
-// Bwrap prepares the sandboxes of runs. Once bubblewrap was seen to work, that is not checked again; if it does not work, it is tried
-// again for each run, so that a remedy works at once.
+// Bwrap prepares the sandboxes of runs. Once bubblewrap was seen to work, that is not checked again; if it does not
+// work, it is tried again for each run, so that a remedy works at once.
 type Bwrap struct {
 	cfg Config
 
@@ -139,8 +139,8 @@ func (b *Bwrap) Path(ctx context.Context) (string, *Unavailable) {
 	return b.path, nil
 }
 
-// probe finds bubblewrap and starts something harmless as a run would be started. Finding it is not enough: a container or a kernel's
-// policy may forbid the namespaces that it needs.
+// probe finds bubblewrap and starts something harmless as a run would be started. Finding it is not enough: a container
+// or a kernel's policy may forbid the namespaces that it needs.
 func (b *Bwrap) probe(ctx context.Context) (string, *Unavailable) {
 	path := b.cfg.Find()
 	if path == "" {
@@ -160,7 +160,8 @@ func (b *Bwrap) probe(ctx context.Context) (string, *Unavailable) {
 	return path, nil
 }
 
-// hasOwnNetwork reports whether runs can have their own network. A policy may forbid it where bubblewrap works otherwise.
+// hasOwnNetwork reports whether runs can have their own network. A policy may forbid it where bubblewrap works
+// otherwise.
 func (b *Bwrap) hasOwnNetwork(ctx context.Context, path string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -304,8 +305,8 @@ func resolve(path string) (string, os.FileInfo, error) {
 	return path, info, err
 }
 
-// inOrder sorts mounts so that each comes after those that contain it. Of several at one place the last one counts. A mount that would
-// change nothing is left out, because it would need a mount point.
+// inOrder sorts mounts so that each comes after those that contain it. Of several at one place the last one counts. A
+// mount that would change nothing is left out, because it would need a mount point.
 func inOrder(all []mount) []mount {
 	slices.SortStableFunc(all, func(a, b mount) int { return strings.Compare(a.at, b.at) })
 	var kept []mount

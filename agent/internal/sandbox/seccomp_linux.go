@@ -15,23 +15,24 @@ import (
 // x32 is the first system call number of x86-64's second ABI, which numbers each call differently.
 const x32 = 0x40000000
 
-// Offsets in the kernel's struct seccomp_data. The lower half of a flag, which is enough, comes first on both architectures.
+// Offsets in the kernel's struct seccomp_data. The lower half of a flag, which is enough, comes first on both
+// architectures.
 const (
 	callNumber   = 0
 	callArch     = 4
 	callArgument = 16 // the first one
 )
 
-// forbidden lists system calls by which a process can reach into another process of its user, such as a tool into its CLI, or into what
-// the user shares with the machine, such as the keys of the worker's session.
+// forbidden lists system calls by which a process can reach into another process of its user, such as a tool into its
+// CLI, or into what the user shares with the machine, such as the keys of the worker's session.
 var forbidden = []uint32{
 	unix.SYS_PTRACE, unix.SYS_PROCESS_VM_READV, unix.SYS_PROCESS_VM_WRITEV, unix.SYS_PIDFD_GETFD, unix.SYS_KCMP,
 	unix.SYS_PERF_EVENT_OPEN, unix.SYS_KEYCTL, unix.SYS_ADD_KEY, unix.SYS_REQUEST_KEY, unix.SYS_BPF, unix.SYS_USERFAULTFD, unix.SYS_SETNS,
 }
 
-// filter returns the seccomp filter of a sandbox. The forbidden calls fail, and so do those that would create a user namespace, in which
-// a process has all capabilities and far more of the kernel to attack. A program for another ABI, which numbers the calls differently,
-// is killed.
+// filter returns the seccomp filter of a sandbox. The forbidden calls fail, and so do those that would create a user
+// namespace, in which a process has all capabilities and far more of the kernel to attack. A program for another ABI,
+// which numbers the calls differently, is killed.
 func filter() ([]bpf.Instruction, error) {
 	arch, known := map[string]uint32{"amd64": unix.AUDIT_ARCH_X86_64, "arm64": unix.AUDIT_ARCH_AARCH64}[runtime.GOARCH]
 	if !known {

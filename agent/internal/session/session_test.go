@@ -20,7 +20,8 @@ import (
 
 const sessionID = "11111111-2222-4333-8444-555555555555"
 
-// saved makes the directories of a run in which the CLI has saved a session of these files, named relative to its project directory.
+// saved makes the directories of a run in which the CLI has saved a session of these files, named relative to its
+// project directory.
 func saved(t *testing.T, files map[string]string) Dirs {
 	t.Helper()
 	d := Dirs{Config: t.TempDir()}

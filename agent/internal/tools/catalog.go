@@ -27,8 +27,8 @@ type tool struct {
 	harmless bool   // it changes nothing outside the conversation
 }
 
-// catalog has all known tools by the CLI's names: those of the profiles, those it adds by itself, those of other versions, and errand's. No
-// neutral name is one of the CLI's, and all are different.
+// catalog has all known tools by the CLI's names: those of the profiles, those it adds by itself, those of other
+// versions, and errand's. No neutral name is one of the CLI's, and all are different.
 var catalog = map[string]tool{
 	"Agent":        {neutral: "agent", verb: "Delegating:", arg: "description", harmless: true},
 	"Task":         {neutral: "task", verb: "Delegating:", arg: "description", harmless: true},
@@ -68,7 +68,8 @@ func Harmless(name string) bool { return catalog[name].reads || catalog[name].ha
 // describeWidth is the maximum number of characters of a description: a line of a status message.
 const describeWidth = 80
 
-// Describe puts a tool call into words, such as "Reading agent/run.go": one line, without secrets. Paths are relative to dir.
+// Describe puts a tool call into words, such as "Reading agent/run.go": one line, without secrets. Paths are relative
+// to dir.
 func Describe(redactor *redact.Redactor, dir, name string, input json.RawMessage) string {
 	t, ok := catalog[name]
 	if !ok {
@@ -112,8 +113,8 @@ func (t tool) subject(input []byte) string {
 	return ""
 }
 
-// valueOf returns the value of an argument of a call; nil if the call lacks it. If it occurs several times the last one counts, as for the
-// CLI. Other arguments are skipped without being copied: they may have megabytes.
+// valueOf returns the value of an argument of a call; nil if the call lacks it. If it occurs several times the last one
+// counts, as for the CLI. Other arguments are skipped without being copied: they may have megabytes.
 func valueOf(input []byte, name string) (found jsontext.Value) {
 	dec := jsontext.NewDecoder(bytes.NewReader(input), lenient)
 	if token, err := dec.ReadToken(); err != nil || token.Kind() != '{' {
@@ -148,14 +149,14 @@ type Tool struct {
 	Input       json.RawMessage // JSON schema (2020-12) of the arguments: an object
 	ReadOnly    bool            // it changes nothing: the CLI makes calls of such tools concurrently, of others one after another
 
-	// Run makes a call, on its own goroutine; several calls may run at once. Its arguments fit the schema. The agent gets its text, or its
-	// error, redacted. ctx ends with the run, with the run's cause, or when the agent withdraws the call; Run must then return, because
-	// the run waits for it.
+	// Run makes a call, on its own goroutine; several calls may run at once. Its arguments fit the schema. The agent
+	// gets its text, or its error, redacted. ctx ends with the run, with the run's cause, or when the agent withdraws
+	// the call; Run must then return, because the run waits for it.
 	Run func(ctx context.Context, args json.RawMessage) (string, error)
 }
 
-// New returns a Tool whose schema is that of the struct In: fields without omitempty are required, and a `jsonschema` tag describes its
-// field. It panics if In has no schema, which is a mistake in the program.
+// New returns a Tool whose schema is that of the struct In: fields without omitempty are required, and a `jsonschema`
+// tag describes its field. It panics if In has no schema, which is a mistake in the program.
 func New[In any](name, description string, run func(context.Context, In) (string, error)) Tool {
 	schema, err := jsonschema.For[In](nil)
 	if err != nil {

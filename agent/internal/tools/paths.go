@@ -8,7 +8,8 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// subjects returns what a call is about, as rules see it, and whether that is paths; nil if it is about nothing in particular.
+// subjects returns what a call is about, as rules see it, and whether that is paths; nil if it is about nothing in
+// particular.
 func (p Policy) subjects(r Request) (list []string, paths bool) {
 	t := catalog[r.Tool]
 	if !t.files {
@@ -31,7 +32,8 @@ func (p Policy) subjects(r Request) (list []string, paths bool) {
 // roots lists the directories whose files may be accessed.
 func (p Policy) roots() []string { return append([]string{p.Dir}, p.Roots...) }
 
-// contains reports whether a path is inside the run's directories. It resolves symbolic links as far as the path exists.
+// contains reports whether a path is inside the run's directories. It resolves symbolic links as far as the path
+// exists.
 func (p Policy) contains(path string) bool {
 	path = resolve(p.absolute(path))
 	return slices.ContainsFunc(p.roots(), func(root string) bool {
@@ -68,8 +70,8 @@ func resolve(path string) string {
 	return filepath.Join(resolve(dir), base)
 }
 
-// pathsOf returns the files and directories that a call of a file tool names. Argument names are read as the CLI reads them: case counts,
-// and the last of several wins.
+// pathsOf returns the files and directories that a call of a file tool names. Argument names are read as the CLI reads
+// them: case counts, and the last of several wins.
 func pathsOf(r Request) ([]string, error) {
 	var in struct {
 		File     string `json:"file_path"`
@@ -90,7 +92,8 @@ func pathsOf(r Request) ([]string, error) {
 	return slices.DeleteFunc(paths, func(p string) bool { return p == "" }), nil
 }
 
-// fixed returns the part of a pattern before its first wildcard, as a path below dir; the root if the pattern contains "..".
+// fixed returns the part of a pattern before its first wildcard, as a path below dir; the root if the pattern contains
+// "..".
 func fixed(dir, pattern string) string {
 	if pattern == "" {
 		return ""

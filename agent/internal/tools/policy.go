@@ -1,8 +1,9 @@
 // Package tools decides which tools an agent has and which calls of them are made, and serves the tools of the host.
 //
-// A [Policy] decides calls by the run's [Profile], its directories and its [Rule]s. A [Server] offers [Tool]s of this process to one CLI
-// over its control protocol; an [MCPServer] is a server outside this process. [Describe] puts a call into words. The package starts no
-// process and knows nothing of runs. Everything but [Server.Close] may be called from any number of goroutines.
+// A [Policy] decides calls by the run's [Profile], its directories and its [Rule]s. A [Server] offers [Tool]s of this
+// process to one CLI over its control protocol; an [MCPServer] is a server outside this process. [Describe] puts a call
+// into words. The package starts no process and knows nothing of runs. Everything but [Server.Close] may be called from
+// any number of goroutines.
 package tools
 
 import (
@@ -25,8 +26,8 @@ const (
 	Untrusted Profile = "untrusted" // as Read, for content that a stranger wrote
 )
 
-// builtIn lists the CLI's tools per profile; it is started with these and no others. Left out on purpose: tools that start work later (cron,
-// wake-ups, monitors), that talk to other sessions, or that ask a person at the terminal.
+// builtIn lists the CLI's tools per profile; it is started with these and no others. Left out on purpose: tools that
+// start work later (cron, wake-ups, monitors), that talk to other sessions, or that ask a person at the terminal.
 var builtIn = map[Profile][]string{
 	Write:     {"Agent", "Bash", "Edit", "Glob", "Grep", "NotebookEdit", "Read", "Skill", "TaskStop", "ToolSearch", "WebFetch", "WebSearch", "Write"},
 	Read:      {"Glob", "Grep", "Read"},
@@ -63,12 +64,12 @@ const (
 	Delegate Action = "delegate" // the host makes the call instead of the CLI
 )
 
-// Policy decides the tool calls of a run. It is the second barrier after the list of tools that the CLI gets. File tools are limited to the
-// run's directories. A command of the Write profile is not inspected, because no list of words contains a shell: that is the task of the
-// sandbox and of the image.
+// Policy decides the tool calls of a run. It is the second barrier after the list of tools that the CLI gets. File
+// tools are limited to the run's directories. A command of the Write profile is not inspected, because no list of words
+// contains a shell: that is the task of the sandbox and of the image.
 //
-// The first rule that fits a call decides it, and the profile if no rule fits. Rules make Write narrower or wider, but Read and Untrusted
-// only narrower: no rule gives back what a profile without commands refuses.
+// The first rule that fits a call decides it, and the profile if no rule fits. Rules make Write narrower or wider, but
+// Read and Untrusted only narrower: no rule gives back what a profile without commands refuses.
 type Policy struct {
 	Profile Profile
 	Dir     string   // where the agent works, absolute
@@ -130,22 +131,25 @@ func (p Policy) byProfile(r Request) Verdict {
 
 // Rule decides the tool calls it fits; see Policy for which of several rules does.
 //
-// A rule about commands is a guide and not a barrier: any command can be written in many ways. It is matched against the whole command as
-// the agent wrote it: *git push* also finds the one after a cd.
+// A rule about commands is a guide and not a barrier: any command can be written in many ways. It is matched against
+// the whole command as the agent wrote it: *git push* also finds the one after a cd.
 type Rule struct {
-	// Tool is the name of a tool, the CLI's or the neutral one, or a pattern of the CLI's names such as mcp__tracker__*.
+	// Tool is the name of a tool, the CLI's or the neutral one, or a pattern of the CLI's names such as
+	// mcp__tracker__*.
 	Tool string
-	// Input is a pattern of what a call is about: a path relative to the run's directory, or absolute outside of it; a command, a URL,
-	// a query. A * matches any characters. In a path it stops at a slash, and ** does not: docs/** is docs and everything below it.
-	// Empty: any call.
+	// Input is a pattern of what a call is about: a path relative to the run's directory, or absolute outside of it; a
+	// command, a URL, a query. A * matches any characters. In a path it stops at a slash, and ** does not: docs/** is
+	// docs and everything below it. Empty: any call.
 	//
-	// A path is also matched with its links resolved. An Allow has to fit everything that a call is about, any other action some of it.
+	// A path is also matched with its links resolved. An Allow has to fit everything that a call is about, any other
+	// action some of it.
 	Input  string
 	Action Action
 	Reason string // for the agent with Deny, for the person with Ask
-	// Run makes the call instead of the CLI, with Delegate only. Its text is the call's result, and is redacted before the agent sees
-	// it. It is called once per call, concurrently for calls that the agent makes at once, and may take minutes. ctx ends when the CLI
-	// withdraws the call or the run ends; Run must then return, because the run waits for it.
+	// Run makes the call instead of the CLI, with Delegate only. Its text is the call's result, and is redacted before
+	// the agent sees it. It is called once per call, concurrently for calls that the agent makes at once, and may take
+	// minutes. ctx ends when the CLI withdraws the call or the run ends; Run must then return, because the run waits
+	// for it.
 	Run func(ctx context.Context, r Request) (string, error)
 }
 
@@ -174,8 +178,8 @@ func (r Rule) Validate() error {
 	return nil
 }
 
-// canonical returns the CLI's name of a tool, which a rule may also call by its neutral name. The tool of sub-agents has two names: the
-// init message calls it Task, calls name it Agent (CLI 2.1.329).
+// canonical returns the CLI's name of a tool, which a rule may also call by its neutral name. The tool of sub-agents
+// has two names: the init message calls it Task, calls name it Agent (CLI 2.1.329).
 func canonical(tool string) string {
 	if _, ok := catalog[tool]; !ok {
 		for name, t := range catalog {

@@ -22,8 +22,8 @@ import (
 	"github.com/errand-fleet/errand/agent/internal/redact"
 )
 
-// Server offers the tools of one run to its CLI as an MCP server inside this process: the CLI sends each message in a control request, and
-// takes the reply from the control response.
+// Server offers the tools of one run to its CLI as an MCP server inside this process: the CLI sends each message in a
+// control request, and takes the reply from the control response.
 type Server struct {
 	run     context.Context
 	redact  *redact.Redactor
@@ -35,8 +35,8 @@ type Server struct {
 // errWithdrawn ends a call that the agent has withdrawn.
 var errWithdrawn = errors.New("the agent withdrew its call")
 
-// Serve starts a server of tools that have passed Check. Calls end with run at the latest, the server with Close. failed is called for a
-// tool that panicked.
+// Serve starts a server of tools that have passed Check. Calls end with run at the latest, the server with Close.
+// failed is called for a tool that panicked.
 func Serve(run context.Context, tools []Tool, redactor *redact.Redactor, failed func(tool string, panicked any, stack []byte)) *Server {
 	s := &Server{run: run, redact: redactor, failed: failed, conn: newServerConn()}
 	// Only tools, and always the same ones: nothing to announce, nothing to log to the client.
@@ -83,8 +83,8 @@ func (s *Server) call(request context.Context, t Tool, args json.RawMessage) (_ 
 	return t.Run(ctx, args)
 }
 
-// Answer passes a message of the CLI to the server and returns the content of the control response. It returns when the call is over; the
-// end of ctx withdraws the call.
+// Answer passes a message of the CLI to the server and returns the content of the control response. It returns when the
+// call is over; the end of ctx withdraws the call.
 func (s *Server) Answer(ctx context.Context, message json.RawMessage) (any, error) {
 	m, err := jsonrpc.DecodeMessage(message)
 	if err != nil {
@@ -123,8 +123,8 @@ func newServerConn() *serverConn {
 	return c
 }
 
-// Do passes a request to the server and waits for its response. A notification has no response and is acknowledged, because the CLI waits for
-// an answer to each control request.
+// Do passes a request to the server and waits for its response. A notification has no response and is acknowledged,
+// because the CLI waits for an answer to each control request.
 func (c *serverConn) Do(ctx context.Context, r *jsonrpc.Request) (json.RawMessage, error) {
 	if !r.IsCall() {
 		return json.RawMessage(`{"jsonrpc":"2.0","id":0,"result":{}}`), c.put(r)
@@ -184,7 +184,8 @@ func (c *serverConn) Read(context.Context) (jsonrpc.Message, error) {
 	}
 }
 
-// Write implements [mcp.Connection]: the server answers. Messages that are not responses are dropped, because the CLI cannot receive them.
+// Write implements [mcp.Connection]: the server answers. Messages that are not responses are dropped, because the CLI
+// cannot receive them.
 func (c *serverConn) Write(_ context.Context, m jsonrpc.Message) error {
 	r, ok := m.(*jsonrpc.Response)
 	if !ok {
@@ -205,12 +206,12 @@ func (c *serverConn) Close() error {
 	return nil
 }
 
-// MCPServer is a server of tools outside this process, which the CLI of each run starts or connects to. The agent sees its tools as
-// mcp__<name>__<tool>, and may call them without asking.
+// MCPServer is a server of tools outside this process, which the CLI of each run starts or connects to. The agent sees
+// its tools as mcp__<name>__<tool>, and may call them without asking.
 //
-// In Args, and in the values of Env and Headers, {{.Thread}}, {{.Repo}} and {{.Run}} are replaced by the thread, repository and ID of the
-// run. In Env and Headers {{env "NAME"}} is replaced by a variable of the worker's environment; give those that ServerSecrets returns to
-// the redactor. The CLI expands ${NAME} from its own environment.
+// In Args, and in the values of Env and Headers, {{.Thread}}, {{.Repo}} and {{.Run}} are replaced by the thread,
+// repository and ID of the run. In Env and Headers {{env "NAME"}} is replaced by a variable of the worker's
+// environment; give those that ServerSecrets returns to the redactor. The CLI expands ${NAME} from its own environment.
 type MCPServer struct {
 	Name     string // lower-case letters, digits and dashes
 	Type     string // ServerStdio, ServerHTTP or ServerSSE
@@ -288,7 +289,8 @@ func serverOf(tool string) string {
 	return name
 }
 
-// ServerSecrets returns the values of the environment that servers get, for the redactor. Variables that are not set are left out.
+// ServerSecrets returns the values of the environment that servers get, for the redactor. Variables that are not set
+// are left out.
 func ServerSecrets(servers []MCPServer, getenv func(string) string) []string {
 	var found []string
 	_ = CheckServers(servers, func(name string) string {
@@ -350,7 +352,8 @@ func (m MCPServer) Entry(v Vars, getenv func(string) string) (Entry, error) {
 	return e, errors.Join(errs...)
 }
 
-// fill expands one value. Conditions and loops are refused: they could hide a mistake until the first run that reaches it.
+// fill expands one value. Conditions and loops are refused: they could hide a mistake until the first run that reaches
+// it.
 func fill(where, text string, v Vars, env func(string) (string, error)) (string, error) {
 	t, err := template.New(where).Funcs(template.FuncMap{"env": env}).Parse(text)
 	if err != nil {

@@ -132,8 +132,8 @@ func Version() string {
 	return info.Main.Version
 }
 
-// Start makes the parts of a program that is about to serve: it protects the process's secrets, connects to Redis and logs what an
-// operator has to know about both. Close the parts when the program ends.
+// Start makes the parts of a program that is about to serve: it protects the process's secrets, connects to Redis and
+// logs what an operator has to know about both. Close the parts when the program ends.
 func Start(ctx context.Context, c config.Config, log *slog.Logger, o Options) (*Parts, error) {
 	notice, err := agent.MakePrivate()
 	if notice != "" {
@@ -152,9 +152,9 @@ func Start(ctx context.Context, c config.Config, log *slog.Logger, o Options) (*
 	return parts, nil
 }
 
-// ServeDuring serves h on l while work runs, and calls stopping, which may be nil, when it begins to shut down. Work begins when Redis
-// answers, and it ends when ctx ends or the server fails. The server still answers while work ends, so that an orchestrator sees a
-// live process during the drain.
+// ServeDuring serves h on l while work runs, and calls stopping, which may be nil, when it begins to shut down. Work
+// begins when Redis answers, and it ends when ctx ends or the server fails. The server still answers while work ends,
+// so that an orchestrator sees a live process during the drain.
 func (p *Parts) ServeDuring(ctx context.Context, l net.Listener, h http.Handler, stopping func(), work func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -172,8 +172,8 @@ func (p *Parts) ServeDuring(ctx context.Context, l net.Listener, h http.Handler,
 	return errors.Join(err, served)
 }
 
-// Serve serves h on l until ctx ends, and then waits up to 10 s for requests in progress. It calls stopping, which may be nil, when it
-// begins to wait: streams do not end by themselves.
+// Serve serves h on l until ctx ends, and then waits up to 10 s for requests in progress. It calls stopping, which may
+// be nil, when it begins to wait: streams do not end by themselves.
 func Serve(ctx context.Context, l net.Listener, h http.Handler, stopping func(), log *slog.Logger) error {
 	// No ReadTimeout and no WriteTimeout: both would cut event streams. Bodies are bounded by their handlers.
 	s := &http.Server{
@@ -199,8 +199,8 @@ func Serve(ctx context.Context, l net.Listener, h http.Handler, stopping func(),
 	return nil
 }
 
-// maxConnections returns the limit of connections without a request, and of those with one: 1000, or less if the process may
-// open fewer files.
+// maxConnections returns the limit of connections without a request, and of those with one: 1000, or less if the
+// process may open fewer files.
 func maxConnections() int {
 	var files syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err != nil || files.Cur/4 >= 1000 {
@@ -218,8 +218,8 @@ func Listen(ctx context.Context, addr, variable string) (net.Listener, error) {
 	return l, nil
 }
 
-// Signals returns a context that ends at the first SIGINT or SIGTERM. At the second the process exits at once, and the keepers end
-// the runs.
+// Signals returns a context that ends at the first SIGINT or SIGTERM. At the second the process exits at once, and the
+// keepers end the runs.
 func Signals(ctx context.Context) context.Context {
 	ctx, cancel := context.WithCancel(ctx)
 	signals := make(chan os.Signal, 2)

@@ -9,7 +9,8 @@ import (
 	"github.com/errand-fleet/errand/config"
 )
 
-// The home directory is hidden as a whole, with whatever is in it, and of it only what runs need is shown: never the directory itself.
+// The home directory is hidden as a whole, with whatever is in it, and of it only what runs need is shown: never the
+// directory itself.
 func TestHomeIsHidden(t *testing.T) {
 	home := t.TempDir()
 	in := func(names ...string) (paths []string) {

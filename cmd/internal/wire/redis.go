@@ -36,8 +36,8 @@ func (p *Parts) Ready(ctx context.Context) error {
 // diagnoseLimit bounds how long a start waits for Redis.
 const diagnoseLimit = 3 * time.Second
 
-// checkStart logs findings about the configuration and Redis. A Redis that does not answer is not an error, see awaitRedis. A Redis that
-// accepts connections without a password is, unless the operator allows it.
+// checkStart logs findings about the configuration and Redis. A Redis that does not answer is not an error, see
+// awaitRedis. A Redis that accepts connections without a password is, unless the operator allows it.
 func (p *Parts) checkStart(ctx context.Context) error {
 	p.logFindings(ctx, "configuration", p.notices)
 	unreachable, err := p.checkRedis(ctx)
@@ -47,7 +47,8 @@ func (p *Parts) checkStart(ctx context.Context) error {
 	return err
 }
 
-// awaitRedis waits until Redis has answered once, and returns an error if Redis must not be used. It returns nil when ctx ends.
+// awaitRedis waits until Redis has answered once, and returns an error if Redis must not be used. It returns nil when
+// ctx ends.
 func (p *Parts) awaitRedis(ctx context.Context) error {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()

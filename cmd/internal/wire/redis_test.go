@@ -11,7 +11,8 @@ import (
 	"github.com/errand-fleet/errand/internal/redisserver"
 )
 
-// A process is not ready on a Redis that may drop tasks, is on one in memory, and says at its start what is wrong with each.
+// A process is not ready on a Redis that may drop tasks, is on one in memory, and says at its start what is wrong with
+// each.
 func TestRedisIsLookedAt(t *testing.T) {
 	t.Parallel()
 	var logged bytes.Buffer

@@ -1,8 +1,8 @@
-// Command cli replaces the Claude Code CLI in the chaos harness. It speaks the part of the real protocol that errand uses, follows the
-// orders in its messages, and reports to the harness's witness which messages it has received.
+// Command cli replaces the Claude Code CLI in the chaos harness. It speaks the part of the real protocol that errand
+// uses, follows the orders in its messages, and reports to the harness's witness which messages it has received.
 //
-// It sends real requests to the model through the run's gateway, and the responses decide whether it retries, gives up or reports a
-// usage limit. It waits tenths of seconds where the real CLI waits seconds.
+// It sends real requests to the model through the run's gateway, and the responses decide whether it retries, gives up
+// or reports a usage limit. It waits tenths of seconds where the real CLI waits seconds.
 package main
 
 import (

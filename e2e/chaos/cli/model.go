@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// The number of retries of a request, and the first pause, which doubles. The real CLI makes 10 attempts in three minutes, and 3 after
-// a 529.
+// The number of retries of a request, and the first pause, which doubles. The real CLI makes 10 attempts in three
+// minutes, and 3 after a 529.
 const (
 	retries         = 5
 	overloadRetries = 2

@@ -13,7 +13,8 @@ import (
 	"github.com/errand-fleet/errand/e2e/chaos/script"
 )
 
-// cli is one session. The goroutine that reads stdin fills its queue; everything else belongs to the main goroutine unless noted.
+// cli is one session. The goroutine that reads stdin fills its queue; everything else belongs to the main goroutine
+// unless noted.
 type cli struct {
 	out     *output
 	said    *transcript
@@ -140,7 +141,8 @@ func (c *cli) obey(l input) {
 	}
 }
 
-// next waits for messages and returns all that have arrived, which share a turn. It returns nil at the end of the session.
+// next waits for messages and returns all that have arrived, which share a turn. It returns nil at the end of the
+// session.
 func (c *cli) next() []input {
 	c.mu.Lock()
 	defer c.mu.Unlock()

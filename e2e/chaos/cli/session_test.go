@@ -74,7 +74,8 @@ func newHost(t *testing.T) *host {
 	// The witness's address is next to the executable, so each test has a separate executable.
 	self, err := os.ReadFile("/proc/self/exe")
 	if err == nil {
-		// A fork of another test would inherit the file open for writing, and exec would then fail with ETXTBSY (golang/go#22315).
+		// A fork of another test would inherit the file open for writing, and exec would then fail with ETXTBSY
+		// (golang/go#22315).
 		syscall.ForkLock.RLock()
 		err = os.WriteFile(filepath.Join(h.dir, "claude"), self, 0o700)
 		syscall.ForkLock.RUnlock()
@@ -153,7 +154,8 @@ func (p *program) say(uuid, text string) {
 	p.send(object{"type": "user", "uuid": uuid, "message": object{"role": "user", "content": text}})
 }
 
-// until reads lines until one is of the kind, which is its type, or subtype, or state behind its command's uuid, and returns it.
+// until reads lines until one is of the kind, which is its type, or subtype, or state behind its command's uuid, and
+// returns it.
 func (p *program) until(kind string) object {
 	p.Helper()
 	for {

@@ -77,7 +77,8 @@ func (m input) review() bool {
 	return strings.HasPrefix(string(m.Message.Content), "Review pull request")
 }
 
-// takeUp marks messages as received: in the transcript, then at the witness, then to the host. query is false if none needs an answer.
+// takeUp marks messages as received: in the transcript, then at the witness, then to the host. query is false if none
+// needs an answer.
 func (c *cli) takeUp(batch []input) (orders []script.Orders, query bool) {
 	for _, m := range batch {
 		text := string(m.Message.Content)

@@ -1,5 +1,5 @@
-// Package script is the protocol between the chaos harness and its scripted CLI: the orders in a prompt, and the lines between a process of
-// a run and the witness. Only the prompt's text passes through errand.
+// Package script is the protocol between the chaos harness and its scripted CLI: the orders in a prompt, and the lines
+// between a process of a run and the witness. Only the prompt's text passes through errand.
 package script
 
 import (
@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Orders are the instructions in a message to the scripted CLI. They follow the message's token, which identifies the message
-// everywhere.
+// Orders are the instructions in a message to the scripted CLI. They follow the message's token, which identifies the
+// message everywhere.
 type Orders struct {
 	Token    string
 	Work     time.Duration // how long the turn takes
@@ -73,7 +73,8 @@ const answerMark = "ANSWER"
 // Answer is the result of a turn for those tokens.
 func Answer(tokens []string) string { return answerMark + " " + strings.Join(tokens, " ") + " ." }
 
-// Answers finds the tokens that a text answers. ok is false if the text contains no answer but the reason for its absence.
+// Answers finds the tokens that a text answers. ok is false if the text contains no answer but the reason for its
+// absence.
 func Answers(text string) (tokens []string, ok bool) {
 	for part := range strings.SplitSeq(text, answerMark) {
 		if !ok { // the text before the first one

@@ -1,9 +1,11 @@
 package script
 
-// A process of a run is alive as long as its connection to the witness is open, because the kernel closes the connection with the process.
-// Both sides write one JSON object per line. The process writes first, and each of its lines gets a reply.
+// A process of a run is alive as long as its connection to the witness is open, because the kernel closes the
+// connection with the process. Both sides write one JSON object per line. The process writes first, and each of its
+// lines gets a reply.
 
-// AddressFile holds the witness's address. It is next to the CLI's executable, because the CLI's environment is an allow-list.
+// AddressFile holds the witness's address. It is next to the CLI's executable, because the CLI's environment is an
+// allow-list.
 const AddressFile = "witness"
 
 // The parts that a process plays.

@@ -102,7 +102,8 @@ type Known struct {
 	Thread  string `json:"thread,omitempty"`  // node ID of its review thread; empty: it is in the summary only
 	Comment int64  `json:"comment,omitempty"` // ID of the comment that started the thread
 	First   string `json:"first,omitempty"`   // head it was found in
-	// Answered: a person has replied. The finding is not raised again, but its thread is still resolved when it is fixed.
+	// Answered: a person has replied. The finding is not raised again, but its thread is still resolved when it is
+	// fixed.
 	Answered bool   `json:"answered,omitempty"`
 	Last     string `json:"last,omitempty"` // head it was last seen in, or fixed in
 }

@@ -1,8 +1,9 @@
-// Package render turns Markdown, endings, questions and states of tasks into Slack messages: blocks, and text where Slack takes no blocks.
+// Package render turns Markdown, endings, questions and states of tasks into Slack messages: blocks, and text where
+// Slack takes no blocks.
 //
-// Everything here is a function of its arguments; nothing calls Slack. It promises that text of agents and strangers pings nobody and
-// shows as it is written, and that every message stays within Slack's limits, in as many parts as it takes. Each message carries a
-// [Marker], by which a later attempt finds it.
+// Everything here is a function of its arguments; nothing calls Slack. It promises that text of agents and strangers
+// pings nobody and shows as it is written, and that every message stays within Slack's limits, in as many parts as it
+// takes. Each message carries a [Marker], by which a later attempt finds it.
 package render
 
 import (
@@ -22,7 +23,8 @@ import (
 )
 
 const (
-	// maxParts is how many messages a text may take. Of a longer one only the beginning is posted, and all of it as a file.
+	// maxParts is how many messages a text may take. Of a longer one only the beginning is posted, and all of it as a
+	// file.
 	maxParts = 4
 	// maxBeginning is the length of that beginning, in characters.
 	maxBeginning = 3_000
@@ -60,7 +62,8 @@ func PullKey(p forge.PullRequest) string {
 	return strings.ToLower(p.Repo) + "#" + strconv.Itoa(p.Number)
 }
 
-// Beginning shortens parts that are more than people read to one, which says that where is all of the text; false if they are few enough.
+// Beginning shortens parts that are more than people read to one, which says that where is all of the text; false if
+// they are few enough.
 func Beginning(parts []Part, whole, where string) (Part, bool) {
 	if len(parts) <= maxParts {
 		return Part{}, false
@@ -126,8 +129,8 @@ func PullList(repo string, pulls []forge.PullRequest) string {
 	return strings.Join(entries, "\n")
 }
 
-// Limits in characters. Slack takes 12,000 in the markdown blocks of a message, about 13,200 in all its blocks (bolt-js#2509), and 4,000
-// of text in a message without blocks.
+// Limits in characters. Slack takes 12,000 in the markdown blocks of a message, about 13,200 in all its blocks
+// (bolt-js#2509), and 4,000 of text in a message without blocks.
 const (
 	maxMarkdown = 11_000
 	maxPlain    = 3_900
@@ -146,7 +149,8 @@ type Part struct {
 	Buttons []Button // below the last part
 }
 
-// Parts divides a text over as many messages as it takes. The body is the agent's: it pings nobody, and its images become links.
+// Parts divides a text over as many messages as it takes. The body is the agent's: it pings nobody, and its images
+// become links.
 func Parts(mark Marker, lead, body, foot string, buttons ...Button) []Part {
 	bodies := split(NoPings(fenceTables(markdown.Links(strings.TrimSpace(body)))), maxMarkdown)
 	if len(bodies) == 0 {
@@ -163,8 +167,8 @@ func Parts(mark Marker, lead, body, foot string, buttons ...Button) []Part {
 	return list
 }
 
-// Message is the part with blocks. The mention is in a separate block, because markdown blocks are not known to notify. The text beside
-// the blocks has up to preview characters of the body.
+// Message is the part with blocks. The mention is in a separate block, because markdown blocks are not known to notify.
+// The text beside the blocks has up to preview characters of the body.
 func (p Part) Message(preview int) []slack.MsgOption {
 	var blocks []slack.Block
 	if p.Lead != "" {
@@ -241,8 +245,8 @@ func (s Status) Text(buttons []Button) slack.MsgOption {
 // Begun is the status of a run whose agent has not done anything yet.
 func Begun() Status { return Status{State: "⏳ On it…"} }
 
-// Working is the status of a run: its latest action, the tool calls that came back, and its time. The time is in whole minutes, so that it
-// changes no more often than that.
+// Working is the status of a run: its latest action, the tool calls that came back, and its time. The time is in whole
+// minutes, so that it changes no more often than that.
 func Working(action string, steps int, elapsed time.Duration) Status {
 	s := Status{State: "⏳ Working"}
 	if action != "" {
@@ -291,8 +295,9 @@ func Dots(texts ...string) string {
 // eventType is the kind of metadata that marks a message of errand's.
 const eventType = "errand_task"
 
-// The parts of a task's report. The status is one message, which is edited. Everything else may take several messages: a final message
-// has the parts "final/1", "final/2" and so on, and one that had to be posted in plain text "final/1.1", "final/1.2".
+// The parts of a task's report. The status is one message, which is edited. Everything else may take several messages:
+// a final message has the parts "final/1", "final/2" and so on, and one that had to be posted in plain text
+// "final/1.1", "final/1.2".
 const (
 	StatusPart   = "status"
 	FinalPart    = "final"
@@ -304,7 +309,8 @@ const (
 // maxCovers keeps the metadata of a final message within what Slack takes. A message is found by its task and ending.
 const maxCovers = 50
 
-// Marker says which part of which task's report a message is. People do not see it, and only the author of a message can write it.
+// Marker says which part of which task's report a message is. People do not see it, and only the author of a message
+// can write it.
 type Marker struct {
 	Task, Part string
 	Ending     string // which of the task's endings a final message is about: a task that was retried has another

@@ -1,7 +1,8 @@
-// Package term writes to a terminal: it detects one, measures it, styles text and draws a status line below what is printed.
+// Package term writes to a terminal: it detects one, measures it, styles text and draws a status line below what is
+// printed.
 //
-// It does not sanitize text: callers pass text from other people through internal/legible first. Its types are not safe for
-// concurrent use.
+// It does not sanitize text: callers pass text from other people through internal/legible first. Its types are not safe
+// for concurrent use.
 package term
 
 import (
@@ -11,7 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Out is a stream that a command writes to. It remembers the first write error, so that callers need not check each write.
+// Out is a stream that a command writes to. It remembers the first write error, so that callers need not check each
+// write.
 type Out struct {
 	w       io.Writer
 	err     error

@@ -8,9 +8,9 @@ const erase = "\r\x1b[J"
 // minWidth is the narrowest terminal that gets a status line.
 const minWidth = 20
 
-// Screen prints streamed text, lines about it, and a status line below both. The status line is erased before anything else is
-// printed and drawn again afterwards. It is hidden while a line of text on the same terminal is incomplete, and it does not exist
-// without a terminal.
+// Screen prints streamed text, lines about it, and a status line below both. The status line is erased before anything
+// else is printed and drawn again afterwards. It is hidden while a line of text on the same terminal is incomplete, and
+// it does not exist without a terminal.
 type Screen struct {
 	text, side *Out // where text and lines go
 	foot       *Out // where the status line goes
@@ -21,7 +21,8 @@ type Screen struct {
 	printed bool // some text was printed
 }
 
-// NewScreen returns a screen that prints text, lines and the status line to three streams, which may be the same terminal.
+// NewScreen returns a screen that prints text, lines and the status line to three streams, which may be the same
+// terminal.
 func NewScreen(text, side, foot *Out) *Screen { return &Screen{text: text, side: side, foot: foot} }
 
 // Printed reports whether any text was printed.
@@ -44,7 +45,8 @@ func (s *Screen) Text(piece string) {
 // Line prints one or more lines to the side stream, after it ended an incomplete line of text.
 func (s *Screen) Line(line string) { s.line(s.side, line) }
 
-// Note prints a line where the status line is: it is for the person who watches, not for a program that reads the output.
+// Note prints a line where the status line is: it is for the person who watches, not for a program that reads the
+// output.
 func (s *Screen) Note(line string) { s.line(s.foot, line) }
 
 func (s *Screen) line(to *Out, line string) {

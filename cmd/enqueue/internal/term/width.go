@@ -7,8 +7,8 @@ import (
 	"golang.org/x/text/width"
 )
 
-// Cells returns the number of columns that text without control characters takes: two for a wide character (Unicode UAX #11, which
-// includes most emoji), none for a combining mark.
+// Cells returns the number of columns that text without control characters takes: two for a wide character (Unicode UAX
+// #11, which includes most emoji), none for a combining mark.
 func Cells(s string) (n int) {
 	for _, r := range s {
 		n += cells(r)

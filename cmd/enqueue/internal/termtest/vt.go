@@ -1,4 +1,5 @@
-// Package termtest provides terminals for tests: a real one in the kernel, and an emulator that shows what a person would see.
+// Package termtest provides terminals for tests: a real one in the kernel, and an emulator that shows what a person
+// would see.
 package termtest
 
 import (
@@ -10,7 +11,8 @@ import (
 	"github.com/errand-fleet/errand/cmd/enqueue/internal/term"
 )
 
-// VT emulates the part of a terminal that a status line needs. Any other escape sequence fails the test. It is safe for concurrent use.
+// VT emulates the part of a terminal that a status line needs. Any other escape sequence fails the test. It is safe for
+// concurrent use.
 type VT struct {
 	t       *testing.T
 	columns int
