@@ -324,7 +324,7 @@ func (c *Claim) GiveBack(ctx context.Context, last bool, ids ...string) error {
 // Mail calls look at once and then, until ctx ends, whenever a task is submitted to the thread, and every Refresh in
 // case a hint was lost or a task became due.
 func (c *Claim) Mail(ctx context.Context, look func()) {
-	_ = c.store.heed(ctx, c.store.key.mail(), c.Thread(), func() bool { look(); return false })
+	_ = c.store.waitFor(ctx, c.store.key.mail(), c.Thread(), func() bool { look(); return false })
 }
 
 // Absorbed returns the tasks that a task's run has absorbed and not given back, in the order in which it absorbed

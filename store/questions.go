@@ -36,7 +36,7 @@ func (c *Claim) Ask(ctx context.Context, key string, body json.RawMessage) (answ
 // every Refresh in case an announcement was lost.
 func (c *Claim) Await(ctx context.Context, key string) (json.RawMessage, error) {
 	var answer string
-	err := c.store.heed(ctx, c.store.key.answers(), c.ID(), func() (known bool) {
+	err := c.store.waitFor(ctx, c.store.key.answers(), c.ID(), func() (known bool) {
 		var err error
 		answer, err = c.store.redis.HGet(ctx, c.store.key.questions(c.ID()), "a:"+key).Result()
 		return err == nil

@@ -48,14 +48,13 @@ type Config struct {
 
 	AllowOpen bool // a Redis without a password is a warning, not an error
 
-	ClaimTTL    time.Duration // a claim expires this long after its last renewal [15 s]
-	Refresh     time.Duration // how often Keep renews a claim, well below ClaimTTL [5 s]
-	Outage      time.Duration // how long a holder trusts its claim while Redis does not answer [60 s]
-	Retention   time.Duration // how long a posted task and its events stay readable [7 days]
-	SessionTTL  time.Duration // of a session and a checkpoint since the last save, and of an alias since its last use [30 days]
-	OutboxLease time.Duration // how long a poster holds an item [60 s]
-	EventCap    int           // newest events kept per task [5000]
-	CostCap     int           // how many combinations of scopes and model the costs of a day distinguish [2000]
+	ClaimTTL   time.Duration // a claim expires this long after its last renewal [15 s]
+	Refresh    time.Duration // how often Keep renews a claim, well below ClaimTTL [5 s]
+	Outage     time.Duration // how long a holder trusts its claim while Redis does not answer [60 s]
+	Retention  time.Duration // how long a posted task and its events stay readable [7 days]
+	SessionTTL time.Duration // of a session and a checkpoint since the last save, and of an alias since its last use [30 days]
+	EventCap   int           // newest events kept per task [5000]
+	CostCap    int           // how many combinations of scopes and model the costs of a day distinguish [2000]
 }
 
 // Store holds the tasks. Its fields hold everything else and share its connection. All methods are safe for concurrent
@@ -128,7 +127,6 @@ func New(cfg Config) (*Store, error) {
 	cfg.Outage = cmp.Or(cfg.Outage, 60*time.Second)
 	cfg.Retention = cmp.Or(cfg.Retention, 7*day)
 	cfg.SessionTTL = cmp.Or(cfg.SessionTTL, 30*day)
-	cfg.OutboxLease = cmp.Or(cfg.OutboxLease, 60*time.Second)
 	cfg.EventCap = cmp.Or(cfg.EventCap, 5000)
 	cfg.CostCap = cmp.Or(cfg.CostCap, 2000)
 	if cfg.Refresh >= cfg.ClaimTTL {

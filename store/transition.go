@@ -179,9 +179,9 @@ func (s *Store) Withdraw(ctx context.Context, id string, ending json.RawMessage)
 	return s.endWaiting(ctx, id, ending, true)
 }
 
-// heed calls look at once, whenever subject is announced on the channel, and every Refresh in case an announcement was
+// waitFor calls look at once, whenever subject is announced on the channel, and every Refresh in case an announcement was
 // lost. It returns when look returns true, or with ctx's error when ctx ends.
-func (s *db) heed(ctx context.Context, channel, subject string, look func() bool) error {
+func (s *db) waitFor(ctx context.Context, channel, subject string, look func() bool) error {
 	sub := s.redis.Subscribe(ctx, channel)
 	defer sub.Close()
 	hints := sub.ChannelWithSubscriptions()
@@ -217,11 +217,14 @@ type Post struct {
 	delivery int // the lease's token, together with Attempt: attempts start again when a task is retried
 }
 
-// Take leases a task whose message is due for OutboxLease: the given task, or with id "" the one that has been due
+// outboxLease is how long a poster holds an item.
+const outboxLease = time.Minute
+
+// Take leases a task whose message is due for outboxLease: the given task, or with id "" the one that has been due
 // longest. It returns false if the task has not ended, or is posted, leased or postponed. For 10 s after [Claim.End]
 // the task must be requested by ID: the worker that ended it still has its report open.
 func (s *Outbox) Take(ctx context.Context, id string) (Post, bool, error) {
-	r, err := s.run(ctx, "takeoutbox", id, s.cfg.OutboxLease.Microseconds(), rand.Text())
+	r, err := s.run(ctx, "takeoutbox", id, outboxLease.Microseconds(), rand.Text())
 	if err != nil {
 		return Post{}, false, fmt.Errorf("take outbox %s: %w", id, err)
 	}

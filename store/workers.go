@@ -110,7 +110,7 @@ func (s *Workers) Inquire(ctx context.Context, key string, question json.RawMess
 	if err != nil {
 		return nil, fmt.Errorf("inquire %s: %w", key, err)
 	}
-	gone := s.heed(ctx, s.key.replies(), key, func() bool {
+	gone := s.waitFor(ctx, s.key.replies(), key, func() bool {
 		answer, err = s.replied(ctx, key)
 		return answer != nil
 	})
@@ -140,7 +140,7 @@ func (s *Workers) replied(ctx context.Context, key string) (json.RawMessage, err
 func (s *Workers) Respond(
 	ctx context.Context, ready func() bool, answer func(ctx context.Context, question json.RawMessage) (json.RawMessage, time.Duration),
 ) error {
-	return s.heed(ctx, s.key.asked(), "", func() bool {
+	return s.waitFor(ctx, s.key.asked(), "", func() bool {
 		for ctx.Err() == nil && ready() {
 			body, err := s.redis.RPop(ctx, s.key.inquiries()).Bytes()
 			if err != nil {
