@@ -91,9 +91,6 @@ func (c *Limiter) Enter(ctx context.Context, conn net.Conn) context.Context {
 	g := &trackedConn{conn: conn}
 	c.conns[conn] = g
 	c.enqueue(g, &c.fresh)
-	if c.fresh.Len() > c.limit {
-		c.drop(&c.fresh)
-	}
 	return context.WithValue(ctx, connKey{}, g)
 }
 
@@ -112,47 +109,44 @@ func (c *Limiter) State(conn net.Conn, s http.ConnState) {
 
 // Use marks a connection as in use until done is called. It returns false if too many are in use.
 func (c *Limiter) Use(ctx context.Context) (done func(), ok bool) {
-	g, known := ctx.Value(connKey{}).(*trackedConn)
-	if !known {
-		return func() {}, true
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.used >= c.limit {
-		return nil, false
-	}
-	c.use(g)
-	return func() { c.rest(g) }, true
+	return c.begin(ctx, func(g *trackedConn) bool {
+		if c.used >= c.limit {
+			return false
+		}
+		c.use(g)
+		return true
+	})
 }
 
 // receive marks a connection as sending a body until received is called, and then as in use until done is called.
 func (c *Limiter) receive(ctx context.Context) (done func(), ok bool) {
-	g, known := ctx.Value(connKey{}).(*trackedConn)
-	if !known {
-		return func() {}, true
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.unqueue(g)
-	c.enqueue(g, &c.sending)
-	if c.sending.Len() > c.limit {
-		c.drop(&c.sending)
-	}
-	return func() { c.rest(g) }, true
+	return c.begin(ctx, func(g *trackedConn) bool {
+		c.unqueue(g)
+		c.enqueue(g, &c.sending)
+		return true
+	})
 }
 
 // received ends the state that receive begins. The request is answered regardless of the limit, because that takes
 // little time.
 func (c *Limiter) received(ctx context.Context) {
+	_, _ = c.begin(ctx, func(g *trackedConn) bool {
+		if g.in == &c.sending {
+			c.use(g)
+		}
+		return true
+	})
+}
+
+// begin calls mark with the connection of a request. It returns the function that ends the request.
+func (c *Limiter) begin(ctx context.Context, mark func(*trackedConn) bool) (done func(), ok bool) {
 	g, known := ctx.Value(connKey{}).(*trackedConn)
 	if !known {
-		return
+		return func() {}, true
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if g.in == &c.sending {
-		c.use(g)
-	}
+	return func() { c.rest(g) }, mark(g)
 }
 
 // use counts a connection among those in use. The caller holds mu.
@@ -178,8 +172,12 @@ func (c *Limiter) rest(g *trackedConn) {
 	}
 }
 
-// enqueue puts a connection at the end of a list. The caller holds mu.
-func (c *Limiter) enqueue(g *trackedConn, in *queue.List) { g.in, g.at = in, in.PushBack(g) }
+// enqueue puts a connection at the end of a list, and closes the first one if there are too many. The caller holds mu.
+func (c *Limiter) enqueue(g *trackedConn, in *queue.List) {
+	if g.in, g.at = in, in.PushBack(g); in.Len() > c.limit {
+		c.drop(in)
+	}
+}
 
 // unqueue takes a connection out of its list. The caller holds mu.
 func (c *Limiter) unqueue(g *trackedConn) {

@@ -10,17 +10,13 @@ import (
 	"regexp"
 	"strings"
 	"time"
-	"unicode/utf8"
 )
 
 // sequences matches the control sequences of terminals, such as colours and titles (ECMA-48), which tools print.
 var sequences = regexp.MustCompile(`\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-~])`)
 
-// invisible matches control characters, and marks that change the direction of text.
-var invisible = regexp.MustCompile(`[\x00-\x08\x0b-\x1f\x7f-\x{9f}\x{202a}-\x{202e}\x{2066}-\x{2069}]`)
-
-// hidden reports whether a character is invisible, or is changed by Spelled.
-func hidden(r rune) bool {
+// invisible reports whether a character is a control character, or a mark that changes the direction of text.
+func invisible(r rune) bool {
 	return r < ' ' && r != '\t' && r != '\n' || r >= 0x7f && r <= 0x9f || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069
 }
 
@@ -36,12 +32,7 @@ func Text(s string) string {
 
 // Spelled spells out invisible characters. It removes nothing, so s may be markup.
 func Spelled(s string) string {
-	s = strings.ToValidUTF8(s, "\ufffd")
-	if strings.IndexFunc(s, hidden) < 0 {
-		return s
-	}
-	return invisible.ReplaceAllStringFunc(strings.ReplaceAll(s, "\r\n", "\n"), func(c string) string {
-		r, _ := utf8.DecodeRuneInString(c)
+	return spell(s, func(r rune) string {
 		if r < 0x100 {
 			return fmt.Sprintf(`\x%02x`, r)
 		}
@@ -51,14 +42,23 @@ func Spelled(s string) string {
 
 // JSON escapes invisible characters in a JSON text, which means the same to programs and is safe on a terminal.
 func JSON(s string) string {
+	return spell(s, func(r rune) string { return fmt.Sprintf(`\u%04x`, r) })
+}
+
+func spell(s string, escape func(rune) string) string {
 	s = strings.ToValidUTF8(s, "\ufffd")
-	if strings.IndexFunc(s, hidden) < 0 {
+	if !strings.ContainsFunc(s, invisible) {
 		return s
 	}
-	return invisible.ReplaceAllStringFunc(strings.ReplaceAll(s, "\r\n", "\n"), func(c string) string {
-		r, _ := utf8.DecodeRuneInString(c)
-		return fmt.Sprintf(`\u%04x`, r)
-	})
+	var b strings.Builder
+	for _, r := range strings.ReplaceAll(s, "\r\n", "\n") {
+		if invisible(r) {
+			b.WriteString(escape(r))
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
 }
 
 // Line returns Text on one line.

@@ -11,7 +11,6 @@
 package redisserver
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"crypto/rand"
@@ -27,6 +26,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 )
 
 // attempts is the number of ports to try. Another process may take the chosen port before the server binds it, but
@@ -64,15 +65,11 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 
 // startOn tries several ports in turn.
 func startOn(ctx context.Context, cfg Config, port func(context.Context) (int, error)) (*Server, error) {
-	var err error
-	for range attempts {
+	err := errPortTaken
+	for try := 0; try < attempts && errors.Is(err, errPortTaken); try++ {
 		var s *Server
-		s, err = start(ctx, cfg, port)
-		if err == nil {
+		if s, err = start(ctx, cfg, port); err == nil {
 			return s, nil
-		}
-		if !errors.Is(err, errPortTaken) {
-			break
 		}
 	}
 	return nil, fmt.Errorf("start redis-server: %w", err)
@@ -195,7 +192,7 @@ func (c Config) text(port int) string {
 	line("daemonize", "no")
 	line("dir", c.Dir)
 	line("save", "") // no snapshots: the append-only file or nothing
-	line("appendonly", yesNo(c.AppendOnly))
+	line("appendonly", map[bool]string{true: "yes", false: "no"}[c.AppendOnly])
 	line("appendfsync", c.Fsync)
 	line("maxmemory-policy", "noeviction") // any other policy drops live tasks of errand and asynq (asynq#799, asynq#1144)
 	return b.String()
@@ -204,27 +201,10 @@ func (c Config) text(port int) string {
 // quote quotes s for Redis' configuration, with any bytes that a password or a path may contain.
 func quote(s string) string {
 	var b strings.Builder
-	b.WriteByte('"')
 	for i := range len(s) {
-		switch ch := s[i]; {
-		case ch == '"' || ch == '\\':
-			b.WriteByte('\\')
-			b.WriteByte(ch)
-		case ch < ' ' || ch > '~':
-			fmt.Fprintf(&b, `\x%02x`, ch)
-		default:
-			b.WriteByte(ch)
-		}
+		fmt.Fprintf(&b, `\x%02x`, s[i])
 	}
-	b.WriteByte('"')
-	return b.String()
-}
-
-func yesNo(v bool) string {
-	if v {
-		return "yes"
-	}
-	return "no"
+	return `"` + b.String() + `"`
 }
 
 const (
@@ -233,10 +213,6 @@ const (
 	answer   = 2 * time.Second       // for one AUTH and PING
 	loading  = 20 * time.Millisecond // between pings while the server reads its append-only file
 )
-
-// errLoading means that the server is up and still reads its file. That is progress and does not count against
-// patience.
-var errLoading = errors.New("loading")
 
 // ready waits until the server accepts its password. It returns an error if the server never will.
 func (s *Server) ready(ctx context.Context) error {
@@ -247,7 +223,7 @@ func (s *Server) ready(ctx context.Context) error {
 			return nil
 		}
 		wait := between
-		if errors.Is(err, errLoading) {
+		if redis.HasErrorPrefix(err, "LOADING") { // progress: the server still reads its file
 			deadline, wait = time.Now().Add(patience), loading
 		}
 		if time.Now().After(deadline) {
@@ -255,7 +231,7 @@ func (s *Server) ready(ctx context.Context) error {
 		}
 		select {
 		case <-s.exited:
-			return fmt.Errorf("it ended: %w", errOr(s.exit, errors.New("exit status 0")))
+			return fmt.Errorf("it ended: %w", cmp.Or(s.exit, errors.New("exit status 0")))
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-time.After(wait):
@@ -263,43 +239,20 @@ func (s *Server) ready(ctx context.Context) error {
 	}
 }
 
-// ping sends AUTH and PING on a new connection. Only our server knows the password, so another program on the port
-// does not pass.
+// ping authenticates and sends PING on a new connection. Only our server knows the password, so another program on the
+// port does not pass.
 func (s *Server) ping(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, answer)
-	defer cancel()
-	var d net.Dialer
-	conn, err := d.DialContext(ctx, "tcp", s.addr())
+	dialer := net.Dialer{Timeout: answer}
+	conn, err := dialer.DialContext(ctx, "tcp", s.addr()) // not by the client, which would log that nobody listens yet
 	if err != nil {
 		return err
 	}
-	defer conn.Close()
-	if at, ok := ctx.Deadline(); ok {
-		_ = conn.SetDeadline(at)
-	}
-	if _, err := fmt.Fprintf(conn, "*2\r\n$4\r\nAUTH\r\n$%d\r\n%s\r\n*1\r\n$4\r\nPING\r\n", len(s.password), s.password); err != nil {
-		return err
-	}
-	r := bufio.NewReader(conn)
-	for _, want := range []string{"+OK", "+PONG"} {
-		line, err := r.ReadString('\n')
-		switch line = strings.TrimSpace(line); {
-		case err != nil:
-			return err
-		case strings.HasPrefix(line, "-LOADING"):
-			return errLoading
-		case line != want:
-			return fmt.Errorf("unexpected answer %q", line)
-		}
-	}
-	return nil
-}
-
-func errOr(err, other error) error {
-	if err != nil {
-		return err
-	}
-	return other
+	c := redis.NewClient(&redis.Options{
+		Dialer:   func(context.Context, string, string) (net.Conn, error) { return conn, nil },
+		Password: s.password, ReadTimeout: answer, MaxRetries: -1, DisableIdentity: true,
+	})
+	defer c.Close()
+	return c.Ping(ctx).Err()
 }
 
 // tail keeps the end of the server's log for the error of a failed start.
