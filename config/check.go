@@ -6,18 +6,23 @@ import (
 	"net/netip"
 	"net/url"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
-// minProcesses is the number of processes and threads that the CLI and one tool need.
-const minProcesses = 50
+// checks are the checks that the tags of fields name. bound is the text after the name in the tag.
+var checks = map[string]func(p *Problems, s setting, bound string){
+	"addr": checkAddr, "dirs": checkDirs, "grace": checkGrace, "limit": checkLimit, "oneof": checkOneOf, "token": checkToken, "url": checkURL, "version": checkVersion,
+}
 
 // check validates each value independently of the role.
 func (c *Config) check(p *Problems) {
-	checkSecrets(p, c.settings())
+	all := c.settings()
+	checkSecrets(p, all)
 	c.Redis.URL.check(p)
 	// Detect swapped Slack tokens. No other form is checked, so that fakes may use any tokens.
 	if strings.HasPrefix(c.Slack.BotToken.Reveal(), "xapp-") {
@@ -26,62 +31,54 @@ func (c *Config) check(p *Problems) {
 	if strings.HasPrefix(c.Slack.AppToken.Reveal(), "xoxb-") {
 		p.add("SLACK_APP_TOKEN", "must be the app-level token (xapp-…), not the bot token", "")
 	}
-	checkURL(p, "SLACK_API_URL", &c.Slack.APIURL, "/")
-	checkURL(p, "GITHUB_API_URL", &c.GitHub.APIURL, "/")
-	checkURL(p, "GITHUB_URL", &c.GitHub.URL, "")
-	checkURL(p, "ANTHROPIC_BASE_URL", &c.Model.BaseURL, "")
-	if c.HTTP.PublicURL != "" {
-		checkURL(p, "ERRAND_PUBLIC_URL", &c.HTTP.PublicURL, "")
+	for _, s := range all {
+		name, bound, _ := strings.Cut(s.check, " ")
+		if check := checks[name]; check != nil && (!s.field.IsZero() || name == "grace") && !p.has(s.name) {
+			check(p, s, bound)
+		}
 	}
-	if c.Worker.URL != "" {
-		checkURL(p, "ERRAND_WORKER_URL", &c.Worker.URL, "")
-	}
-	checkToken(p, "ERRAND_CONSOLE_TOKEN", c.HTTP.ConsoleToken.Reveal())
-	checkToken(p, "ERRAND_FLEET_TOKEN", c.Fleet.Token.Reveal())
-	checkToken(p, "ERRAND_METRICS_TOKEN", c.Fleet.MetricsToken.Reveal())
 	c.HTTP.checkProxy(p)
-	c.Keep.check(p)
-	checkAddr(p, "ERRAND_HTTP_ADDR", c.HTTP.Addr)
-	checkAddr(p, "ERRAND_WORKER_ADDR", c.Worker.Addr)
-	if !slices.Contains([]string{GatewayOn, GatewayOff}, c.Model.Gateway) {
-		p.add("ERRAND_GATEWAY", fmt.Sprintf("must be on or off, not %q", c.Model.Gateway), "")
-	}
-	c.Worker.check(p)
 	if slices.Contains(c.Given, "ERRAND_CONCURRENCY") && c.Worker.Concurrency < 2 && !p.has("ERRAND_CONCURRENCY") {
 		p.add("ERRAND_CONCURRENCY", fmt.Sprintf("must be at least 2, not %d", c.Worker.Concurrency),
 			"with 1, people would wait behind automatic work; unset it to choose by the machine's memory")
 	}
-	c.Paths.Dirs = checkDirs(p, "ERRAND_DIRS", c.Paths.Dirs)
-	c.Paths.Shown = checkDirs(p, "ERRAND_SANDBOX_SHOW", c.Paths.Shown)
 	if c.GitHub.AppID < 0 {
 		p.add("GITHUB_APP_ID", fmt.Sprintf("must be the number on the App's settings page, not %d", c.GitHub.AppID), "")
 	}
 }
 
+// checkGrace keeps the time budgets nested.
+func checkGrace(p *Problems, s setting, _ string) {
+	if grace, most := s.value.(time.Duration), Drain-Pack; grace <= 0 || grace > most {
+		p.add(s.name, fmt.Sprintf("must be above 0 and at most %v, not %v", most, grace),
+			fmt.Sprintf("a worker has %v to drain, including %v to pack the clones", Drain, Pack))
+	}
+}
+
 var version = regexp.MustCompile(`^\d+\.\d+\.\d+$`)
 
-func (w Worker) check(p *Problems) {
-	if !version.MatchString(w.MinClaude) {
-		p.add("ERRAND_MIN_CLAUDE", fmt.Sprintf("must be a version like 2.1.329, not %q", w.MinClaude), "")
+func checkVersion(p *Problems, s setting, _ string) {
+	if !version.MatchString(s.field.String()) {
+		p.add(s.name, fmt.Sprintf("must be a version like %s, not %q", s.preset, s.value), "")
 	}
-	if !slices.Contains([]string{SandboxAuto, SandboxBwrap, SandboxNone}, w.Sandbox) {
-		p.add("ERRAND_SANDBOX", fmt.Sprintf("must be auto, bwrap or none, not %q", w.Sandbox), "")
+}
+
+// checkOneOf accepts the words of the bound.
+func checkOneOf(p *Problems, s setting, bound string) {
+	words := strings.Fields(bound)
+	if last := len(words) - 1; !slices.Contains(words, s.field.String()) {
+		p.add(s.name, fmt.Sprintf("must be %s or %s, not %q", strings.Join(words[:last], ", "), words[last], s.value), "")
 	}
-	if !slices.Contains([]string{"", LogJSON, LogText}, w.LogFormat) {
-		p.add("ERRAND_LOG_FORMAT", fmt.Sprintf("must be json or text, not %q", w.LogFormat), "")
-	}
-	if w.RunLimit < 0 {
-		p.add("ERRAND_RUN_LIMIT", fmt.Sprintf("must not be negative (%v)", w.RunLimit), "use a duration like 2h, or 0s for no limit")
-	}
-	if w.Processes < 0 || w.Processes > 0 && w.Processes < minProcesses {
-		p.add("ERRAND_RUN_PROCESSES", fmt.Sprintf("must be at least %d, or 0 for no limit, not %d", minProcesses, w.Processes), "")
-	}
-	if w.IdleLimit < 0 {
-		p.add("ERRAND_IDLE_LIMIT", fmt.Sprintf("must not be negative (%v)", w.IdleLimit), "use a duration like 15m, or 0s for no limit")
-	}
-	if most := Drain - Pack; w.Grace <= 0 || w.Grace > most {
-		p.add("ERRAND_GRACE", fmt.Sprintf("must be above 0 and at most %v, not %v", most, w.Grace),
-			fmt.Sprintf("a worker has %v to drain, including %v to pack the clones", Drain, Pack))
+}
+
+// checkLimit refuses a negative number or duration, and a number below the bound; 0 means no limit.
+func checkLimit(p *Problems, s setting, bound string) {
+	least, _ := strconv.ParseInt(bound, 10, 64)
+	switch n := s.field.Int(); {
+	case n > 0 && n < least || n < 0 && least > 0:
+		p.add(s.name, fmt.Sprintf("must be at least %d, or 0 for no limit, not %d", least, n), "")
+	case n < 0:
+		p.add(s.name, fmt.Sprintf("must not be negative (%v)", s.value), "use a value like "+s.preset+", or 0 for no limit")
 	}
 }
 
@@ -104,10 +101,10 @@ func checkSecrets(p *Problems, all []setting) {
 	}
 }
 
-// checkURL accepts an absolute http or https URL and normalizes its ending. It clears a refused URL and does not quote
-// it, because it may contain a password.
-func checkURL(p *Problems, name string, raw *string, ending string) {
-	u, err := url.Parse(*raw)
+// checkURL accepts an absolute http or https URL and makes it end with the bound. It clears a refused URL and does not
+// quote it, because it may contain a password.
+func checkURL(p *Problems, s setting, ending string) {
+	u, err := url.Parse(s.field.String())
 	what := ""
 	switch {
 	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
@@ -117,43 +114,42 @@ func checkURL(p *Problems, name string, raw *string, ending string) {
 	case u.RawQuery != "" || u.Fragment != "":
 		what = "must not contain a query or fragment"
 	default:
-		*raw = strings.TrimRight(*raw, "/") + ending
+		s.field.SetString(strings.TrimRight(s.field.String(), "/") + ending)
 		return
 	}
-	*raw = ""
-	p.add(name, what, "use only scheme, host and path, like https://ghe.example.com/api/v3")
+	s.field.SetString("")
+	p.add(s.name, what, "use only scheme, host and path, like https://ghe.example.com/api/v3")
 }
 
 // tokenForm describes a token that cannot be guessed and fits into a cookie and a header.
 var tokenForm = regexp.MustCompile(`^[A-Za-z0-9._~+/=-]{16,}$`)
 
-func checkToken(p *Problems, name, token string) {
-	if token != "" && !tokenForm.MatchString(token) && !p.has(name) {
-		p.add(name, "must have at least 16 characters from A-Z, a-z, 0-9 and ._~+/=-", "set it to the output of `openssl rand -hex 24`")
+func checkToken(p *Problems, s setting, _ string) {
+	if !tokenForm.MatchString(s.field.String()) {
+		p.add(s.name, "must have at least 16 characters from A-Z, a-z, 0-9 and ._~+/=-", "set it to the output of `openssl rand -hex 24`")
 	}
 }
 
-func checkAddr(p *Problems, name, addr string) {
-	_, port, err := net.SplitHostPort(addr)
-	if n, perr := strconv.Atoi(port); err == nil && perr == nil && n >= 0 && n <= 65535 {
-		return
+func checkAddr(p *Problems, s setting, _ string) {
+	_, port, err := net.SplitHostPort(s.field.String())
+	if _, perr := strconv.ParseUint(port, 10, 16); err != nil || perr != nil {
+		p.add(s.name, fmt.Sprintf("must be an address like 127.0.0.1:8080, or :8080 for all interfaces, not %q", s.value), "")
 	}
-	p.add(name, fmt.Sprintf("must be an address like 127.0.0.1:8080, or :8080 for all interfaces, not %q", addr), "")
 }
 
-// checkDirs returns the cleaned paths without empty ones.
-func checkDirs(p *Problems, name string, dirs []string) []string {
+// checkDirs accepts absolute paths, and cleans them.
+func checkDirs(p *Problems, s setting, _ string) {
 	var clean []string
-	for _, dir := range dirs {
+	for _, dir := range s.value.([]string) {
 		switch {
 		case dir == "":
 		case !filepath.IsAbs(dir):
-			p.add(name, fmt.Sprintf("must be absolute paths separated by colons; %q is not absolute", dir), "")
+			p.add(s.name, fmt.Sprintf("must be absolute paths separated by colons; %q is not absolute", dir), "")
 		default:
 			clean = append(clean, filepath.Clean(dir))
 		}
 	}
-	return clean
+	s.field.Set(reflect.ValueOf(clean))
 }
 
 // checkRole reports missing settings, for the role and for sources that are partly configured.

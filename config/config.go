@@ -1,13 +1,12 @@
 // Package config turns the environment and errand.yaml into one Config.
 //
 // It reports all problems at once, each with the variable or the line of errand.yaml and a remedy. It keeps secrets
-// out of its output and
-// errors, and reads only the files that it is given. It does not check that credentials work or servers answer: see
-// `enqueue doctor`.
+// out of its output and errors, and reads only the files that it is given. It does not check that credentials work or
+// servers answer: see `enqueue doctor`.
 //
 // Load is called once, at the start of a program, from one goroutine; a Config is plain data afterwards and is safe
-// to share as long
-// as it is not modified. MemoryAvailable can be called at any time. The package imports no other package of errand.
+// to share as long as it is not modified. MemoryAvailable can be called at any time. The package imports no other
+// package of errand.
 package config
 
 import (
@@ -38,7 +37,8 @@ const (
 // The compiler checks that they nest: a negative constant is no uint.
 const _ = uint(Drain-Pack-1) + uint(Shutdown-Drain-1) + uint(StopGrace-Shutdown-1)
 
-// Config is the configuration of a program. An empty group means that the feature is off.
+// Config is the configuration of a program. An empty group means that the feature is off. The tags of a field name its
+// variable, its default and its check.
 type Config struct {
 	Redis   Redis
 	Slack   Slack
@@ -63,10 +63,10 @@ type Redis struct {
 
 // Slack configures the Slack source.
 type Slack struct {
-	BotToken      Secret `env:"SLACK_BOT_TOKEN"`                                   // xoxb-…, posts messages
-	SigningSecret Secret `env:"SLACK_SIGNING_SECRET"`                              // verifies HTTP requests
-	AppToken      Secret `env:"SLACK_APP_TOKEN"`                                   // xapp-…, receives events in Socket Mode
-	APIURL        string `env:"SLACK_API_URL" envDefault:"https://slack.com/api/"` // ends in a slash, as slack-go requires
+	BotToken      Secret `env:"SLACK_BOT_TOKEN"`                                                 // xoxb-…, posts messages
+	SigningSecret Secret `env:"SLACK_SIGNING_SECRET"`                                            // verifies HTTP requests
+	AppToken      Secret `env:"SLACK_APP_TOKEN"`                                                 // xapp-…, receives events in Socket Mode
+	APIURL        string `env:"SLACK_API_URL" envDefault:"https://slack.com/api/" check:"url /"` // ends in a slash, as slack-go requires
 }
 
 // Enabled reports whether Slack is a source: it can post, and receive events by HTTP or Socket Mode.
@@ -74,14 +74,14 @@ func (s Slack) Enabled() bool { return s.BotToken != "" && s.SigningSecret+s.App
 
 // GitHub configures the GitHub source and forge.
 type GitHub struct {
-	Token         Secret `env:"GITHUB_TOKEN"`                                        // a user's token; the App below is the alternative
-	AppID         int64  `env:"GITHUB_APP_ID"`                                       // 0 = no App
-	AppKeyFile    string `env:"GITHUB_APP_PRIVATE_KEY_FILE"`                         // absolute
-	AppKeyText    Secret `env:"GITHUB_APP_PRIVATE_KEY"`                              // the key itself, instead of AppKeyFile; \n may replace a line end
-	AppKey        Secret `env:"-"`                                                   // the key in PEM, from either
-	WebhookSecret Secret `env:"GITHUB_WEBHOOK_SECRET"`                               // never empty when Enabled: go-github takes unsigned events without one
-	APIURL        string `env:"GITHUB_API_URL" envDefault:"https://api.github.com/"` // ends in a slash, as go-github requires
-	URL           string `env:"GITHUB_URL" envDefault:"https://github.com"`          // base of clone URLs, without a trailing slash
+	Token         Secret `env:"GITHUB_TOKEN"`                                                      // a user's token; the App below is the alternative
+	AppID         int64  `env:"GITHUB_APP_ID"`                                                     // 0 = no App
+	AppKeyFile    string `env:"GITHUB_APP_PRIVATE_KEY_FILE"`                                       // absolute
+	AppKeyText    Secret `env:"GITHUB_APP_PRIVATE_KEY"`                                            // the key itself, instead of AppKeyFile; \n may replace a line end
+	AppKey        Secret `env:"-"`                                                                 // the key in PEM, from either
+	WebhookSecret Secret `env:"GITHUB_WEBHOOK_SECRET"`                                             // never empty when Enabled: go-github takes unsigned events without one
+	APIURL        string `env:"GITHUB_API_URL" envDefault:"https://api.github.com/" check:"url /"` // ends in a slash, as go-github requires
+	URL           string `env:"GITHUB_URL" envDefault:"https://github.com" check:"url"`            // base of clone URLs, without a trailing slash
 }
 
 // Enabled reports whether GitHub is a source: it has an identity and can verify events.
@@ -92,12 +92,12 @@ func (g GitHub) IsApp() bool { return g.AppID != 0 && g.AppKey != "" }
 
 // Model configures access to the model. One of the credentials is enough; the agent chooses between several.
 type Model struct {
-	APIKey     Secret `env:"ANTHROPIC_API_KEY"`                                         // sent as x-api-key
-	AuthToken  Secret `env:"ANTHROPIC_AUTH_TOKEN"`                                      // a bearer token, as gateways expect it
-	OAuthToken Secret `env:"CLAUDE_CODE_OAUTH_TOKEN"`                                   // of a Claude subscription
-	BaseURL    string `env:"ANTHROPIC_BASE_URL" envDefault:"https://api.anthropic.com"` // without a slash at the end
-	Gateway    string `env:"ERRAND_GATEWAY" envDefault:"on"`                            // GatewayOn or GatewayOff
-	Name       string `env:"ERRAND_MODEL"`                                              // model that the CLI uses; empty = the CLI's default
+	APIKey     Secret `env:"ANTHROPIC_API_KEY"`                                                     // sent as x-api-key
+	AuthToken  Secret `env:"ANTHROPIC_AUTH_TOKEN"`                                                  // a bearer token, as gateways expect it
+	OAuthToken Secret `env:"CLAUDE_CODE_OAUTH_TOKEN"`                                               // of a Claude subscription
+	BaseURL    string `env:"ANTHROPIC_BASE_URL" envDefault:"https://api.anthropic.com" check:"url"` // without a slash at the end
+	Gateway    string `env:"ERRAND_GATEWAY" envDefault:"on" check:"oneof on off"`                   // GatewayOn or GatewayOff
+	Name       string `env:"ERRAND_MODEL"`                                                          // model that the CLI uses; empty = the CLI's default
 }
 
 // The values of Model.Gateway.
@@ -108,29 +108,29 @@ const (
 
 // HTTP configures the front door: webhooks, API and console.
 type HTTP struct {
-	Addr           string   `env:"ERRAND_HTTP_ADDR" envDefault:"127.0.0.1:8080"` // host:port; port 0 = any free one
-	PublicURL      string   `env:"ERRAND_PUBLIC_URL"`                            // URL of the console for users, without a trailing slash; empty = posts do not link to it
-	ConsoleToken   Secret   `env:"ERRAND_CONSOLE_TOKEN"`                         // may be empty for RoleWorker, and for RoleStandalone, which generates one
-	ProxyHeader    string   `env:"ERRAND_TRUSTED_PROXY_HEADER"`                  // header with the user's name, set by an authenticating proxy; empty = no proxy
-	Proxies        Networks `env:"ERRAND_TRUSTED_PROXIES"`                       // addresses of that proxy
-	QueuesWritable bool     `env:"ERRAND_QUEUES_WRITABLE" envDefault:"false"`    // the pages of the queues can do what asynqmon can
+	Addr           string   `env:"ERRAND_HTTP_ADDR" envDefault:"127.0.0.1:8080" check:"addr"` // host:port; port 0 = any free one
+	PublicURL      string   `env:"ERRAND_PUBLIC_URL" check:"url"`                             // URL of the console for users, without a trailing slash; empty = posts do not link to it
+	ConsoleToken   Secret   `env:"ERRAND_CONSOLE_TOKEN" check:"token"`                        // may be empty for RoleWorker, and for RoleStandalone, which generates one
+	ProxyHeader    string   `env:"ERRAND_TRUSTED_PROXY_HEADER"`                               // header with the user's name, set by an authenticating proxy; empty = no proxy
+	Proxies        Networks `env:"ERRAND_TRUSTED_PROXIES"`                                    // addresses of that proxy
+	QueuesWritable bool     `env:"ERRAND_QUEUES_WRITABLE" envDefault:"false"`                 // the pages of the queues can do what asynqmon can
 }
 
 // Worker configures workers.
 type Worker struct {
-	Addr        string        `env:"ERRAND_WORKER_ADDR" envDefault:"127.0.0.1:8081"` // host:port of health, metrics and logs; port 0 = any free one
-	URL         string        `env:"ERRAND_WORKER_URL"`                              // URL of Addr for other machines, without a trailing slash; empty = made from Addr
-	Claude      string        `env:"ERRAND_CLAUDE" envDefault:"claude"`              // the CLI: an absolute path, or a name to find on PATH
-	MinClaude   string        `env:"ERRAND_MIN_CLAUDE" envDefault:"2.1.329"`         // oldest CLI with the protocol that agent expects
-	Sandbox     string        `env:"ERRAND_SANDBOX" envDefault:"auto"`               // SandboxAuto, SandboxBwrap or SandboxNone
-	AllowRoot   bool          `env:"ERRAND_ALLOW_ROOT" envDefault:"false"`           // start even as root
-	Concurrency int           `env:"ERRAND_CONCURRENCY"`                             // runs at once, at least 2; the default follows the memory
-	RunLimit    time.Duration `env:"ERRAND_RUN_LIMIT" envDefault:"2h"`               // longest run; 0 = no limit
-	IdleLimit   time.Duration `env:"ERRAND_IDLE_LIMIT" envDefault:"15m"`             // longest silence of a run; 0 = no limit
-	Processes   int           `env:"ERRAND_RUN_PROCESSES" envDefault:"2000"`         // of a run, with their threads; 0 = no limit
-	Grace       time.Duration `env:"ERRAND_GRACE" envDefault:"15s"`                  // the whole stop ladder; above 0, and with Pack within Drain
+	Addr        string        `env:"ERRAND_WORKER_ADDR" envDefault:"127.0.0.1:8081" check:"addr"`    // host:port of health, metrics and logs; port 0 = any free one
+	URL         string        `env:"ERRAND_WORKER_URL" check:"url"`                                  // URL of Addr for other machines, without a trailing slash; empty = made from Addr
+	Claude      string        `env:"ERRAND_CLAUDE" envDefault:"claude"`                              // the CLI: an absolute path, or a name to find on PATH
+	MinClaude   string        `env:"ERRAND_MIN_CLAUDE" envDefault:"2.1.329" check:"version"`         // oldest CLI with the protocol that agent expects
+	Sandbox     string        `env:"ERRAND_SANDBOX" envDefault:"auto" check:"oneof auto bwrap none"` // SandboxAuto, SandboxBwrap or SandboxNone
+	AllowRoot   bool          `env:"ERRAND_ALLOW_ROOT" envDefault:"false"`                           // start even as root
+	Concurrency int           `env:"ERRAND_CONCURRENCY"`                                             // runs at once, at least 2; the default follows the memory
+	RunLimit    time.Duration `env:"ERRAND_RUN_LIMIT" envDefault:"2h" check:"limit"`                 // longest run; 0 = no limit
+	IdleLimit   time.Duration `env:"ERRAND_IDLE_LIMIT" envDefault:"15m" check:"limit"`               // longest silence of a run; 0 = no limit
+	Processes   int           `env:"ERRAND_RUN_PROCESSES" envDefault:"2000" check:"limit 50"`        // of a run, with their threads: the CLI and one tool need 50; 0 = no limit
+	Grace       time.Duration `env:"ERRAND_GRACE" envDefault:"15s" check:"grace"`                    // the whole stop ladder; above 0, and with Pack within Drain
 	LogLevel    slog.Level    `env:"ERRAND_LOG_LEVEL" envDefault:"info"`
-	LogFormat   string        `env:"ERRAND_LOG_FORMAT"` // LogJSON or LogText; empty = text when standalone, else JSON
+	LogFormat   string        `env:"ERRAND_LOG_FORMAT" check:"oneof json text"` // LogJSON or LogText; empty = text when standalone, else JSON
 }
 
 // The values of Worker.LogFormat.
@@ -148,10 +148,10 @@ const (
 
 // Paths are the locations on disk. All are absolute and clean.
 type Paths struct {
-	File  string   `env:"ERRAND_CONFIG" envDefault:"errand.yaml"` // errand.yaml; empty if it does not exist
-	State string   `env:"ERRAND_STATE_DIR" envDefault:".errand"`  // logs, mirrors, clones; created on first use
-	Dirs  []string `env:"ERRAND_DIRS" envSeparator:":"`           // roots below which a task may name a local directory
-	Shown []string `env:"ERRAND_SANDBOX_SHOW" envSeparator:":"`   // hidden paths that sandboxed runs may read, such as toolchains in a home directory
+	File  string   `env:"ERRAND_CONFIG" envDefault:"errand.yaml"`            // errand.yaml; empty if it does not exist
+	State string   `env:"ERRAND_STATE_DIR" envDefault:".errand"`             // logs, mirrors, clones; created on first use
+	Dirs  []string `env:"ERRAND_DIRS" envSeparator:":" check:"dirs"`         // roots below which a task may name a local directory
+	Shown []string `env:"ERRAND_SANDBOX_SHOW" envSeparator:":" check:"dirs"` // hidden paths that sandboxed runs may read, such as toolchains in a home directory
 }
 
 // Role is the kind of program that loads the configuration. It only decides which settings are required.
@@ -169,13 +169,12 @@ func (r Role) runs() bool { return r == RoleWorker || r == RoleStandalone }
 
 // Fleet holds settings that the processes of a fleet share.
 type Fleet struct {
-	Token        Secret `env:"ERRAND_FLEET_TOKEN"`   // gives access to the logs that workers serve; empty = see FleetToken
-	MetricsToken Secret `env:"ERRAND_METRICS_TOKEN"` // gives access to /metrics only; empty = workers serve no metrics, and front doors require the console token
+	Token        Secret `env:"ERRAND_FLEET_TOKEN" check:"token"`   // gives access to the logs that workers serve; empty = see FleetToken
+	MetricsToken Secret `env:"ERRAND_METRICS_TOKEN" check:"token"` // gives access to /metrics only; empty = workers serve no metrics, and front doors require the console token
 }
 
-// FleetToken returns the token that front doors present to workers. By default it is derived from the Redis
-// password, which all of them
-// have and which cannot be derived from it. If it is empty, workers serve no logs.
+// FleetToken returns the token that front doors present to workers. By default it is derived from the Redis password,
+// which all of them have and which cannot be derived from it. If it is empty, workers serve no logs.
 func (c Config) FleetToken() Secret {
 	if c.Fleet.Token != "" {
 		return c.Fleet.Token
@@ -191,19 +190,10 @@ func (c Config) FleetToken() Secret {
 
 // Keep limits what a worker's disk keeps of unused logs and clones. 0 = no limit.
 type Keep struct {
-	Logs     time.Duration `env:"ERRAND_KEEP_LOGS" envDefault:"720h"`   // since the last write
-	LogsGB   int           `env:"ERRAND_KEEP_LOGS_GB" envDefault:"5"`   // of all of them, in 10^9 bytes
-	Clones   time.Duration `env:"ERRAND_KEEP_CLONES" envDefault:"168h"` // since the thread's last run
-	ClonesGB int           `env:"ERRAND_KEEP_CLONES_GB" envDefault:"50"`
-}
-
-func (k Keep) check(p *Problems) {
-	if k.Logs < 0 || k.Clones < 0 {
-		p.add("ERRAND_KEEP_LOGS", fmt.Sprintf("or ERRAND_KEEP_CLONES is below 0 (%v, %v)", k.Logs, k.Clones), "write durations like 720h, or 0s to keep all")
-	}
-	if k.LogsGB < 0 || k.ClonesGB < 0 {
-		p.add("ERRAND_KEEP_LOGS_GB", fmt.Sprintf("or ERRAND_KEEP_CLONES_GB is below 0 (%d, %d)", k.LogsGB, k.ClonesGB), "write whole numbers, or 0 for no limit")
-	}
+	Logs     time.Duration `env:"ERRAND_KEEP_LOGS" envDefault:"720h" check:"limit"`   // since the last write
+	LogsGB   int           `env:"ERRAND_KEEP_LOGS_GB" envDefault:"5" check:"limit"`   // of all of them, in 10^9 bytes
+	Clones   time.Duration `env:"ERRAND_KEEP_CLONES" envDefault:"168h" check:"limit"` // since the thread's last run
+	ClonesGB int           `env:"ERRAND_KEEP_CLONES_GB" envDefault:"50" check:"limit"`
 }
 
 // Problem is one configuration error with its remedy.
@@ -226,16 +216,14 @@ type Problems []Problem
 
 // Error lists the problems, one per line.
 func (ps Problems) Error() string {
-	var b strings.Builder
+	text := fmt.Sprintf("configuration: %d problems", len(ps))
 	if len(ps) == 1 {
-		b.WriteString("configuration: 1 problem")
-	} else {
-		fmt.Fprintf(&b, "configuration: %d problems", len(ps))
+		text = "configuration: 1 problem"
 	}
 	for _, p := range ps {
-		b.WriteString("\n  - " + p.String())
+		text += "\n  - " + p.String()
 	}
-	return b.String()
+	return text
 }
 
 func (ps *Problems) add(where, what, remedy string) {
@@ -258,9 +246,8 @@ func (ps Problems) err() error {
 // ofRuns are the variables that package agent sets in the environment of a run, where someone may start a program.
 var ofRuns = []string{"ERRAND_RUN", "ERRAND_WORKER"}
 
-// Unknown returns a problem for each variable of an environment (see [os.Environ]) that begins with ERRAND_ and is
-// not a setting, with the
-// name that was probably meant. It reveals no values.
+// Unknown returns a problem for each variable of an environment (see [os.Environ]) that begins with ERRAND_ and is not
+// a setting, with the name that was probably meant. It reveals no values.
 func Unknown(environ []string) (list []Problem) {
 	known := []string{"ERRAND_PUBLISH"} // read by docker-compose.yml
 	for _, s := range new(Config).settings() {
@@ -282,43 +269,39 @@ func Unknown(environ []string) (list []Problem) {
 }
 
 // Nearest returns the known name with the smallest edit distance to name, or an empty string if each differs in more
-// than a third of its
-// letters. The shortest name that continues the given one with another word is preferred.
+// than a third of its letters. The shortest name that continues the given one with another word is preferred.
 func Nearest(name string, known []string) (nearest string) {
-	for _, k := range known {
-		if strings.HasPrefix(k, name+"_") && (nearest == "" || len(k) < len(nearest)) {
-			nearest = k
-		}
-	}
-	if nearest != "" {
-		return nearest
-	}
 	best := len(name)/3 + 1
 	for _, k := range known {
-		if d := distance(name, k); d < best {
+		d := distance(name, k)
+		if strings.HasPrefix(k, name+"_") {
+			d = len(k) - 1000 // before all others, and the shortest first
+		}
+		if d < best {
 			best, nearest = d, k
 		}
 	}
 	return nearest
 }
 
-// distance returns the Levenshtein distance.
+// distance returns the number of letters to insert, delete or replace, or of neighbours to swap, to turn a into b.
 func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		above := row[0] // the distance without either letter
-		row[0] = i + 1
-		for j := range len(b) {
-			replace := above
-			if a[i] != b[j] {
-				replace++
+	d := make([][]int, len(a)+1) // between the first i letters of a and the first j letters of b
+	for i := range d {
+		d[i] = make([]int, len(b)+1)
+		for j := range d[i] {
+			switch {
+			case i == 0 || j == 0:
+				d[i][j] = i + j
+			case a[i-1] == b[j-1]:
+				d[i][j] = d[i-1][j-1]
+			default:
+				d[i][j] = 1 + min(d[i-1][j-1], d[i-1][j], d[i][j-1])
 			}
-			above = row[j+1]
-			row[j+1] = min(replace, above+1, row[j]+1)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				d[i][j] = min(d[i][j], 1+d[i-2][j-2])
+			}
 		}
 	}
-	return row[len(b)]
+	return d[len(a)][len(b)]
 }

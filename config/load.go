@@ -203,7 +203,9 @@ type setting struct {
 	group  string // the field of Config it is in
 	name   string // of the variable
 	preset string // the default, as text
+	check  string // the key of checks and, after a space, a bound
 	value  any
+	field  reflect.Value // of value, to normalize it
 }
 
 // settings lists every variable in the order of the fields. Print, Secrets and the checks use it, so that they cover
@@ -219,7 +221,9 @@ func (c *Config) settings() []setting {
 			if !ok || name == "-" {
 				continue
 			}
-			all = append(all, setting{group.Name, name, field.Tag.Get("envDefault"), value.Interface()})
+			all = append(all, setting{
+				group: group.Name, name: name, preset: field.Tag.Get("envDefault"), check: field.Tag.Get("check"), value: value.Interface(), field: value,
+			})
 		}
 	}
 	return all
@@ -269,14 +273,8 @@ func (s Secret) Format(f fmt.State, verb rune) { hide(f, verb, s.String(), s.GoS
 // LogValue hides the value from slog.
 func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }
 
-// MarshalText hides the value from encoders that ask for text.
+// MarshalText hides the value from JSON, YAML and other encoders.
 func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
-
-// MarshalJSON hides the value from JSON.
-func (s Secret) MarshalJSON() ([]byte, error) { return fmt.Appendf(nil, "%q", s.String()), nil }
-
-// MarshalYAML hides the value from YAML.
-func (s Secret) MarshalYAML() (any, error) { return s.String(), nil }
 
 // hide writes the replacement of a secret: Go syntax for %#v, quoted for %q, plain for other verbs.
 func hide(f fmt.State, verb rune, text, syntax string) {
@@ -318,11 +316,8 @@ func (r RedisURL) Format(f fmt.State, verb rune) { hide(f, verb, r.String(), r.G
 // LogValue hides the password from slog.
 func (r RedisURL) LogValue() slog.Value { return slog.StringValue(r.String()) }
 
-// MarshalText hides the password from JSON and other encoders.
+// MarshalText hides the password from JSON, YAML and other encoders.
 func (r RedisURL) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
-
-// MarshalYAML hides the password from YAML.
-func (r RedisURL) MarshalYAML() (any, error) { return r.String(), nil }
 
 // secrets returns the password as it is sent and, if that differs, as it is written in the URL.
 func (r RedisURL) secrets() []string {

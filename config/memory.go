@@ -1,8 +1,6 @@
 package config
 
 import (
-	"bufio"
-	"bytes"
 	"math"
 	"os"
 	"path"
@@ -24,15 +22,7 @@ func slots(memory int64) int {
 // memory returns the bytes that this process may use: the least of the machine's memory and the limits of its control
 // groups. 0 means unknown.
 func memory(read readFunc) int64 {
-	total, ok := figure(read, "/proc/meminfo", "MemTotal:")
-	if !ok {
-		total = math.MaxInt64
-	}
-	for _, g := range groups(read) {
-		if limit, ok := number(read, g.limit); ok {
-			total = min(total, limit)
-		}
-	}
+	total := least(read, "MemTotal:", func(g group) (int64, bool) { return number(read, g.limit) })
 	if total == math.MaxInt64 {
 		return 0
 	}
@@ -44,21 +34,26 @@ func memory(read readFunc) int64 {
 func MemoryAvailable() int64 { return available(os.ReadFile) }
 
 func available(read readFunc) int64 {
-	left, ok := figure(read, "/proc/meminfo", "MemAvailable:")
-	if !ok {
-		left = math.MaxInt64
-	}
-	for _, g := range groups(read) {
+	return least(read, "MemAvailable:", func(g group) (int64, bool) {
 		limit, limited := number(read, g.limit)
 		used, known := number(read, g.usage)
-		if !limited || !known {
-			continue
-		}
-		// The usage includes cached files, which the kernel drops under pressure.
-		idle, _ := figure(read, g.stat, g.idle)
-		left = min(left, max(0, limit-used+idle))
+		idle, _ := figure(read, g.stat, g.idle) // the usage includes cached files, which the kernel drops under pressure
+		return max(0, limit-used+idle), limited && known
+	})
+}
+
+// least returns the smallest of a figure of the machine and those of the control groups that have one.
+func least(read readFunc, machine string, of func(group) (int64, bool)) int64 {
+	smallest, ok := figure(read, "/proc/meminfo", machine)
+	if !ok {
+		smallest = math.MaxInt64
 	}
-	return left
+	for _, g := range groups(read) {
+		if n, ok := of(g); ok {
+			smallest = min(smallest, n)
+		}
+	}
+	return smallest
 }
 
 // figure reads a named line like `MemTotal:       24683520 kB` of a file, in bytes.
@@ -67,8 +62,8 @@ func figure(read readFunc, file, name string) (int64, bool) {
 	if err != nil {
 		return 0, false
 	}
-	for lines := bufio.NewScanner(bytes.NewReader(data)); lines.Scan(); {
-		f := strings.Fields(lines.Text())
+	for line := range strings.Lines(string(data)) {
+		f := strings.Fields(line)
 		if len(f) < 2 || f[0] != name {
 			continue
 		}
@@ -113,11 +108,10 @@ func groups(read readFunc) []group {
 			continue
 		}
 		for name = path.Clean("/" + name); ; name = path.Dir(name) {
-			if version2 {
-				dir := path.Join("/sys/fs/cgroup", name)
+			if dir := path.Join("/sys/fs/cgroup", name); version2 {
 				all = append(all, group{dir + "/memory.max", dir + "/memory.current", dir + "/memory.stat", "inactive_file"})
 			} else {
-				dir := path.Join("/sys/fs/cgroup/memory", name)
+				dir = path.Join("/sys/fs/cgroup/memory", name)
 				all = append(all, group{dir + "/memory.limit_in_bytes", dir + "/memory.usage_in_bytes", dir + "/memory.stat", "total_inactive_file"})
 			}
 			if name == "/" {

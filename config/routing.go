@@ -2,6 +2,7 @@ package config
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -125,17 +126,11 @@ func parseRouting(p *Problems, file string, data []byte) Routing {
 		return r
 	}
 	v := routingCheck{p, file, &root}
-	v.repositories(r)
-	v.results(r)
-	v.channels(r)
-	v.people(r)
-	v.servers(r)
-	v.rules(r)
-	v.options(r)
-	v.limits(r)
-	v.budgets(r)
-	v.slack(r)
-	v.github(r)
+	for _, check := range []func(Routing){
+		v.repositories, v.results, v.channels, v.people, v.servers, v.rules, v.options, v.limits, v.budgets, v.slack, v.github,
+	} {
+		check(r)
+	}
 	return r
 }
 
@@ -154,12 +149,29 @@ func (v routingCheck) add(what, remedy string, path ...string) {
 	v.p.add(where+" "+strings.Join(path, "."), what, remedy)
 }
 
+// fullName describes the name of a repository, perhaps with a host and groups.
+var fullName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9.-]*(/[A-Za-z0-9_][A-Za-z0-9._-]*)*/[A-Za-z0-9._-]+$`)
+
+// idForm describes the IDs or logins of a kind of account.
+type idForm struct {
+	*regexp.Regexp
+	what, remedy string
+}
+
 var (
-	fullName  = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9.-]*(/[A-Za-z0-9_][A-Za-z0-9._-]*)*/[A-Za-z0-9._-]+$`) // perhaps with a host and groups
-	channelID = regexp.MustCompile(`^[CGD][A-Z0-9]+$`)
-	userID    = regexp.MustCompile(`^[UW][A-Z0-9]+$`)
-	login     = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]*(\[bot\])?$`)
+	channelID = idForm{regexp.MustCompile(`^[CGD][A-Z0-9]+$`), "the id of a channel", "write the id that the channel's details show, like C0123ABCD"}
+	userID    = idForm{regexp.MustCompile(`^[UW][A-Z0-9]+$`), "the id of a user", "write the member id that the profile shows, like U0123ABCD"}
+	teamID    = idForm{regexp.MustCompile(`^[TE][A-Z0-9]+$`), "the id of a workspace", "write the id in the workspace's address in a browser, like T0123ABCD"}
+	botID     = idForm{regexp.MustCompile(`^B[A-Z0-9]+$`), "the id of a bot", "write the bot_id of its messages, like B0123ABCD"}
+	login     = idForm{regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]*(\[bot\])?$`), "a login", "write it without @"}
 )
+
+// id reports an ID of another form.
+func (v routingCheck) id(id string, form idForm, path ...string) {
+	if !form.MatchString(id) {
+		v.add(fmt.Sprintf("is %q, which is not %s", id, form.what), form.remedy, path...)
+	}
+}
 
 func (v routingCheck) repositories(r Routing) {
 	seen := map[string]string{}
@@ -185,7 +197,7 @@ func (v routingCheck) channels(r Routing) {
 	for _, id := range slices.Sorted(maps.Keys(r.Channels)) {
 		path := []string{"channels", id}
 		if !channelID.MatchString(id) {
-			v.add("is not the id of a channel", "write the id that the channel's details show, like C0123ABCD", path...)
+			v.add("is not "+channelID.what, channelID.remedy, path...)
 		}
 		name := r.Channels[id].Repository
 		if !fullName.MatchString(name) {
@@ -210,11 +222,11 @@ func (v routingCheck) people(r Routing) {
 		if person == (Person{}) {
 			v.add("has no account", "add `slack: U…` and `github: login`", path...)
 		}
-		if person.Slack != "" && !userID.MatchString(person.Slack) {
-			v.add(fmt.Sprintf("is %q, which is not the id of a user", person.Slack), "write the member id that the profile shows, like U0123ABCD", append(path, "slack")...)
+		if person.Slack != "" {
+			v.id(person.Slack, userID, append(path, "slack")...)
 		}
-		if person.GitHub != "" && !login.MatchString(person.GitHub) {
-			v.add(fmt.Sprintf("is %q, which is not a login", person.GitHub), "write it without @", append(path, "github")...)
+		if person.GitHub != "" {
+			v.id(person.GitHub, login, append(path, "github")...)
 		}
 		for _, id := range []string{person.Slack, strings.ToLower(person.GitHub)} {
 			if twin, ok := seen[id]; ok && id != "" {
@@ -266,36 +278,23 @@ func addYAML(p *Problems, file, text string) {
 	}
 	if m := yamlUnknown.FindStringSubmatch(text); m != nil {
 		p.add(where, fmt.Sprintf("knows no key %q", m[1]), "remove it or correct its spelling; the keys here are "+keysOf(m[2]))
-		return
-	}
-	if m := yamlTwice.FindStringSubmatch(text); m != nil {
+	} else if m := yamlTwice.FindStringSubmatch(text); m != nil {
 		p.add(where, fmt.Sprintf("repeats the key %q of line %s", m[1], m[2]), "keep one of them")
-		return
-	}
-	if m := yamlType.FindStringSubmatch(text); m != nil {
-		want := "keys with values"
-		switch m[2] {
-		case "bool":
-			want = "true or false"
-		case "string":
-			want = "text"
-		case "int":
-			want = "a whole number"
-		case "float64":
-			want = "a number"
-		case "[]string":
-			want = "a list"
-		case "[]config.Rule":
-			want = "a list, each entry after a dash"
-		}
+	} else if m := yamlType.FindStringSubmatch(text); m != nil {
 		what := "does not have the right form"
 		if m[1] != "" && m[2] != "map[string]string" { // there it may be a credential
 			what = fmt.Sprintf("has %q in the wrong place", m[1])
 		}
-		p.add(where, what, "write "+want)
-		return
+		p.add(where, what, "write "+cmp.Or(yamlForms[m[2]], "keys with values"))
+	} else {
+		p.add(where, "is not YAML ("+text+")", "correct the line")
 	}
-	p.add(where, "is not YAML ("+text+")", "correct the line")
+}
+
+// yamlForms says how to write a value of a Go type.
+var yamlForms = map[string]string{
+	"bool": "true or false", "string": "text", "int": "a whole number", "float64": "a number", "[]string": "a list",
+	"[]config.Rule": "a list, each entry after a dash",
 }
 
 // keysOf lists the keys of one of the types of errand.yaml.

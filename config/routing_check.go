@@ -77,14 +77,7 @@ func (v routingCheck) budgets(r Routing) {
 	for _, amount := range []struct {
 		name string
 		usd  float64
-	}{
-		{"task", b.Task},
-		{"user", b.User},
-		{"channel", b.Channel},
-		{"repository", b.Repository},
-		{"day", b.Day},
-		{"reserve", b.Reserve},
-	} {
+	}{{"task", b.Task}, {"user", b.User}, {"channel", b.Channel}, {"repository", b.Repository}, {"day", b.Day}, {"reserve", b.Reserve}} {
 		if !(amount.usd >= 0 && amount.usd <= maxBudget) { // written so that it also holds for .nan
 			v.add("is not an amount", "write US dollars, like 20 or 2.5, or 0 for no budget", "budgets", amount.name)
 		}
@@ -129,7 +122,7 @@ func (v routingCheck) results(r Routing) {
 		case repo.Results == "":
 			continue
 		case !channelID.MatchString(repo.Results) || strings.HasPrefix(repo.Results, "D"):
-			v.add(fmt.Sprintf("is %q, which is not the id of a channel", repo.Results), "write the id that the channel's details show, like C0123ABCD", path...)
+			v.add(fmt.Sprintf("is %q, which is not %s", repo.Results, channelID.what), channelID.remedy, path...)
 		case repo.Profile == ProfileWrite:
 			v.add("is told elsewhere, although the profile is write", "remove results, or write profile: read: to a repository with results nothing is written", path...)
 		}
@@ -198,30 +191,17 @@ type SlackPeople struct {
 	Approvers []string `yaml:"approvers"` // user IDs that may stop, repeat and approve other people's tasks
 }
 
-var (
-	teamID = regexp.MustCompile(`^[TE][A-Z0-9]+$`)
-	botID  = regexp.MustCompile(`^B[A-Z0-9]+$`)
-)
-
 func (v routingCheck) slack(r Routing) {
 	s := r.Slack
 	for _, list := range []struct {
-		key   string
-		ids   []string
-		form  *regexp.Regexp
-		what  string
-		write string
+		key  string
+		ids  []string
+		form idForm
 	}{
-		{"people", s.People, userID, "a user", "write the member id that the profile shows, like U0123ABCD"},
-		{"teams", s.Teams, teamID, "a workspace", "write the id in the workspace's address in a browser, like T0123ABCD"},
-		{"channels", s.Channels, channelID, "a channel", "write the id that the channel's details show, like C0123ABCD"},
-		{"bots", s.Bots, botID, "a bot", "write the bot_id of its messages, like B0123ABCD"},
-		{"approvers", s.Approvers, userID, "a user", "write the member id that the profile shows, like U0123ABCD"},
+		{"people", s.People, userID}, {"teams", s.Teams, teamID}, {"channels", s.Channels, channelID}, {"bots", s.Bots, botID}, {"approvers", s.Approvers, userID},
 	} {
 		for i, id := range list.ids {
-			if !list.form.MatchString(id) {
-				v.add(fmt.Sprintf("is %q, which is not the id of %s", id, list.what), list.write, "slack", list.key, strconv.Itoa(i+1))
-			}
+			v.id(id, list.form, "slack", list.key, strconv.Itoa(i+1))
 		}
 	}
 }
