@@ -25,6 +25,9 @@ const defaultAddr = "127.0.0.1:8080"
 // callLimit bounds a request with a short answer. Streams and logs have no limit.
 const callLimit = 30 * time.Second
 
+// maxProblem bounds the body of an error response, in bytes. The health of an unhealthy fleet is one, too.
+const maxProblem = 8 << 20
+
 // apiClient calls the HTTP API of a front door.
 type apiClient struct {
 	base  string // http://host:port, without a trailing slash
@@ -62,19 +65,18 @@ func newAPIClient(addr, token string) (*apiClient, error) {
 	return c, nil
 }
 
-// open sends a request and returns the response if its status is 2xx. body may be nil.
-func (c *apiClient) open(ctx context.Context, method, path string, body []byte, header ...string) (*http.Response, error) {
-	resp, err := c.send(ctx, method, path, body, header...)
-	if err != nil || resp.StatusCode >= 200 && resp.StatusCode < 300 {
-		return resp, err
+// open sends a request, such as GET /api/tasks, and returns the response if its status is 2xx. A body that is not nil is
+// sent as JSON.
+func (c *apiClient) open(ctx context.Context, request string, body any, header ...string) (*http.Response, error) {
+	var content []byte
+	if body != nil {
+		var err error
+		if content, err = json.Marshal(body); err != nil {
+			return nil, fmt.Errorf("marshal request: %w", err)
+		}
 	}
-	defer resp.Body.Close()
-	return nil, c.responseError(resp)
-}
-
-// send sends a request and returns the response, whatever its status.
-func (c *apiClient) send(ctx context.Context, method, path string, body []byte, header ...string) (*http.Response, error) {
-	req, err := http.NewRequestWithContext(ctx, method, c.base+path, bytes.NewReader(body)) //nolint:gosec // the user chooses the server
+	method, path, _ := strings.Cut(request, " ")
+	req, err := http.NewRequestWithContext(ctx, method, c.base+path, bytes.NewReader(content)) //nolint:gosec // the user chooses the server
 	if err != nil {
 		return nil, fmt.Errorf("request %s: %w", path, err)
 	}
@@ -97,6 +99,9 @@ func (c *apiClient) send(ctx context.Context, method, path string, body []byte, 
 		return nil, err
 	case err != nil:
 		return nil, fmt.Errorf("connect to errand: %w; check ERRAND_HTTP_ADDR", err)
+	case resp.StatusCode < 200 || resp.StatusCode >= 300:
+		defer resp.Body.Close()
+		return nil, c.responseError(resp)
 	}
 	return resp, nil
 }
@@ -105,13 +110,14 @@ func (c *apiClient) send(ctx context.Context, method, path string, body []byte, 
 type apiError struct {
 	status int
 	text   string
+	body   []byte
 }
 
 func (e *apiError) Error() string { return e.text }
 
 func (c *apiClient) responseError(resp *http.Response) error {
 	var problem struct{ Title, Detail string }
-	b, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) // a partial body is handled below
+	b, _ := io.ReadAll(io.LimitReader(resp.Body, maxProblem)) // a partial body is handled below
 	text := fmt.Sprintf("%s answered %s: is this errand?", c.base, resp.Status)
 	switch {
 	case resp.StatusCode == http.StatusUnauthorized && c.token == "":
@@ -121,14 +127,14 @@ func (c *apiClient) responseError(resp *http.Response) error {
 	case json.Unmarshal(b, &problem) == nil && problem.Title != "":
 		text = legible.Line(problem.Title + ": " + problem.Detail)
 	}
-	return &apiError{resp.StatusCode, text}
+	return &apiError{resp.StatusCode, text, b}
 }
 
 // call sends a request and decodes the response into v. It also returns the response's text.
-func (c *apiClient) call(ctx context.Context, method, path string, body []byte, v any) ([]byte, error) {
+func (c *apiClient) call(ctx context.Context, request string, body, v any) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
-	resp, err := c.open(ctx, method, path, body)
+	resp, err := c.open(ctx, request, body)
 	if err != nil {
 		return nil, err
 	}
@@ -138,9 +144,23 @@ func (c *apiClient) call(ctx context.Context, method, path string, body []byte, 
 		err = json.Unmarshal(b, v)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read response of %s: %w", path, err)
+		return nil, fmt.Errorf("read response of %s: %w", request, err)
 	}
 	return b, nil
+}
+
+// show calls the API and prints the response: with print or, with -json, as it is.
+func show[T any](ctx context.Context, t *terminal, request string, body any, print func(T)) error {
+	var v T
+	text, err := t.api.call(ctx, request, body, &v)
+	switch {
+	case err != nil:
+		return err
+	case t.raw:
+		return t.printJSON(text)
+	}
+	print(v)
+	return nil
 }
 
 // serverEvent is a server-sent event. One without data is a keepalive.

@@ -3,12 +3,17 @@ package main
 import (
 	"cmp"
 	"context"
+	_ "embed"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
+	"net/url"
+	"slices"
 	"strconv"
 	"strings"
+	"text/tabwriter"
+	"text/template"
 	"time"
 
 	"github.com/errand-fleet/errand/config"
@@ -18,26 +23,29 @@ import (
 // command is a command of the API's client.
 type command struct {
 	name, args, about string
-	more              string // more help
-	offline           bool   // the command calls no API
+	json              string // what -json prints; empty: the API's JSON
+	offline           bool   // the command calls no API and has no -json
 	prepare           prepareFunc
 }
 
-// prepareFunc declares a command's flags and returns the function that runs the command with its arguments.
-type prepareFunc = func(*terminal, *flag.FlagSet) func(context.Context, []string) error
+// runFunc runs a command with its arguments.
+type runFunc = func(context.Context, []string) error
+
+// prepareFunc declares a command's flags and returns the function that runs the command.
+type prepareFunc = func(*terminal, *flag.FlagSet) runFunc
 
 func commands() []command {
 	return []command{
-		{name: "chat", args: "[-follow] [-repo o/r | -dir PATH] PROMPT…", about: "submit a task", more: chatHelp, prepare: chatCommand},
+		{name: "chat", args: "[-follow] [-repo o/r | -dir PATH] PROMPT…", about: "submit a task", json: chatJSON, prepare: chatCommand},
 		{name: "list", args: "[filters]", about: "list tasks, newest first", prepare: listCommand},
 		{name: "show", args: "ID", about: "show a task and its answer", prepare: showCommand},
-		{name: "logs", args: "[-f] ID", about: "print or follow the log of a task", more: logsHelp, prepare: logsCommand},
+		{name: "logs", args: "[-f] ID", about: "print or follow the log of a task", json: logsJSON, prepare: logsCommand},
 		{name: "answer", args: "[-question KEY] ID WORDS…", about: "answer a task's question", prepare: answerCommand},
 		{name: "cancel", args: "ID", about: "cancel a task", prepare: changeCommand("cancel")},
 		{name: "retry", args: "ID", about: "run a task again that has ended", prepare: changeCommand("retry")},
 		{name: "costs", args: "[filters]", about: "show the costs of runs", prepare: costsCommand},
-		{name: "doctor", args: "", about: "check whether the fleet works", more: doctorHelp, prepare: doctorCommand},
-		{name: "init", args: "[slack | github]", about: "write .env and errand.yaml, or print an app manifest", more: initHelp, offline: true, prepare: initCommand},
+		{name: "doctor", args: "", about: "check whether the fleet works", json: doctorJSON, prepare: doctorCommand},
+		{name: "init", args: "[slack | github]", about: "write .env and errand.yaml, or print an app manifest", offline: true, prepare: initCommand},
 	}
 }
 
@@ -57,7 +65,7 @@ func client(ctx context.Context, args []string, w world) int {
 		name, rest = rest[0], []string{"-h"}
 	}
 	if name == "serve" { // with help
-		printf(w.stdout, "usage: enqueue serve\n\nServe webhooks, API and console. Configure it with environment variables (.env.example).\n")
+		printText(w.stdout, "serve", nil)
 		return 0
 	}
 	for _, c := range commands() {
@@ -70,8 +78,7 @@ func client(ctx context.Context, args []string, w world) int {
 }
 
 func (c command) run(ctx context.Context, args []string, t *terminal) error {
-	flags := flag.NewFlagSet(c.name, flag.ContinueOnError)
-	do := c.prepare(t, flags)
+	flags, do := c.declare(t)
 	args, err := parse(flags, args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
@@ -100,6 +107,15 @@ func (c command) run(ctx context.Context, args []string, t *terminal) error {
 	return err
 }
 
+// declare returns the command's flags and the function that runs it.
+func (c command) declare(t *terminal) (*flag.FlagSet, runFunc) {
+	flags := flag.NewFlagSet(c.name, flag.ContinueOnError)
+	if !c.offline {
+		flags.BoolVar(&t.raw, "json", false, "print "+cmp.Or(c.json, "the API's JSON"))
+	}
+	return flags, c.prepare(t, flags)
+}
+
 // oneID returns the task ID that is the command's only argument.
 func oneID(args []string) (string, error) {
 	switch {
@@ -111,45 +127,37 @@ func oneID(args []string) (string, error) {
 	return args[0], nil
 }
 
+// helpText has the long texts for people.
+//
+//go:embed help.txt
+var helpText string
+
+var helpTexts = template.Must(template.New("").Parse(helpText))
+
+// printText prints a text of help.txt.
+func printText(w io.Writer, name string, data any) { _ = helpTexts.ExecuteTemplate(w, name, data) }
+
 func usage(w io.Writer) {
-	printf(w, "Submit tasks to an errand fleet and follow them.\n\nusage: enqueue COMMAND [flags] [arguments]\n\n")
-	printf(w, "  %-8s %s\n", "serve", "serve webhooks, API and console")
+	var list []string
 	for _, c := range commands() {
-		printf(w, "  %-8s %s\n", c.name, c.about)
+		list = append(list, fmt.Sprintf("%-8s %s", c.name, c.about))
 	}
-	printf(w, "\n`enqueue COMMAND -h` shows help for a command.\n\n")
-	printf(w, "environment:\n  ERRAND_HTTP_ADDR       the server, host:port or a URL; default %s\n", defaultAddr)
-	printf(w, "  ERRAND_CONSOLE_TOKEN   its token; `worker -standalone` prints it at start\n  NO_COLOR               no colours\n")
-	printf(w, "\nexit codes:\n  0 success   1 failure   2 usage error\n")
-	printf(w, "  of a followed task: 3 failed   4 timed out   5 cancelled   6 refused\n  130 after Ctrl-C, 143 after SIGTERM: the task continues\n")
+	printText(w, "usage", map[string]any{"Commands": list, "Addr": defaultAddr})
 }
 
 // help prints the help of one command.
 func (c command) help(w io.Writer, flags *flag.FlagSet) {
 	printf(w, "usage: enqueue %s\n\n%s.\n", strings.TrimSpace(c.name+" "+c.args), strings.ToUpper(c.about[:1])+c.about[1:])
-	if c.more != "" {
-		printf(w, "%s\n", strings.TrimRight(c.more, "\n"))
-	}
-	printFlags(w, flags)
-}
-
-// printFlags prints a line for each flag.
-func printFlags(w io.Writer, flags *flag.FlagSet) {
-	var names []string
-	width := 0
-	about := map[string]string{}
-	flags.VisitAll(func(f *flag.Flag) {
-		value, words := flag.UnquoteUsage(f)
-		name := strings.TrimSpace("-" + f.Name + " " + value)
-		names, about[name], width = append(names, name), words, max(width, len(name))
-	})
-	if len(names) == 0 {
-		return
+	if more := "help " + c.name; helpTexts.Lookup(more) != nil {
+		printText(w, more, nil)
 	}
 	printf(w, "\nflags:\n")
-	for _, name := range names {
-		printf(w, "  %-*s  %s\n", width, name, about[name])
-	}
+	columns := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	flags.VisitAll(func(f *flag.Flag) {
+		value, about := flag.UnquoteUsage(f)
+		printf(columns, "  %s\t%s\n", strings.TrimSpace("-"+f.Name+" "+value), about)
+	})
+	_ = columns.Flush()
 }
 
 // parse parses flags and arguments in any order. Everything after -- is an argument.
@@ -173,52 +181,53 @@ func parse(flags *flag.FlagSet, args []string) ([]string, error) {
 	return rest, nil
 }
 
-// checkedFlag declares a flag whose value must pass valid. It returns the value as text, empty if the flag is not set.
-func checkedFlag(flags *flag.FlagSet, name, about, format string, valid func(string) bool) *string {
-	value := new(string)
-	flags.Func(name, about, func(text string) error {
-		if !valid(text) {
-			return errors.New("must be " + format)
-		}
-		*value = text
-		return nil
-	})
-	return value
+// parameter is a flag that sets a parameter of a request. valid may be nil.
+type parameter struct {
+	flag, name, about string
+	valid             func(string) error
 }
 
-func numberFlag(flags *flag.FlagSet, name, about string) *string {
-	return checkedFlag(flags, name, about, "a number of at least 1", func(s string) bool { n, err := strconv.Atoi(s); return err == nil && n > 0 })
+// parameterFlags declares flags and returns the parameters, which parsing the flags fills.
+func parameterFlags(flags *flag.FlagSet, list ...parameter) url.Values {
+	values := url.Values{}
+	for _, p := range list {
+		flags.Func(p.flag, p.about, func(text string) error {
+			values.Set(p.name, text)
+			if p.valid != nil {
+				return p.valid(text)
+			}
+			return nil
+		})
+	}
+	return values
 }
 
-func dayFlag(flags *flag.FlagSet, name, about string) *string {
-	return checkedFlag(flags, name, about, "a day like 2026-01-31", func(s string) bool { _, err := time.Parse(time.DateOnly, s); return err == nil })
+func validNumber(text string) error {
+	if n, err := strconv.Atoi(text); err != nil || n < 1 {
+		return errors.New("must be a number of at least 1")
+	}
+	return nil
 }
 
-// suggest returns a hint at the command that was probably meant: one that has name as a prefix, is a prefix of it, or
-// has one typing error.
+func validDay(text string) error {
+	if _, err := time.Parse(time.DateOnly, text); err != nil {
+		return errors.New("must be a day like 2026-01-31")
+	}
+	return nil
+}
+
+// suggest returns a hint at the command that was probably meant: one that begins with name, or has a typing error.
 func suggest(name string) string {
-	for _, c := range append(commands(), command{name: "serve"}) {
-		if len(name) > 1 && (strings.HasPrefix(c.name, name) || strings.HasPrefix(name, c.name) || oneTypo(c.name, name)) {
-			return fmt.Sprintf(", did you mean %s?", c.name)
-		}
+	known := []string{"serve"}
+	for _, c := range commands() {
+		known = append(known, c.name)
 	}
-	return ""
-}
-
-// oneTypo reports whether two words differ by at most one inserted, deleted, replaced or transposed letter.
-func oneTypo(a, b string) bool {
-	if len(a) < len(b) {
-		a, b = b, a
+	meant := config.Nearest(name, known)
+	if i := slices.IndexFunc(known, func(k string) bool { return strings.HasPrefix(k, name) }); i >= 0 && len(name) > 1 {
+		meant = known[i]
 	}
-	i := 0
-	for i < len(b) && a[i] == b[i] {
-		i++
+	if meant == "" {
+		return ""
 	}
-	switch rest := a[i:]; {
-	case len(a) == len(b):
-		return len(rest) == 0 || rest[1:] == b[i+1:] || len(rest) > 1 && rest[:2] == b[i+1:i+2]+b[i:i+1] && rest[2:] == b[i+2:]
-	case len(a) == len(b)+1:
-		return rest[1:] == b[i:]
-	}
-	return false
+	return fmt.Sprintf(", did you mean %s?", meant)
 }

@@ -16,8 +16,7 @@ func TestDocsHaveEveryCommand(t *testing.T) {
 		if !regexp.MustCompile("(?m)^\\|.*`" + c.name + "[ `]").MatchString(doc) {
 			t.Errorf("%s is not in the table", c.name)
 		}
-		flags := flag.NewFlagSet(c.name, flag.ContinueOnError)
-		c.prepare(newTerminal(world{getenv: func(string) string { return "" }}), flags)
+		flags, _ := c.declare(newTerminal(world{getenv: func(string) string { return "" }}))
 		flags.VisitAll(func(f *flag.Flag) { known[f.Name] = true })
 	}
 	told := map[string]bool{}

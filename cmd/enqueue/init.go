@@ -18,19 +18,9 @@ import (
 	"github.com/errand-fleet/errand/tasks/slack"
 )
 
-const initHelp = `
-Without a service it writes .env with generated secrets and errand.yaml with
-every setting explained and commented out. Existing files are kept.
-
-  enqueue init slack [-name NAME] [-url https://HOST]
-        print the manifest of a Slack app
-  enqueue init github -url https://HOST [-name NAME] [-org ORG]
-        print the manifest of a GitHub App and where to create it
-`
-
 // initCommand writes configuration files or prints a manifest to stdout and instructions to stderr. It makes no network
 // requests.
-func initCommand(t *terminal, flags *flag.FlagSet) func(context.Context, []string) error {
+func initCommand(t *terminal, flags *flag.FlagSet) runFunc {
 	directory := flags.String("dir", ".", "write the files into this `directory`")
 	name := flags.String("name", "errand", "the app's `name`, which is also its mention; it must be unique on GitHub")
 	base := flags.String("url", t.getenv("ERRAND_PUBLIC_URL"), "the front door's public `URL`; without it Slack uses Socket Mode")
@@ -74,15 +64,7 @@ func (t *terminal) initFiles(dir string) error {
 		begin = "cd '" + strings.ReplaceAll(dir, "'", `'\''`) + "'; " // programs look for errand.yaml in the current directory
 	}
 	begin += "set -a; . ./.env; set +a"
-	printf(t.stderr, `
-1. Set a model credential in %[1]s: ANTHROPIC_API_KEY or one of the alternatives.
-2. Set up Slack and GitHub if you want them: enqueue init slack, enqueue init github -url https://HOST
-3. Start it:   %[2]s; worker -standalone
-4. In another terminal, with the same settings:
-               %[2]s
-               enqueue doctor
-               enqueue chat -follow "What can you do?"
-`, filepath.Join(dir, ".env"), begin)
+	printText(t.stderr, "init", map[string]string{"File": filepath.Join(dir, ".env"), "Begin": begin})
 	return nil
 }
 
@@ -135,14 +117,8 @@ func (t *terminal) initGitHub(name, base, org string) error {
 	if org != "" {
 		page += "/organizations/" + url.PathEscape(org)
 	}
-	page += "/settings/apps/new"
 	printf(t.stdout, "%s", manifest)
-	printf(t.stderr, "\n1. Open this page, which is filled in with the above:\n\n   %s?%s\n\n", page, form.Encode())
-	printf(t.stderr, "   Enter a long random string as Webhook secret, set GITHUB_WEBHOOK_SECRET to the same value, and create the App.\n")
-	printf(t.stderr, "2. Set GITHUB_APP_ID to the App ID that the next page shows.\n")
-	printf(t.stderr, "3. Private keys, Generate a private key: save the file and set GITHUB_APP_PRIVATE_KEY_FILE to its absolute path.\n")
-	printf(t.stderr, "4. Install App on the repositories that errand works on.\n")
-	printf(t.stderr, "5. Start errand, and run `enqueue doctor`.\n")
+	printText(t.stderr, "init github", map[string]string{"Page": page + "/settings/apps/new?" + form.Encode()})
 	return nil
 }
 
@@ -152,14 +128,6 @@ func (t *terminal) initSlack(name, base string) error {
 		return usageError{fmt.Errorf("make manifest: %w", err)}
 	}
 	printf(t.stdout, "%s", manifest)
-	printf(t.stderr, "\n1. Open https://api.slack.com/apps, Create New App, From a manifest, and paste the above.\n")
-	printf(t.stderr, "2. Install App: set SLACK_BOT_TOKEN to the bot token, xoxb-….\n")
-	if base == "" {
-		printf(t.stderr, "3. Basic Information, App-Level Tokens: create one with connections:write and set SLACK_APP_TOKEN to it, xapp-….\n")
-	} else {
-		printf(t.stderr, "3. Basic Information, App Credentials: set SLACK_SIGNING_SECRET to the signing secret.\n")
-		printf(t.stderr, "   Start errand and let Slack verify the URL, %s.\n", base)
-	}
-	printf(t.stderr, "4. Start errand, invite @%s to a channel, and run `enqueue doctor`.\n", name)
+	printText(t.stderr, "init slack", map[string]string{"URL": base, "Name": name})
 	return nil
 }

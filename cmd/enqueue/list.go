@@ -5,8 +5,6 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"net/http"
-	"net/url"
 	"strings"
 	"time"
 
@@ -15,54 +13,42 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-func listCommand(t *terminal, flags *flag.FlagSet) func(context.Context, []string) error {
-	filters := []struct{ flag, parameter, about string }{
-		{"state", "state", "only tasks in this `state`: waiting, running, absorbed or ended"},
-		{"source", "source", "only tasks from this `source`: slack, github or chat"},
-		{"repo", "repository", "only tasks for this repository, `owner/name`"},
-		{"person", "person", "only tasks of this `person`: a name in people: of errand.yaml, U02ABC, or slack/U02ABC"},
-		{"channel", "channel", "only tasks from this `channel`: C02ABC, or slack/C02ABC"},
-		{"ending", "ending", "only tasks with this `ending`: answered, failed, cancelled, …"},
-		{"text", "text", "only tasks with these `words` in the request or the ID"},
-		{"before", "before", "only tasks older than the one with this `ID`"},
-	}
-	values := map[string]*string{}
-	for _, f := range filters {
-		values[f.parameter] = flags.String(f.flag, "", f.about)
-	}
-	values["limit"] = numberFlag(flags, "limit", "at most this `number`, up to 200; default 50")
-	raw := flags.Bool("json", false, "print the API's JSON")
+func listCommand(t *terminal, flags *flag.FlagSet) runFunc {
+	query := parameterFlags(
+		flags, person, channel, repository,
+		parameter{flag: "state", name: "state", about: "only tasks in this `state`: waiting, running, absorbed or ended"},
+		parameter{flag: "source", name: "source", about: "only tasks from this `source`: slack, github or chat"},
+		parameter{flag: "ending", name: "ending", about: "only tasks with this `ending`: answered, failed, cancelled, …"},
+		parameter{flag: "text", name: "text", about: "only tasks with these `words` in the request or the ID"},
+		parameter{flag: "before", name: "before", about: "only tasks older than the one with this `ID`"},
+		parameter{flag: "limit", name: "limit", about: "at most this `number`, up to 200; default 50", valid: validNumber},
+	)
 	return func(ctx context.Context, args []string) error {
 		if len(args) > 0 {
 			return exitUsage
 		}
-		q := url.Values{}
-		for name, value := range values {
-			if *value != "" {
-				q.Set(name, *value)
-			}
-		}
-		var page struct {
+		return show(ctx, t, "GET /api/tasks?"+query.Encode(), nil, func(page struct {
 			Tasks []task
 			Next  string
-		}
-		b, err := t.api.call(ctx, http.MethodGet, "/api/tasks?"+q.Encode(), nil, &page)
-		if err != nil {
-			return err
-		}
-		if *raw {
-			return t.printJSON(b)
-		}
-		t.printTasks(page.Tasks, time.Now())
-		switch {
-		case page.Next != "":
-			printf(t.stderr, "For older tasks add -before %s\n", legible.Line(page.Next))
-		case len(page.Tasks) == 0:
-			printf(t.stderr, "No tasks.\n")
-		}
-		return nil
+		},
+		) {
+			t.printTasks(page.Tasks, time.Now())
+			switch {
+			case page.Next != "":
+				printf(t.stderr, "For older tasks add -before %s\n", legible.Line(page.Next))
+			case len(page.Tasks) == 0:
+				printf(t.stderr, "No tasks.\n")
+			}
+		})
 	}
 }
+
+// Flags of several commands.
+var (
+	person     = parameter{flag: "person", name: "person", about: "only this `person`: a name in people: of errand.yaml, U02ABC, or slack/U02ABC"}
+	channel    = parameter{flag: "channel", name: "channel", about: "only this `channel`: C02ABC, or slack/C02ABC"}
+	repository = parameter{flag: "repo", name: "repository", about: "only this repository, `owner/name`"}
+)
 
 // printTasks prints a table of tasks and cuts titles to fit.
 func (t *terminal) printTasks(all []task, now time.Time) {
@@ -110,23 +96,59 @@ func dollars(usd float64) string {
 	return fmt.Sprintf("$%.2f", usd)
 }
 
-func showCommand(t *terminal, flags *flag.FlagSet) func(context.Context, []string) error {
-	raw := flags.Bool("json", false, "print the API's JSON")
+func showCommand(t *terminal, _ *flag.FlagSet) runFunc {
 	return func(ctx context.Context, args []string) error {
 		id, err := oneID(args)
 		if err != nil {
 			return err
 		}
-		var v task
-		text, err := t.api.call(ctx, http.MethodGet, "/api/tasks/"+id, nil, &v)
+		return show(ctx, t, "GET /api/tasks/"+id, nil, t.printTask)
+	}
+}
+
+// answerCommand answers a question. The first answer counts, so the printed one may be another person's.
+func answerCommand(t *terminal, flags *flag.FlagSet) runFunc {
+	question := flags.String("question", "", "the question's `key`, if several are open; enqueue show lists them")
+	return func(ctx context.Context, args []string) error {
+		if len(args) < 2 {
+			return exitUsage
+		}
+		id, err := oneID(args[:1])
 		if err != nil {
 			return err
 		}
-		if *raw {
-			return t.printJSON(text)
+		var a tasks.Answer
+		body := map[string]string{"question": *question, "answer": strings.Join(args[1:], " ")}
+		text, err := t.api.call(ctx, "POST /api/tasks/"+id+"/answer", body, &a)
+		switch {
+		case err != nil:
+			return err
+		case t.raw:
+			err = t.printJSON(text)
+		case a.Expired:
+			printf(t.stdout, "too late: the agent continued without an answer\n")
+		default:
+			printf(t.stdout, "%s answered: %s\n", legible.Line(a.By), legible.Text(a.Text))
 		}
-		t.printTask(v)
-		return nil
+		if a.Expired {
+			return exitFailed
+		}
+		return err
+	}
+}
+
+// changeCommand returns a command that changes a task by a request without a body.
+func changeCommand(action string) prepareFunc {
+	return func(t *terminal, _ *flag.FlagSet) runFunc {
+		return func(ctx context.Context, args []string) error {
+			id, err := oneID(args)
+			if err != nil {
+				return err
+			}
+			return show(ctx, t, "POST /api/tasks/"+id+"/"+action, nil, func(v task) {
+				printf(t.stdout, "%s is %s\n", id, legible.Line(v.state()))
+			})
+		}
 	}
 }
 
@@ -185,46 +207,28 @@ type costs struct {
 	tasks.Costs
 }
 
-func costsCommand(t *terminal, flags *flag.FlagSet) func(context.Context, []string) error {
+func costsCommand(t *terminal, flags *flag.FlagSet) runFunc {
+	query := parameterFlags(
+		flags, person, channel, repository,
+		parameter{flag: "model", name: "model", about: "only this `model`"},
+		parameter{flag: "days", name: "days", about: "the last `days` including today; default 30", valid: validNumber},
+		parameter{flag: "from", name: "from", about: "from this `day` on, such as 2026-01-31", valid: validDay},
+		parameter{flag: "to", name: "to", about: "up to this `day`", valid: validDay},
+	)
 	by := flags.String("by", "", "comma-separated `columns` to group by: day, person, channel, repository, model; default day")
-	query := map[string]*string{
-		"days":       numberFlag(flags, "days", "the last `days` including today; default 30"),
-		"from":       dayFlag(flags, "from", "from this `day` on, such as 2026-01-31"),
-		"to":         dayFlag(flags, "to", "up to this `day`"),
-		"person":     flags.String("person", "", "only this `person`: a name in people: of errand.yaml, U02ABC, or slack/U02ABC"),
-		"channel":    flags.String("channel", "", "only this `channel`: C02ABC, or slack/C02ABC"),
-		"repository": flags.String("repo", "", "only this repository, `owner/name`"),
-		"model":      flags.String("model", "", "only this `model`"),
-	}
-	raw := flags.Bool("json", false, "print the API's JSON")
 	sheet := flags.Bool("csv", false, "print CSV")
 	return func(ctx context.Context, args []string) error {
-		if len(args) > 0 || *raw && *sheet {
+		if len(args) > 0 || t.raw && *sheet {
 			return exitUsage
 		}
-		q := url.Values{}
-		for name, value := range query {
-			if *value != "" {
-				q.Set(name, *value)
-			}
-		}
 		if *by != "" {
-			q["by"] = strings.Split(*by, ",")
+			query["by"] = strings.Split(*by, ",")
 		}
 		if *sheet {
-			q.Set("format", "csv")
-			return t.copyResponse(ctx, "/api/costs?"+q.Encode())
+			query.Set("format", "csv")
+			return t.copyResponse(ctx, "/api/costs?"+query.Encode(), t.escapeJSON)
 		}
-		var c costs
-		b, err := t.api.call(ctx, http.MethodGet, "/api/costs?"+q.Encode(), nil, &c)
-		if err != nil {
-			return err
-		}
-		if *raw {
-			return t.printJSON(b)
-		}
-		t.printCosts(c)
-		return nil
+		return show(ctx, t, "GET /api/costs?"+query.Encode(), nil, t.printCosts)
 	}
 }
 

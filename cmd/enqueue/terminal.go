@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -42,6 +41,7 @@ func notifySignals() (<-chan os.Signal, func()) {
 type terminal struct {
 	world
 	api            *apiClient
+	raw            bool // -json: print the server's JSON
 	stdin          keyboard
 	stdout, stderr *term.Out
 }
@@ -63,46 +63,40 @@ func (t *terminal) writeErr() error {
 	return nil
 }
 
-// printJSON prints JSON: unchanged, except that control sequences are escaped on a terminal.
+// printJSON prints JSON.
 func (t *terminal) printJSON(text []byte) error {
-	if t.stdout.TTY() {
-		text = []byte(legible.JSON(string(text)))
-	}
-	if _, err := t.stdout.Write(text); err != nil {
+	if _, err := io.WriteString(t.stdout, t.escapeJSON(string(text))); err != nil {
 		return fmt.Errorf("print JSON: %w", err)
 	}
 	return nil
 }
 
-// copyResponse prints the body of a GET request without a time limit.
-func (t *terminal) copyResponse(ctx context.Context, path string) error {
-	resp, err := t.api.open(ctx, http.MethodGet, path, nil)
+// escapeJSON escapes control sequences in JSON that is printed on a terminal.
+func (t *terminal) escapeJSON(text string) string {
+	if t.stdout.TTY() {
+		return legible.JSON(text)
+	}
+	return text
+}
+
+// copyResponse prints the body of a GET request without a time limit. It passes each line through sanitize.
+func (t *terminal) copyResponse(ctx context.Context, path string, sanitize func(string) string) error {
+	resp, err := t.api.open(ctx, "GET "+path, nil)
 	if err != nil {
 		return err
 	}
 	defer resp.Body.Close()
-	if t.stdout.TTY() {
-		return t.printLines(resp.Body, legible.JSON)
-	}
-	if _, err := io.Copy(t.stdout, resp.Body); err != nil {
-		return fmt.Errorf("copy response: %w", err)
-	}
-	return nil
-}
-
-// printLines copies text line by line through sanitize.
-func (t *terminal) printLines(r io.Reader, sanitize func(string) string) error {
-	in := bufio.NewReader(r)
+	in := bufio.NewReader(resp.Body)
 	for {
 		line, err := in.ReadString('\n')
 		if _, err := io.WriteString(t.stdout, sanitize(line)); err != nil {
-			return fmt.Errorf("print log: %w", err)
+			return fmt.Errorf("print response: %w", err)
 		}
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
 		if err != nil {
-			return fmt.Errorf("read log: %w", err)
+			return fmt.Errorf("read response: %w", err)
 		}
 	}
 }
@@ -202,16 +196,4 @@ func (t task) state() string {
 		return t.State
 	}
 	return cmp.Or(string(t.Ending.Kind), t.State)
-}
-
-// postTask sends a POST request about a task; body may be nil. It returns the response's text and decodes it into v.
-func (t *terminal) postTask(ctx context.Context, path string, body, v any) ([]byte, error) {
-	var b []byte
-	if body != nil {
-		var err error
-		if b, err = json.Marshal(body); err != nil {
-			return nil, fmt.Errorf("marshal request: %w", err)
-		}
-	}
-	return t.api.call(ctx, http.MethodPost, "/api/tasks/"+path, b, v)
 }

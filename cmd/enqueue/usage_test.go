@@ -21,6 +21,10 @@ func TestUsage(t *testing.T) {
 		"lsit":               {2, "did you mean list?"},
 		"log":                {2, "did you mean logs?"},
 		"serv":               {2, "did you mean serve?"},
+		"answ":               {2, "did you mean answer?"},
+		"lst":                {2, "did you mean list?"},
+		"lisst":              {2, "did you mean list?"},
+		"silt":               {2, `unknown command "silt"; `},
 		"serve now":          {2, `unexpected argument "now"`},
 		"serve -port 1":      {2, "unknown flag -port"},
 		"serve -h":           {0, "Configure it with environment variables"},
@@ -81,19 +85,6 @@ func TestFlagsBehindArguments(t *testing.T) {
 		want := map[string]string{"it": "Fix it", "-follow": "-x is -follow", "-x": "Look -x"}[args[len(args)-1]]
 		if got.Options.Model != "opus" || got.Prompt != want {
 			t.Errorf("%q asks %s for %q", args, got.Options.Model, got.Prompt)
-		}
-	}
-}
-
-func TestNear(t *testing.T) {
-	t.Parallel()
-	for pair, want := range map[string]bool{
-		"list list": true, "list lst": true, "list lisst": true, "list lost": true, "list lsit": true, "list lists": true, "list ist": true,
-		"list lots": false, "list l": false, "list chat": false, "list silt": false,
-	} {
-		a, b, _ := strings.Cut(pair, " ")
-		if oneTypo(a, b) != want || oneTypo(b, a) != want {
-			t.Errorf("%s and %s: %v, %v", a, b, oneTypo(a, b), oneTypo(b, a))
 		}
 	}
 }

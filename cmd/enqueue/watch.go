@@ -25,7 +25,6 @@ type watch struct {
 	printer      eventPrinter
 	screen       *term.Screen
 	progress     progress
-	raw          bool // print the server's JSON
 	reconnecting bool
 
 	askedAt   time.Time // of the first Ctrl-C
@@ -36,11 +35,11 @@ type watch struct {
 
 // newWatch returns a watch that prints the answer's text to stdout, lines about the run to side, and the status line to
 // stderr.
-func (t *terminal) newWatch(id string, side *term.Out, raw bool) *watch {
-	if raw {
+func (t *terminal) newWatch(id string, side *term.Out) *watch {
+	if t.raw {
 		side = t.stderr
 	}
-	w := &watch{terminal: t, id: id, raw: raw, screen: term.NewScreen(t.stdout, side, t.stderr), progress: progress{submitted: time.Now()}}
+	w := &watch{terminal: t, id: id, screen: term.NewScreen(t.stdout, side, t.stderr), progress: progress{submitted: time.Now()}}
 	w.printer = eventPrinter{screen: w.screen, side: side, id: id}
 	return w
 }
@@ -199,7 +198,7 @@ func (w *watch) askCancel(now time.Time) {
 // cancel cancels the task. Its ending arrives as an update.
 func (w *watch) cancel(ctx context.Context) {
 	var v task
-	if _, err := w.postTask(ctx, w.id+"/cancel", nil, &v); err != nil {
+	if _, err := w.api.call(ctx, "POST /api/tasks/"+w.id+"/cancel", nil, &v); err != nil {
 		w.screen.Note(w.stderr.Paint(term.Red, "cancel task: "+err.Error()))
 		w.askedAt = time.Time{}
 		return
