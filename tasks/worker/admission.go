@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"time"
 
@@ -20,13 +19,7 @@ import (
 // the account's plan was upgraded.
 
 // admission decides whether a claimed task may start now. It is safe for concurrent use.
-type admission struct {
-	credential  string // empty: unknown, and nothing is held back for its sake
-	credentials *store.Credentials
-	budgets     tasks.Budgets
-	timing      Timing
-	log         *slog.Logger
-}
+type admission struct{ *Config }
 
 // heldError postpones a task until a limit of the credential is lifted. Its thread gets a message about it.
 type heldError struct{ *tasks.ErrLater }
@@ -35,10 +28,10 @@ func (e heldError) Unwrap() error { return e.ErrLater }
 
 // admit returns nil if a claimed task may start, and otherwise postpones it.
 func (a *admission) admit(run *run) error {
-	if a.credential == "" {
+	if a.Credential == "" {
 		return nil
 	}
-	err := a.credentials.Admit(run.ctx, a.credential)
+	err := a.Store.Credentials.Admit(run.ctx, a.Credential)
 	held, ok := errors.AsType[*store.Held](err)
 	if !ok {
 		return err
@@ -63,23 +56,23 @@ func turn(interval, waited time.Duration) time.Duration {
 // recordThrottle records what the end of a run says about the credential, for the whole fleet.
 func (a *admission) recordThrottle(run *run) {
 	r := run.result
-	credential, err := a.credential, error(nil)
+	credential, err := a.Credential, error(nil)
 	if credential == "" {
 		return
 	}
-	lifted := a.timing.lifted(r)
+	lifted := a.Timing.lifted(r)
 	switch {
 	case !lifted.IsZero():
-		err = a.credentials.Hold(run.detached, credential, lifted, a.timing.Release, clause(r))
+		err = a.Store.Credentials.Hold(run.detached, credential, lifted, a.Timing.Release, clause(r))
 	case refused(r):
-		err = a.credentials.Refuse(run.detached, credential, clause(r))
+		err = a.Store.Credentials.Refuse(run.detached, credential, clause(r))
 	case r.Error != nil && throttles(r.Error.Class) && (r.API == nil || r.API.Throttled()):
-		err = a.credentials.Slow(run.detached, credential)
+		err = a.Store.Credentials.Slow(run.detached, credential)
 	case r.Outcome == agent.Done:
-		err = a.credentials.Ease(run.detached, credential)
+		err = a.Store.Credentials.Ease(run.detached, credential)
 	}
 	if err != nil {
-		a.log.Warn("record the state of the credential", "run", run.claim.ID(), "err", err)
+		a.Log.Warn("record the state of the credential", "run", run.claim.ID(), "err", err)
 	}
 }
 
@@ -98,7 +91,7 @@ func throttles(c agent.Class) bool { return c == agent.ClassOverloaded || c == a
 // throttleReporter returns the function that a live run calls when the model throttles it. A goroutine, which ends with
 // the run's claim, informs the store; calls that come meanwhile count as one.
 func (a *admission) throttleReporter(run *run) func() {
-	if a.credential == "" {
+	if a.Credential == "" {
 		return func() {}
 	}
 	news := make(chan struct{}, 1)
@@ -109,8 +102,8 @@ func (a *admission) throttleReporter(run *run) func() {
 			case <-run.life.Done():
 				return
 			}
-			if err := a.credentials.Slow(run.life, a.credential); err != nil && run.life.Err() == nil {
-				a.log.Warn("record the state of the credential", "run", run.claim.ID(), "err", err)
+			if err := a.Store.Credentials.Slow(run.life, a.Credential); err != nil && run.life.Err() == nil {
+				a.Log.Warn("record the state of the credential", "run", run.claim.ID(), "err", err)
 			}
 		}
 	})
@@ -129,7 +122,7 @@ const whyReserved = "the day's budget is reserved by other runs"
 // means no limit. It refuses the task with an *InputError if a budget is used up, and postpones it while others have
 // reserved the rest.
 func (a *admission) afford(r *run, t tasks.Task) (maxUSD float64, err error) {
-	b := a.budgets
+	b := a.Policy.Budgets
 	maxUSD = t.Options.MaxUSD
 	if maxUSD > 0 {
 		if maxUSD -= r.claim.Record().Cost; maxUSD <= 0 { // its interrupted runs have used it up
@@ -139,7 +132,7 @@ func (a *admission) afford(r *run, t tasks.Task) (maxUSD float64, err error) {
 	left, err := r.claim.Reserve(r.ctx, cmp.Or(maxUSD, b.Reserve, 1), b.Daily()...)
 	if over, ok := errors.AsType[*store.OverBudget](err); ok {
 		if over.Spent < over.Budget {
-			return 0, tasks.Later(a.timing.Budget, whyReserved) // do not reveal what others have spent
+			return 0, tasks.Later(a.Timing.Budget, whyReserved) // do not reveal what others have spent
 		}
 		return 0, b.Refusal(over)
 	}
@@ -155,14 +148,14 @@ func (a *admission) settle(r *run) tasks.Bill {
 	bill := tasks.Bill{Earlier: rec.Cost, Crashes: rec.Crashes}
 	var near []store.Spending
 	_, err := r.persist("settle", func() (err error) {
-		near, err = r.claim.Spend(r.detached, expense(r.result), a.budgets.Daily()...)
+		near, err = r.claim.Spend(r.detached, expense(r.result), a.Policy.Budgets.Daily()...)
 		return err
 	})
 	if err != nil {
-		a.log.Error("settle cost", "run", rec.ID, "usd", r.result.CostUSD, "err", err)
+		a.Log.Error("settle cost", "run", rec.ID, "usd", r.result.CostUSD, "err", err)
 	}
 	for _, n := range near {
-		a.log.Warn("budget nearly used up", "run", rec.ID, "scope", n.Scope, "spent", n.Spent, "budget", n.Budget)
+		a.Log.Warn("budget nearly used up", "run", rec.ID, "scope", n.Scope, "spent", n.Spent, "budget", n.Budget)
 		bill.Near = append(bill.Near, fmt.Sprintf("%s: $%.2f of $%.2f", tasks.BudgetName(n.Scope), n.Spent, n.Budget))
 	}
 	return bill

@@ -269,7 +269,7 @@ func TestParkedIsSaidOnce(t *testing.T) {
 	run := w.hold(t.Context(), claim, nil)
 	defer run.release()
 	run.result = limited(time.Now().Add(time.Hour))
-	next, _ := w.timing.retryDecision(run)
+	next, _ := w.cfg.Timing.retryDecision(run)
 	for range 2 { // as after a lost reply
 		if _, later := errors.AsType[*tasks.ErrLater](w.handBack(run, next)); !later {
 			t.Error("it does not wait")

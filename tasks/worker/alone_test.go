@@ -71,7 +71,7 @@ func (f *fleet) claimedBy(w *Worker, deaths int, beside bool, crashed string) *r
 	if err != nil {
 		f.Fatal(err)
 	}
-	claim, err := w.store.Claim(f.Context(), task.ID, rec.Delivery, w.id)
+	claim, err := w.cfg.Store.Claim(f.Context(), task.ID, rec.Delivery, w.id)
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -223,7 +223,7 @@ func TestSuspectGivesItsWorkerBack(t *testing.T) {
 // run takes.
 func TestPatienceOfASuspect(t *testing.T) {
 	t.Parallel()
-	i := &isolation{alone: Timing{}.withDefaults().Alone}
+	i := &isolation{Config: &Config{Timing: Timing{}.withDefaults()}}
 	patience := func(deaths int, waited time.Duration) time.Duration {
 		return i.patience(store.Record{Crashes: deaths, Crashed: time.Unix(1e9, 0), Started: time.Unix(1e9, 0).Add(waited)})
 	}
@@ -244,7 +244,7 @@ func TestPatienceOfASuspect(t *testing.T) {
 	if most != longest {
 		t.Errorf("waits for %s at most", most)
 	}
-	i.limit = 4 * time.Hour
+	i.Policy.Limit = 4 * time.Hour
 	if got := patience(maxCrashes-1, 100*365*24*time.Hour); got > 4*time.Hour {
 		t.Errorf("after a century: %s", got)
 	}
@@ -256,7 +256,7 @@ func TestPatienceOfASuspect(t *testing.T) {
 // A record whose time of death is missing or impossible does not delay a suspect for long.
 func TestSuspectAsksAgainSoon(t *testing.T) {
 	t.Parallel()
-	i, now := &isolation{alone: Timing{}.withDefaults().Alone}, time.Unix(1e9, 0)
+	i, now := &isolation{Config: &Config{Timing: Timing{}.withDefaults()}}, time.Unix(1e9, 0)
 	for crashed, soon := range map[time.Time]time.Duration{
 		{}: 2 * busyWait, now: 2 * busyWait, now.Add(time.Hour): 2 * busyWait, now.AddDate(-100, 0, 0): 2 * postponeMost,
 	} {

@@ -54,7 +54,7 @@ func (w *Worker) refused(run *run, err error) (tasks.Ending, error) {
 	case errors.Is(err, workspace.ErrNotFound), errors.Is(err, workspace.ErrAuth), errors.Is(err, workspace.ErrRef):
 		e.Reason = "The repository could not be prepared: " + err.Error() + "."
 	case attempts(run.claim.Record()) >= maxAttempts:
-		w.log.Error("task failed", "run", run.claim.ID(), "attempt", run.claim.Record().Attempt, "err", err)
+		w.cfg.Log.Error("task failed", "run", run.claim.ID(), "attempt", run.claim.Record().Attempt, "err", err)
 		e.Kind = tasks.Failed
 		e.Reason = fmt.Sprintf("This could not be started in %d attempts. The worker's log has details.", maxAttempts)
 		e.Result = agent.Result{Outcome: agent.Failed, Error: agent.NewError(agent.ClassInternal, err.Error())}
@@ -95,8 +95,8 @@ func (w *Worker) handBack(run *run, cause error) error {
 	if asked {
 		level = slog.LevelInfo // waiting is normal
 	}
-	w.log.Log(run.detached, level, "task handed back", "run", rec.ID, "attempt", rec.Attempt, "err", cause)
-	w.meter.Returned(rec.Class, returnOf(cause))
+	w.cfg.Log.Log(run.detached, level, "task handed back", "run", rec.ID, "attempt", rec.Attempt, "err", cause)
+	w.cfg.Meter.Returned(rec.Class, returnOf(cause))
 	run.report.leave() // before the task's next run can start
 	done, err := run.persist("return", func() error { return run.claim.Return(run.detached, wait) })
 	if err != nil {
@@ -117,7 +117,7 @@ func (w *Worker) orphaned(run *run) {
 	e := tasks.Ending{Kind: tasks.Failed, At: time.Now(), Result: run.result, Reason: "The fleet's database lost this task while it ran, and this thread has continued " +
 		"without it. The agent's work may be incomplete. Ask again."}
 	if err := run.claim.End(run.detached, e.Encode()); err == nil {
-		w.log.Warn("task ended: redis had lost it, and its thread has gone on", "run", run.claim.ID(), "thread", run.claim.Thread())
+		w.cfg.Log.Warn("task ended: redis had lost it, and its thread has gone on", "run", run.claim.ID(), "thread", run.claim.Thread())
 		w.outbox.post(run.detached, run.claim.ID(), nil)
 	}
 }
@@ -170,12 +170,12 @@ func (w *Worker) recall(r *run, j job) error {
 		return wait
 	}
 	if err != nil && r.ctx.Err() == nil {
-		w.log.Warn("look for an earlier final message", "run", j.task.ID, "thread", j.task.Thread, "err", err)
+		w.cfg.Log.Warn("look for an earlier final message", "run", j.task.ID, "thread", j.task.Thread, "err", err)
 	}
 	if err != nil || e == nil {
 		return nil
 	}
-	w.log.Warn("task was answered before, and Redis has forgotten it", "run", j.task.ID, "thread", j.task.Thread, "ended", e.At)
+	w.cfg.Log.Warn("task was answered before, and Redis has forgotten it", "run", j.task.ID, "thread", j.task.Thread, "ended", e.At)
 	e.Found = true
 	if e.Kind == tasks.Answered {
 		e.Reason = "This was answered before, and the record was lost. The answer is in the thread."
@@ -189,8 +189,8 @@ func (w *Worker) recall(r *run, j job) error {
 func (w *Worker) endCovered(r *run, e tasks.Ending) {
 	for _, id := range e.Covers {
 		own := tasks.Ending{Kind: e.Kind, At: e.At, Found: true, Reason: "This was answered together with task " + r.claim.ID() + "."}
-		if _, err := tasks.EndWaiting(r.detached, w.store, id, own); err != nil {
-			w.log.Warn("end task", "run", id, "err", err)
+		if _, err := tasks.EndWaiting(r.detached, w.cfg.Store, id, own); err != nil {
+			w.cfg.Log.Warn("end task", "run", id, "err", err)
 		}
 	}
 }

@@ -29,7 +29,7 @@ func (h *host) Event(e agent.Event) {
 		h.record.add(e)
 	}
 	if e.Kind == agent.Taken {
-		h.mail.took(e.Text)
+		h.mail.markRead(e.Text)
 	}
 	h.given.note(e)
 	if throttles(e.Class) {
@@ -87,7 +87,7 @@ func (r *run) record() *recorder {
 		err := r.claim.Append(r.detached, events...)
 		if err != nil && !warned {
 			warned = true
-			r.log.Warn("store events", "run", r.claim.ID(), "err", err)
+			r.worker.cfg.Log.Warn("store events", "run", r.claim.ID(), "err", err)
 		}
 		return err
 	})
@@ -206,7 +206,7 @@ func (r *run) openReport(j job) *pendingReport {
 		defer close(o.done)
 		report, err := j.source.Open(ctx, j.task)
 		if err != nil {
-			r.log.Warn("open report", "run", j.task.ID, "source", j.task.Source, "err", err)
+			r.worker.cfg.Log.Warn("open report", "run", j.task.ID, "source", j.task.Source, "err", err)
 			return
 		}
 		o.report = report

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -26,37 +25,33 @@ const (
 
 // janitor removes old data from this worker's disk.
 type janitor struct {
-	store      *store.Store
-	workspace  *workspace.Workspace
-	waker      waker
-	logDir     string
-	retention  Retention
-	discardFor time.Duration // Timing.Discard
-	log        *slog.Logger
+	*Config
+
+	waker waker
 }
 
 // tidy removes data from the disk that exceeds the retention. If several workers share a disk, one of them does it.
 // It removes nothing of a thread with a waiting or running task, and no task of the thread can start meanwhile: the
 // store's lock decides, and without it nothing is removed.
 func (j *janitor) tidy(ctx context.Context) {
-	if j.logDir == "" {
+	if j.LogDir == "" {
 		return
 	}
-	_, err := j.workspace.Alone(func() error {
+	_, err := j.Workspace.Alone(func() error {
 		// Threads first: the work that is saved from them counts as logs.
-		return errors.Join(j.tidyThreads(ctx), j.workspace.Empty(), j.tidyLogs(ctx))
+		return errors.Join(j.tidyThreads(ctx), j.Workspace.Empty(), j.tidyLogs(ctx))
 	})
 	if err != nil && ctx.Err() == nil {
-		j.log.Warn("tidy up", "err", err)
+		j.Log.Warn("tidy up", "err", err)
 	}
 }
 
 // tidyThreads handles threads and mirrors together: a mirror can go when its last clone has gone.
 func (j *janitor) tidyThreads(ctx context.Context) error {
-	if j.retention.Threads == (Bound{}) {
+	if j.Retention.Threads == (Bound{}) {
 		return nil // do not scan the disk for nothing
 	}
-	threads, err := j.workspace.Threads(ctx)
+	threads, err := j.Workspace.Threads(ctx)
 	if err != nil {
 		return err
 	}
@@ -66,25 +61,25 @@ func (j *janitor) tidyThreads(ctx context.Context) error {
 			return j.whileIdle(ctx, t.Name, func() (bool, error) { return j.discard(ctx, t) })
 		}})
 	}
-	mirrors, err := j.workspace.Mirrors(ctx)
+	mirrors, err := j.Workspace.Mirrors(ctx)
 	if err != nil {
 		return err
 	}
 	for _, m := range mirrors {
 		all = append(all, kept{m.Used, m.Size, func() (bool, error) { return j.discardMirror(ctx, m) }})
 	}
-	return j.retention.Threads.apply(time.Now(), all)
+	return j.Retention.Threads.apply(time.Now(), all)
 }
 
 func (j *janitor) discardMirror(ctx context.Context, m workspace.Mirror) (bool, error) {
-	gone, err := j.workspace.DiscardMirror(ctx, m)
+	gone, err := j.Workspace.DiscardMirror(ctx, m)
 	switch {
 	case ctx.Err() != nil:
 		return false, ctx.Err()
 	case err != nil: // damaged; the next checkout repairs it
-		j.log.Warn("old mirror stays", "repo", m.Repo, "err", err)
+		j.Log.Warn("old mirror stays", "repo", m.Repo, "err", err)
 	case gone:
-		j.log.Info("old mirror removed", "repo", m.Repo, "used", m.Used, "bytes", m.Size)
+		j.Log.Info("old mirror removed", "repo", m.Repo, "used", m.Used, "bytes", m.Size)
 	}
 	return gone, nil
 }
@@ -92,7 +87,7 @@ func (j *janitor) discardMirror(ctx context.Context, m workspace.Mirror) (bool, 
 // whileIdle calls do while it holds the lock of a thread without waiting or running tasks. It returns false if it
 // cannot get the lock.
 func (j *janitor) whileIdle(ctx context.Context, thread string, do func() (bool, error)) (bool, error) {
-	lock, err := j.store.Threads.Lock(ctx, thread, lockFor)
+	lock, err := j.Store.Threads.Lock(ctx, thread, lockFor)
 	if errors.Is(err, store.ErrBusy) {
 		return false, nil
 	}
@@ -101,7 +96,7 @@ func (j *janitor) whileIdle(ctx context.Context, thread string, do func() (bool,
 	}
 	defer func() {
 		if err := lock.Release(context.WithoutCancel(ctx)); err != nil {
-			j.log.Warn("release thread", "thread", thread, "err", err) // the lock expires
+			j.Log.Warn("release thread", "thread", thread, "err", err) // the lock expires
 		}
 		j.waker.wakeNext(context.WithoutCancel(ctx), thread)
 	}()
@@ -113,30 +108,30 @@ func (j *janitor) whileIdle(ctx context.Context, thread string, do func() (bool,
 func (j *janitor) discard(ctx context.Context, t workspace.Thread) (bool, error) {
 	saving, cancel := context.WithTimeout(ctx, saveFor)
 	defer cancel()
-	saved, err := j.workspace.Save(saving, t.Name, j.logDir)
+	saved, err := j.Workspace.Save(saving, t.Name, j.LogDir)
 	if ctx.Err() != nil {
 		return false, ctx.Err()
 	}
 	if err != nil {
-		j.log.Warn("old thread stays, as its work cannot be saved", "thread", t.Name, "dir", t.Dir, "used", t.Used, "bytes", t.Size, "err", err)
+		j.Log.Warn("old thread stays, as its work cannot be saved", "thread", t.Name, "dir", t.Dir, "used", t.Used, "bytes", t.Size, "err", err)
 		return false, nil
 	}
-	moving, stop := context.WithTimeout(ctx, j.discardFor)
+	moving, stop := context.WithTimeout(ctx, j.Timing.Discard)
 	defer stop()
-	gone, err := j.workspace.Discard(moving, t)
+	gone, err := j.Workspace.Discard(moving, t)
 	switch {
 	case ctx.Err() != nil:
 		return false, ctx.Err()
 	case err != nil: // in use, or it cannot be moved; continue with others
-		j.log.Warn("old thread stays", "thread", t.Name, "dir", t.Dir, "used", t.Used, "bytes", t.Size, "err", err)
+		j.Log.Warn("old thread stays", "thread", t.Name, "dir", t.Dir, "used", t.Used, "bytes", t.Size, "err", err)
 	case gone:
-		j.log.Info("directories of old thread removed", "thread", t.Name, "used", t.Used, "bytes", t.Size, "saved", saved)
+		j.Log.Info("directories of old thread removed", "thread", t.Name, "used", t.Used, "bytes", t.Size, "saved", saved)
 	}
 	return gone, nil
 }
 
 func (j *janitor) tidyLogs(ctx context.Context) error {
-	entries, err := os.ReadDir(j.logDir)
+	entries, err := os.ReadDir(j.LogDir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -150,7 +145,7 @@ func (j *janitor) tidyLogs(ctx context.Context) error {
 		if err != nil || !info.Mode().IsRegular() {
 			continue
 		}
-		path := filepath.Join(j.logDir, e.Name())
+		path := filepath.Join(j.LogDir, e.Name())
 		k := kept{used: info.ModTime(), size: info.Size()}
 		switch {
 		case slices.Contains(workspace.SavedExts(), ext):
@@ -162,12 +157,12 @@ func (j *janitor) tidyLogs(ctx context.Context) error {
 		}
 		all = append(all, k)
 	}
-	return j.retention.Logs.apply(time.Now(), all)
+	return j.Retention.Logs.apply(time.Now(), all)
 }
 
 // removeLog removes a log if its task has ended or expired.
 func (j *janitor) removeLog(ctx context.Context, id, path string) (bool, error) {
-	rec, err := j.store.Get(ctx, id)
+	rec, err := j.Store.Get(ctx, id)
 	if errors.Is(err, store.ErrNotFound) {
 		return remove(path)
 	}

@@ -70,7 +70,7 @@ func (r *run) uploadLogs() {
 	defer cancel()
 	for _, log := range r.logs {
 		if err := log.save(ctx, r); err != nil {
-			r.log.Warn("keep log", "run", r.claim.ID(), "err", err)
+			r.worker.cfg.Log.Warn("keep log", "run", r.claim.ID(), "err", err)
 		}
 	}
 }

@@ -1,27 +1,32 @@
 package worker
 
 import (
+	"cmp"
 	"context"
-	"log/slog"
+	"errors"
+	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/internal/format"
+	"github.com/google/uuid"
 )
 
 // mailbox passes messages that are posted in a thread to the thread's live run. It takes the thread's next task from
 // the store, asks the source for its brief, and hands its message to the agent. If the agent reads the message, the
 // task belongs to the run and ends with it. All other tasks wait again when the run is over, for a separate run.
 //
-// Only the goroutine of carry takes tasks, so messages reach the agent in the order of the thread: through Next while
-// the agent works, and through Idle when it has finished. Finding no task for Idle also closes the mailbox.
+// Messages reach the agent in the order of the thread: through Next while the agent works, and through Idle when it
+// has finished. Finding no task for Idle also closes the mailbox.
 type mailbox struct {
-	store  *store.Store
+	*Config
+
 	tasks  *taskReader
-	policy tasks.Policy
-	log    *slog.Logger
 	run    *run
 	source tasks.Source
 	task   tasks.Task // the task of the run
@@ -30,14 +35,18 @@ type mailbox struct {
 	prompt string            // ID of the run's first message
 	emit   func(agent.Event) // stores an event of the run
 
-	hint   chan struct{}      // holds a token when there may be a task to take
-	next   chan agent.Message // messages for Next
-	idle   chan chan<- letter // requests of Idle
-	closed chan struct{}      // closed by shut: no more tasks will be taken
+	hint   chan struct{} // holds a token when there may be a task to take
+	closed chan struct{} // closed by shut: no more tasks will be taken
 	shut   func()
 
-	stop    context.CancelFunc // stops the goroutines in carried
-	carried sync.WaitGroup
+	ctx        context.Context // of the work in background
+	stop       context.CancelFunc
+	background sync.WaitGroup
+
+	resting atomic.Bool    // Idle waits for its turn
+	turn    sync.Mutex     // held while a message is taken and handed out
+	ready   *agent.Message // taken and not handed out; guarded by turn
+	atRest  string         // ID of the latest message from Idle, whose caller sends it; guarded by turn
 
 	mu     sync.Mutex
 	mail   []*mail
@@ -49,33 +58,27 @@ type mailbox struct {
 type mail struct {
 	task    tasks.Task
 	message string // ID of its message in this run; empty: an earlier run has read it
-	taken   bool   // the agent has read it
-}
-
-// letter is the reply to Idle.
-type letter struct {
-	message agent.Message
-	ok      bool
+	read    bool   // the agent has read it
 }
 
 // mailbox returns the mailbox of a claimed task, with the tasks that its earlier runs absorbed.
 func (w *Worker) mailbox(r *run, j job) (*mailbox, error) {
 	m := &mailbox{
-		store: w.store, tasks: w.tasks, policy: w.cfg.Policy, log: w.log, run: r, source: j.source, task: j.task, stop: func() {},
-		hint: make(chan struct{}, 1), next: make(chan agent.Message), idle: make(chan chan<- letter), closed: make(chan struct{}),
+		Config: &w.cfg, tasks: w.tasks, run: r, source: j.source, task: j.task, stop: func() {},
+		hint: make(chan struct{}, 1), closed: make(chan struct{}),
 	}
 	m.shut = sync.OnceFunc(func() { close(m.closed) })
-	before, err := w.store.Absorbed(r.detached, j.task.ID)
+	before, err := m.Store.Absorbed(r.detached, j.task.ID)
 	if err != nil {
 		return nil, err
 	}
 	for _, rec := range before {
 		absorbed, err := tasks.ReadTask(rec)
 		if err != nil { // it waits again after the run and then fails
-			w.log.Warn("pass over absorbed task", "run", j.task.ID, "err", err)
+			m.Log.Warn("pass over absorbed task", "run", j.task.ID, "err", err)
 			continue
 		}
-		m.mail = append(m.mail, &mail{task: absorbed, taken: true})
+		m.mail = append(m.mail, &mail{task: absorbed, read: true})
 	}
 	return m, nil
 }
@@ -105,23 +108,21 @@ func (m *mailbox) open(b briefing, prompt string, emit func(agent.Event)) {
 	if m.run.claim.Record().Crashes > 0 {
 		m.shut()
 		if err := m.run.claim.GiveBack(m.run.detached, true); err != nil { // askers then see that their task waits
-			m.log.Warn("close mailbox", "run", m.task.ID, "err", err)
+			m.Log.Warn("close mailbox", "run", m.task.ID, "err", err)
 		}
 		return
 	}
-	ctx, stop := context.WithCancel(m.run.ctx)
-	m.stop = stop
-	m.carried.Go(func() { m.run.claim.Mail(ctx, m.look) })
-	m.carried.Go(func() { m.carry(ctx); m.part(ctx) })
+	m.ctx, m.stop = context.WithCancel(m.run.ctx)
+	m.background.Go(func() { m.run.claim.Mail(m.ctx, m.look) })
 }
 
 // close stops the mailbox. The set of absorbed tasks is final afterwards.
 func (m *mailbox) close() {
 	m.stop()
-	m.carried.Wait()
+	m.background.Wait()
 }
 
-// look makes carry look for a task.
+// look makes Next look for a task.
 func (m *mailbox) look() {
 	select {
 	case m.hint <- struct{}{}:
@@ -129,86 +130,259 @@ func (m *mailbox) look() {
 	}
 }
 
-// carry hands out messages one by one.
-func (m *mailbox) carry(ctx context.Context) {
-	all := func(string) bool { return true }
-	first := "" // given to Idle, whose caller sends it: the agent must read it before another one is handed out
-	for {
-		var asked chan<- letter
-		select {
-		case <-ctx.Done():
-			return
-		case <-m.closed:
-			return
-		case <-m.hint:
-			if first != "" && m.waits(func(id string) bool { return id == first }) {
-				continue // another hint follows when the agent has read it
-			}
-		case asked = <-m.idle:
-			if m.waits(all) { // the agent has something to do and will ask again
-				asked <- letter{}
-				continue
-			}
-		}
-		message, ok := m.take(ctx, asked != nil)
-		for handed := !ok || asked != nil; !handed; {
-			select {
-			case <-ctx.Done():
-				return
-			case <-m.closed:
-				return
-			case m.next <- message:
-				handed = true
-			case asked = <-m.idle:
-				if handed = !m.waits(func(id string) bool { return id != message.ID }); !handed {
-					asked <- letter{} // as above: the agent's message must not overtake this one
-					asked = nil
-				}
-			}
-		}
-		if asked != nil {
-			first = message.ID
-			asked <- letter{message, ok}
-		}
-		if ok {
-			m.tell(ctx, message.ID)
-			m.look()
-		}
-	}
-}
-
-// waits reports whether the agent has been given a message with such an ID and has not read it yet.
-func (m *mailbox) waits(such func(id string) bool) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return slices.ContainsFunc(m.mail, func(l *mail) bool { return !l.taken && such(l.message) })
-}
-
 // Next waits for a message for the live run.
 func (m *mailbox) Next(ctx context.Context) (agent.Message, bool) {
-	select {
-	case message := <-m.next:
-		return message, true
-	case <-m.closed:
-	case <-ctx.Done():
+	for {
+		select {
+		case <-m.hint:
+			if message, ok := m.next(ctx); ok {
+				return message, true
+			}
+		case <-m.closed:
+			return agent.Message{}, false
+		case <-ctx.Done():
+			return agent.Message{}, false
+		}
 	}
-	return agent.Message{}, false
 }
 
-// Idle returns one more message for an agent that has finished, or closes the mailbox.
+// next returns the thread's next message, unless Idle waits for one, or the agent has to read one from Idle first.
+// Another hint follows then.
+func (m *mailbox) next(ctx context.Context) (agent.Message, bool) {
+	m.turn.Lock()
+	defer m.turn.Unlock()
+	if m.unread(func(id string) bool { return id == m.atRest }) || !m.take(ctx, false) || m.resting.Load() {
+		return agent.Message{}, false
+	}
+	return m.handOut(), true
+}
+
+// Idle returns one more message for an agent that has finished, or closes the mailbox. If the agent has yet to read
+// another message, Idle does neither, and the agent will ask again.
 func (m *mailbox) Idle(ctx context.Context) (agent.Message, bool) {
-	answer := make(chan letter, 1)
-	select {
-	case m.idle <- answer:
-	case <-m.closed:
-		return agent.Message{}, false
-	case <-ctx.Done():
-		return agent.Message{}, false
-	}
-	select {
-	case l := <-answer: // carry replies to every request
-		return l.message, l.ok
-	case <-ctx.Done():
+	m.resting.Store(true)
+	m.turn.Lock()
+	defer m.turn.Unlock()
+	m.resting.Store(false)
+	if m.unread(func(id string) bool { return m.ready == nil || id != m.ready.ID }) {
+		m.look() // Next has to hand out what is ready
 		return agent.Message{}, false
 	}
+	if !m.take(ctx, true) {
+		return agent.Message{}, false
+	}
+	m.atRest = m.ready.ID
+	return m.handOut(), true
+}
+
+// handOut returns the ready message. m.turn is held.
+func (m *mailbox) handOut() agent.Message {
+	message := *m.ready
+	m.ready = nil
+	m.announce(message.ID)
+	m.look()
+	return message
+}
+
+// unread reports whether the agent has yet to read a message with such an ID.
+func (m *mailbox) unread(such func(id string) bool) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.ContainsFunc(m.mail, func(l *mail) bool { return !l.read && such(l.message) })
+}
+
+// take takes the thread's next task whose brief succeeds, unless a message is ready, and reports whether one is ready
+// then. If last is set and no task waits, it closes the mailbox. m.turn is held.
+func (m *mailbox) take(ctx context.Context, last bool) bool {
+	event := format.JSON(agent.Event{
+		Kind: tasks.Absorbed, ToolID: m.task.ID, Text: "The run of task " + m.task.ID + " takes this into account.", Time: time.Now(),
+	})
+	for {
+		select {
+		case <-m.closed:
+			return false
+		default:
+		}
+		if m.ready != nil {
+			return true
+		}
+		rec, ok, err := m.run.claim.Take(ctx, last, event)
+		if err != nil {
+			m.warn(ctx, "", err) // the next hint tries again, or the claim is lost
+			return false
+		}
+		if !ok {
+			if last {
+				m.shut()
+			}
+			return false
+		}
+		t, message, err := m.brief(ctx, rec)
+		if err == nil {
+			m.mu.Lock()
+			m.mail = append(m.mail, &mail{task: t, message: message.ID})
+			m.mu.Unlock()
+			m.ready = &message
+		} else if !m.decline(ctx, rec.ID, err) {
+			return false
+		}
+	}
+}
+
+// decline handles a task that cannot be absorbed, and reports whether to try the next one. A task that its source
+// refuses ends. Any other task waits again, and the mailbox is closed, because nothing may overtake it.
+func (m *mailbox) decline(ctx context.Context, id string, why error) (more bool) {
+	if ctx.Err() != nil {
+		return false // the run is over, and its tasks wait again
+	}
+	input, refused := errors.AsType[*tasks.InputError](why)
+	// Only waiting tasks can be refused. No other worker can claim the task meanwhile, because this run has the thread.
+	err := m.run.claim.GiveBack(ctx, !refused, id)
+	if !refused {
+		m.warn(ctx, id, why)
+		m.shut()
+	} else if err == nil {
+		reason := m.Policy.Redactor.String(input.Sentence)
+		_, err = tasks.EndWaiting(ctx, m.Store, id, tasks.Ending{Kind: tasks.Refused, Reason: reason, At: time.Now()})
+	}
+	if err != nil {
+		m.warn(ctx, id, err)
+	}
+	return refused && err == nil
+}
+
+func (m *mailbox) warn(ctx context.Context, id string, err error) {
+	if ctx.Err() == nil {
+		m.Log.Warn("absorb task", "run", m.task.ID, "thread", m.task.Thread, "task", id, "err", err)
+	}
+}
+
+// errOwnRun means that a task cannot be absorbed.
+var errOwnRun = errors.New("the task needs a separate run")
+
+// brief returns the message for an absorbed task. It leaves out the system prompt that the source would give a
+// separate run. If another person wrote the message, it says who.
+func (m *mailbox) brief(ctx context.Context, rec store.Record) (t tasks.Task, _ agent.Message, err error) {
+	if t, err = tasks.ReadTask(rec); err != nil {
+		return t, agent.Message{}, err
+	}
+	b, err := m.tasks.brief(ctx, m.source, t, m.files)
+	if err != nil {
+		return t, agent.Message{}, err
+	}
+	if b.Fresh || b.Diff || b.Schema != nil {
+		return t, agent.Message{}, errOwnRun
+	}
+	message := b.Prompt
+	message.Text = cmp.Or(message.Text, t.Prompt)
+	if t.Actor != m.task.Actor {
+		message.Text = m.Policy.People.Name(t.Source, t.Actor) + " says:\n\n" + message.Text
+	}
+	message.ID = uuid.NewString() // the agent confirms the message by this ID
+	return t, message, nil
+}
+
+// announce reports a message that is handed to the agent: in the run's events, and to its author.
+func (m *mailbox) announce(message string) {
+	m.mu.Lock()
+	i := slices.IndexFunc(m.mail, func(l *mail) bool { return l.message == message })
+	t := m.mail[i].task
+	m.mu.Unlock()
+	m.emit(agent.Event{Kind: tasks.Absorbed, Text: t.Prompt, Tool: t.Actor, ToolID: t.ID, Time: time.Now()})
+	to, ok := talker(m.source, t)
+	if some, is := m.source.(tasks.Selective); !ok || is && !some.Assures(t) {
+		return
+	}
+	m.background.Go(func() { // do not make the agent wait for the source
+		first, err := m.run.claim.First(m.ctx, "absorbed-"+format.Hash(t.ID))
+		if err == nil && first {
+			err = to.Say(m.ctx, t, "I'll take that into account.")
+		}
+		if err != nil {
+			m.warn(m.ctx, t.ID, fmt.Errorf("say so: %w", err))
+		}
+	})
+}
+
+// markRead records that the agent has read a message. If it reads the first one again, the conversation could not be
+// resumed and a new one has begun, without the messages that the agent was given before. They, and everything after
+// them, wait for a separate run.
+func (m *mailbox) markRead(message string) {
+	m.mu.Lock()
+	again, before := m.begun && message == m.prompt, m.broken
+	m.begun = m.begun || message == m.prompt
+	for _, l := range m.mail {
+		switch {
+		case l.message == message:
+			l.read = true
+		case again && l.message != "":
+			l.read, m.broken = false, true
+		}
+	}
+	broken := m.broken && !before
+	m.mu.Unlock()
+	if broken {
+		m.shut()
+		m.background.Go(m.giveBackUnread)
+	}
+	m.look()
+}
+
+// giveBackUnread gives back the tasks whose messages went to a conversation that no longer exists.
+func (m *mailbox) giveBackUnread() {
+	m.turn.Lock()
+	defer m.turn.Unlock()
+	m.mu.Lock()
+	var lost []string
+	for _, l := range m.mail {
+		if !l.read {
+			lost = append(lost, l.task.ID)
+		}
+	}
+	m.mu.Unlock()
+	if err := m.run.claim.GiveBack(m.ctx, true, lost...); err != nil {
+		m.warn(m.ctx, "", err) // they wait again after the run
+	}
+}
+
+// covered returns the tasks whose messages the run has read. They end with it.
+func (m *mailbox) covered() (ids []string) {
+	for _, t := range m.absorbed() {
+		ids = append(ids, t.ID)
+	}
+	return ids
+}
+
+// turns returns the messages of the covered tasks as turns of a conversation.
+func (m *mailbox) turns() (turns []agent.Turn) {
+	for _, t := range m.absorbed() {
+		turns = append(turns, agent.Turn{Role: agent.User, Text: t.Prompt})
+	}
+	return turns
+}
+
+func (m *mailbox) absorbed() (list []tasks.Task) {
+	if m == nil {
+		return nil
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, l := range m.mail {
+		if l.read {
+			list = append(list, l.task)
+		}
+	}
+	return list
+}
+
+// heldIn returns the covered tasks whose message is in a session: a run that resumes the session covers them, too.
+func (m *mailbox) heldIn(s agent.Session) (ids []string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, l := range m.mail {
+		if l.read && (l.message == "" || s.Holds(l.message)) {
+			ids = append(ids, l.task.ID)
+		}
+	}
+	return ids
 }

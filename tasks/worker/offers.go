@@ -5,13 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"time"
 
 	"github.com/errand-fleet/errand/agent"
-	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/internal/format"
 	"github.com/errand-fleet/errand/workspace"
@@ -27,20 +25,15 @@ const (
 
 // offerer answers what the CLI offers in a repository or directory: its models, commands and modes.
 type offerer struct {
-	workers   *store.Workers
-	health    *health
-	runner    Runner
-	workspace *workspace.Workspace
-	sources   []tasks.Source
-	policy    tasks.Policy
-	model     string
-	log       *slog.Logger
+	*Config
+
+	health *health
 }
 
 // answer answers the offer queries of front doors until ctx ends, one at a time, so that at most one extra CLI
 // runs. A worker whose CLI does not work leaves them to others.
 func (o *offerer) answer(ctx context.Context) {
-	_ = o.workers.Respond(ctx, o.health.good, func(ctx context.Context, question json.RawMessage) (json.RawMessage, time.Duration) {
+	_ = o.Store.Workers.Respond(ctx, o.health.good, func(ctx context.Context, question json.RawMessage) (json.RawMessage, time.Duration) {
 		ctx, cancel := context.WithTimeout(ctx, offerTime)
 		defer cancel()
 		reply, keep := tasks.OfferReply{}, offerFail
@@ -61,10 +54,10 @@ func (o *offerer) answer(ctx context.Context) {
 		case ctx.Err() != nil:
 			return nil, 0 // the worker stops; another one may be asked
 		default:
-			reply.Failed = agent.NewError(agent.ClassWorkspace, o.policy.Redactor.String(err.Error()))
+			reply.Failed = agent.NewError(agent.ClassWorkspace, o.Policy.Redactor.String(err.Error()))
 		}
 		if reply.Offer == nil {
-			o.log.Warn("answer offer query", "repo", where.Repo, "dir", where.Dir, "err", err)
+			o.Log.Warn("answer offer query", "repo", where.Repo, "dir", where.Dir, "err", err)
 		}
 		return format.JSON(reply), keep
 	})
@@ -72,11 +65,11 @@ func (o *offerer) answer(ctx context.Context) {
 
 // offer queries the CLI in the same environment as a run's.
 func (o *offerer) offer(ctx context.Context, where tasks.Where) (*tasks.Offer, error) {
-	spec := agent.Spec{ID: fmt.Sprintf("offer-%d", time.Now().UnixNano()), Profile: agent.Write, Model: o.model}
+	spec := agent.Spec{ID: fmt.Sprintf("offer-%d", time.Now().UnixNano()), Profile: agent.Write, Model: o.Model}
 	if err := o.chooseDir(ctx, where, &spec); err != nil {
 		return nil, err
 	}
-	offer, err := o.runner.Offer(ctx, spec)
+	offer, err := o.Runner.Offer(ctx, spec)
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +84,7 @@ const offerThread = "offer"
 func (o *offerer) chooseDir(ctx context.Context, where tasks.Where, s *agent.Spec) (err error) {
 	var repo tasks.Repository
 	if where.Repo != "" {
-		if repo, err = o.policy.Allowed(where.Repo); err != nil {
+		if repo, err = o.Policy.Allowed(where.Repo); err != nil {
 			return err
 		}
 	}
@@ -101,22 +94,22 @@ func (o *offerer) chooseDir(ctx context.Context, where tasks.Where, s *agent.Spe
 		s.Dir, err = o.directory(where.Dir)
 		return err
 	case repo.Trusted && repo.Profile != agent.Read:
-		c, err := o.workspace.Checkout(ctx, workspace.Want{Thread: offerThread, Repo: where.Repo, Ref: repo.Base, Base: repo.Base, TrustedConfig: true})
+		c, err := o.Workspace.Checkout(ctx, workspace.Want{Thread: offerThread, Repo: where.Repo, Ref: repo.Base, Base: repo.Base, TrustedConfig: true})
 		if errors.Is(err, workspace.ErrNotFound) || errors.Is(err, workspace.ErrAuth) || errors.Is(err, workspace.ErrRef) {
-			return &tasks.InputError{Sentence: o.policy.Redactor.String(fmt.Sprintf("No task can work there: %v.", err))}
+			return &tasks.InputError{Sentence: o.Policy.Redactor.String(fmt.Sprintf("No task can work there: %v.", err))}
 		}
 		s.TrustedConfig, s.Dir, s.Reads = true, c.Dir, []string{c.Mirror}
 		return err
 	case repo.Profile == agent.Read:
 		s.Profile = agent.Read
 	}
-	s.Dir, err = o.workspace.Scratch(offerThread)
+	s.Dir, err = o.Workspace.Scratch(offerThread)
 	return err
 }
 
 // directory asks the sources whether tasks may work in a local directory.
 func (o *offerer) directory(path string) (string, error) {
-	for _, s := range o.sources {
+	for _, s := range o.Sources {
 		if d, ok := s.(tasks.Directories); ok {
 			dir, err := d.Directory(path)
 			if err != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"sync"
 	"time"
 
@@ -18,11 +17,10 @@ const postLimit = 50 * time.Second
 
 // outboxPoster posts the final messages of this and other workers' tasks. It is safe for concurrent use.
 type outboxPoster struct {
-	store     *store.Store
+	*Config
+
 	tasks     *taskReader
 	publisher *publisher
-	meter     Meter
-	log       *slog.Logger
 
 	tokens  chan struct{}  // holds a token for each final message that is being posted
 	posting sync.WaitGroup // counts those that postDue started
@@ -31,9 +29,9 @@ type outboxPoster struct {
 // post posts a task's final message. Until that has succeeded, the ending stays in the outbox and every worker
 // retries; the report finds what an earlier attempt has posted. If report is nil, it is opened again.
 func (o *outboxPoster) post(ctx context.Context, id string, report tasks.Report) {
-	p, ok, err := o.store.Outbox.Take(ctx, id)
+	p, ok, err := o.Store.Outbox.Take(ctx, id)
 	if err != nil {
-		o.log.Warn("take outbox", "run", id, "err", err)
+		o.Log.Warn("take outbox", "run", id, "err", err)
 		return // the next pass over the outbox posts it
 	}
 	if ok {
@@ -56,9 +54,9 @@ func (o *outboxPoster) postDue(ctx context.Context) {
 		default:
 			return // the next pass finds the rest
 		}
-		p, ok, err := o.store.Outbox.Take(ctx, "")
+		p, ok, err := o.Store.Outbox.Take(ctx, "")
 		if err != nil && ctx.Err() == nil {
-			o.log.Warn("take outbox", "err", err)
+			o.Log.Warn("take outbox", "err", err)
 		}
 		if err != nil || !ok {
 			<-o.tokens
@@ -74,24 +72,24 @@ func (o *outboxPoster) postDue(ctx context.Context) {
 func (o *outboxPoster) send(ctx context.Context, p store.Post, report tasks.Report) {
 	m, err := o.postEnding(ctx, p.ID, report)
 	if err != nil && p.Attempt >= maxPosts {
-		o.log.Error("final message dropped: it could not be posted", "run", p.ID, "attempt", p.Attempt, "err", err)
+		o.Log.Error("final message dropped: it could not be posted", "run", p.ID, "attempt", p.Attempt, "err", err)
 		err = nil
 	}
 	if err == nil {
-		if err = o.store.Outbox.MarkPosted(ctx, p); err != nil {
-			o.log.Warn("record posted message", "run", p.ID, "err", err)
+		if err = o.Store.Outbox.MarkPosted(ctx, p); err != nil {
+			o.Log.Warn("record posted message", "run", p.ID, "err", err)
 			return
 		}
-		o.meter.Ended(m.task, m.ending, time.Since(m.at))
+		o.Meter.Ended(m.task, m.ending, time.Since(m.at))
 		return
 	}
 	at := time.Now().Add(tasks.Backoff(p.Attempt - 1))
 	if wait, ok := errors.AsType[*tasks.ErrLater](err); ok {
 		at = wait.At
 	}
-	o.log.Warn("post final message", "run", p.ID, "attempt", p.Attempt, "again", at, "err", err)
-	if err := o.store.Outbox.Postpone(ctx, p, at); err != nil {
-		o.log.Warn("postpone final message", "run", p.ID, "err", err) // its lease expires
+	o.Log.Warn("post final message", "run", p.ID, "attempt", p.Attempt, "again", at, "err", err)
+	if err := o.Store.Outbox.Postpone(ctx, p, at); err != nil {
+		o.Log.Warn("postpone final message", "run", p.ID, "err", err) // its lease expires
 	}
 }
 
@@ -106,7 +104,7 @@ type finalMessage struct {
 func (o *outboxPoster) postEnding(ctx context.Context, id string, report tasks.Report) (m finalMessage, _ error) {
 	ctx, cancel := context.WithTimeout(withRun(ctx, id), postLimit)
 	defer cancel()
-	rec, err := o.store.Get(ctx, id)
+	rec, err := o.Store.Get(ctx, id)
 	if err != nil {
 		return m, err
 	}

@@ -33,10 +33,10 @@ type place struct {
 
 // placer prepares the directories of runs. It is safe for concurrent use.
 type placer struct {
-	workspace   *workspace.Workspace
+	*Config
+
 	checkpoints *checkpointer
-	publishes   func(tasks.Task) bool
-	policy      tasks.Policy
+	publisher   *publisher
 }
 
 // prepare prepares the directory of a run: the thread's clone, a local directory, or a scratch directory.
@@ -46,7 +46,7 @@ func (l *placer) prepare(ctx context.Context, t tasks.Task, b briefing, before *
 	case t.Repo != "":
 		return l.clone(ctx, t, b, before)
 	case t.Dir == "":
-		dir, err := l.workspace.Scratch(t.Thread)
+		dir, err := l.Workspace.Scratch(t.Thread)
 		if err != nil {
 			return place{}, err
 		}
@@ -58,8 +58,8 @@ func (l *placer) prepare(ctx context.Context, t tasks.Task, b briefing, before *
 
 func (l *placer) clone(ctx context.Context, t tasks.Task, b briefing, before *resumeState) (place, error) {
 	var repo tasks.Repository
-	if l.policy.Repository != nil {
-		repo, _ = l.policy.Repository(t.Repo)
+	if l.Policy.Repository != nil {
+		repo, _ = l.Policy.Repository(t.Repo)
 	}
 	want := workspace.Want{
 		Thread: t.Thread, Repo: t.Repo, Ref: t.Ref, Base: b.Base, Keep: b.Keep,
@@ -73,7 +73,7 @@ func (l *placer) clone(ctx context.Context, t tasks.Task, b briefing, before *re
 		want.Ref = repo.Base
 	}
 	p := place{Files: b.files, Trusted: want.TrustedConfig}
-	if l.publishes(t) {
+	if l.publisher.publishes(t) {
 		p.Branch = branchOf(t.Thread)
 	}
 	if b.Into != p.Branch {
@@ -120,7 +120,7 @@ func (p place) fate(t tasks.Task) string {
 
 // diff writes the change to the thread's directory.
 func (l *placer) diff(ctx context.Context, c workspace.Clone, files string) (path, note string, err error) {
-	text, cut, err := l.workspace.Diff(ctx, c, diffLimit)
+	text, cut, err := l.Workspace.Diff(ctx, c, diffLimit)
 	if err != nil {
 		return "", "", err
 	}
@@ -180,7 +180,7 @@ func (w *Worker) spec(t tasks.Task, b tasks.Brief, s setting) agent.Spec {
 // since writes the change since an earlier head to the thread's directory, and returns a sentence about it for the
 // agent. If that head no longer exists, there is only the whole change.
 func (l *placer) since(ctx context.Context, c workspace.Clone, earlier, files string) (about string, err error) {
-	s, err := l.workspace.Since(ctx, c, earlier, diffLimit)
+	s, err := l.Workspace.Since(ctx, c, earlier, diffLimit)
 	if errors.Is(err, workspace.ErrRef) {
 		return "", nil
 	} else if err != nil {

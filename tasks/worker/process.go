@@ -37,14 +37,14 @@ import (
 func (w *Worker) process(ctx context.Context, class, id string, delivery int) error {
 	slot, err := w.slots.take(class)
 	if err != nil {
-		if noted := w.store.NoSlot(ctx, id, delivery, err.Error()); noted != nil {
-			w.log.Warn("note why a task waits", "run", id, "err", noted)
+		if noted := w.cfg.Store.NoSlot(ctx, id, delivery, err.Error()); noted != nil {
+			w.cfg.Log.Warn("note why a task waits", "run", id, "err", noted)
 		}
 		return tasks.Later(slotWait, err.Error())
 	}
 	defer slot.release()
 
-	claim, err := w.store.Claim(ctx, id, delivery, w.id, w.caps...)
+	claim, err := w.cfg.Store.Claim(ctx, id, delivery, w.id, w.waker.caps...)
 	if err != nil {
 		return w.unclaimed(id, delivery, err)
 	}
@@ -60,7 +60,7 @@ func (w *Worker) process(ctx context.Context, class, id string, delivery int) er
 	if err != nil || !stored {
 		return err
 	}
-	w.log.Info("task ended", "run", id, "thread", claim.Thread(), "source", run.source, "attempt", claim.Record().Attempt,
+	w.cfg.Log.Info("task ended", "run", id, "thread", claim.Thread(), "source", run.source, "attempt", claim.Record().Attempt,
 		"outcome", string(ending.Kind), "dur", ending.Result.Duration.Round(time.Millisecond))
 	w.outbox.post(run.detached, id, run.report.get())
 	return nil
@@ -164,7 +164,7 @@ func (w *Worker) allow(r *run, j job) (maxUSD float64, err error) {
 
 // brief asks the source for the prompt and its context. The source may refuse the task.
 func (w *Worker) brief(r *run, j job) (b briefing, err error) {
-	if b.files, err = w.workspace.Files(j.task.Thread); err != nil {
+	if b.files, err = w.cfg.Workspace.Files(j.task.Thread); err != nil {
 		return b, err
 	}
 	b.Brief, err = w.tasks.brief(r.ctx, j.source, j.task, b.files)
@@ -184,7 +184,7 @@ func (w *Worker) prepare(r *run, j job, b briefing) (s setting, err error) {
 	if err := r.mail.resume(s.before); err != nil {
 		return s, err
 	}
-	s.conversation, err = w.conversation(r.ctx, j.task, b.Brief, s.before, r.mail.said())
+	s.conversation, err = w.conversation(r.ctx, j.task, b.Brief, s.before, r.mail.turns())
 	return s, err
 }
 
@@ -200,7 +200,7 @@ func (w *Worker) perform(r *run, j job, b briefing, s setting) (agent.Spec, erro
 	r.slot.begin()
 	w.reportStart(r, j.task, s.before)
 	r.logs.begin(w.cfg.LogDir, j.task.ID)
-	result, err := w.runner.Run(r.ctx, spec, host)
+	result, err := w.cfg.Runner.Run(r.ctx, spec, host)
 	r.logs.end()
 	r.mail.close()
 	host.record.close()
@@ -213,13 +213,13 @@ func (w *Worker) perform(r *run, j job, b briefing, s setting) (agent.Spec, erro
 // conclude settles the run's cost and turns its result into the task's ending. It returns an error instead if the run
 // was interrupted, with the cause, or if it failed and will be tried again, with the time.
 func (w *Worker) conclude(r *run, j job) (e tasks.Ending, err error) {
-	w.meter.Ran(j.task, r.result)
+	w.cfg.Meter.Ran(j.task, r.result)
 	w.admission.recordThrottle(r)
 	bill := w.admission.settle(r)
 	if err := w.health.blame(r.detached, r.result.Error); err != nil {
 		return e, err
 	}
-	next, given := w.timing.retryDecision(r)
+	next, given := w.cfg.Timing.retryDecision(r)
 	if next != nil {
 		return e, next
 	}

@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 	"time"
@@ -14,7 +13,6 @@ import (
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/forge"
-	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/workspace"
 )
@@ -35,20 +33,11 @@ func branchOf(thread string) string {
 }
 
 // publisher pushes the work of answered tasks and opens their pull requests. It is safe for concurrent use.
-type publisher struct {
-	forge      tasks.Publisher // nil: nothing is published
-	threads    *store.Threads
-	workspace  *workspace.Workspace
-	runner     Runner
-	policy     tasks.Policy
-	commands   func(ctx context.Context, repo, base string) ([]string, error) // see Config.Commands
-	consoleURL string
-	log        *slog.Logger
-}
+type publisher struct{ *Config }
 
 // publishes reports whether the task's work is published.
 func (b *publisher) publishes(t tasks.Task) bool {
-	return b.forge != nil && t.Repo != "" && t.Profile == agent.Write
+	return b.Publisher != nil && t.Repo != "" && t.Profile == agent.Write
 }
 
 // publish pushes the work of an answered task and tries once to open its pull request. Errors are reported in the
@@ -63,8 +52,8 @@ func (b *publisher) publish(run *run, t tasks.Task, p place, e *tasks.Ending) {
 	pushed, checks, err := b.push(ctx, patience, run, t, p)
 	switch {
 	case err != nil:
-		b.log.Warn("publish work", "run", t.ID, "thread", t.Thread, "err", err)
-		said := b.policy.Redactor.String(unpublished(err, p.Clone.Dir)) // it may quote the remote
+		b.Log.Warn("publish work", "run", t.ID, "thread", t.Thread, "err", err)
+		said := b.Policy.Redactor.String(unpublished(err, p.Clone.Dir)) // it may quote the remote
 		e.Published = &tasks.Published{Problem: "The changes were not published: " + said + ". They are kept. Ask again here to continue."}
 		return
 	case pushed.Commit == "":
@@ -75,10 +64,10 @@ func (b *publisher) publish(run *run, t tasks.Task, p place, e *tasks.Ending) {
 		Verification: checks,
 	}}
 	if pushed.New {
-		b.log.Info("work published", "run", t.ID, "thread", t.Thread, "branch", p.Branch, "commit", pushed.Commit)
+		b.Log.Info("work published", "run", t.ID, "thread", t.Thread, "branch", p.Branch, "commit", pushed.Commit)
 	}
 	if err := b.propose(ctx, t, e); err != nil {
-		b.log.Warn("open pull request", "run", t.ID, "thread", t.Thread, "err", err) // the outbox retries
+		b.Log.Warn("open pull request", "run", t.ID, "thread", t.Thread, "err", err) // the outbox retries
 	}
 }
 
@@ -131,11 +120,11 @@ func (b *publisher) push(ctx context.Context, patience *time.Timer, run *run, t 
 	if run.result.Resources.Stuck > 0 { // git opens files by name, and the process could replace them
 		return workspace.Pushed{}, nil, errStuck
 	}
-	ours, err := b.threads.Pushed(ctx, t.Repo, p.Branch)
+	ours, err := b.Store.Threads.Pushed(ctx, t.Repo, p.Branch)
 	if err != nil {
 		return workspace.Pushed{}, nil, err
 	}
-	pushed, err := b.workspace.Publish(ctx, p.Clone, workspace.Publication{
+	pushed, err := b.Workspace.Publish(ctx, p.Clone, workspace.Publication{
 		Branch: p.Branch, Message: message(t), TrustedConfig: p.Trusted, Ours: ours,
 		Permit: func(_ context.Context, commit string) (err error) {
 			patience.Stop()
@@ -175,7 +164,7 @@ func trailer(t tasks.Task) string { return "Errand-Run: " + t.ID }
 // propose opens or updates the pull request, and makes its conversation an alias of the thread.
 func (b *publisher) propose(ctx context.Context, t tasks.Task, e *tasks.Ending) error {
 	p := e.Published
-	pr, err := b.forge.Publish(ctx, b.proposal(t, p.Work, e.Result.Text))
+	pr, err := b.Publisher.Publish(ctx, b.proposal(t, p.Work, e.Result.Text))
 	err = tasks.FromForge(err)
 	if why, ok := errors.AsType[*tasks.InputError](err); ok {
 		p.Problem, p.Due = "The changes are on branch "+p.Branch+" of "+p.Repo+", without a pull request: "+why.Sentence, false
@@ -185,9 +174,9 @@ func (b *publisher) propose(ctx context.Context, t tasks.Task, e *tasks.Ending) 
 		return fmt.Errorf("open pull request for %s: %w", p.Branch, err)
 	}
 	p.PullRequest, p.Due = pr, false
-	if conversation := fmt.Sprintf("%s/%s#%d", b.forge.Name(), p.Repo, pr.Number); conversation != t.Thread {
-		if err := b.threads.Alias(ctx, conversation, t.Thread); err != nil {
-			b.log.Warn("join threads", "run", t.ID, "thread", t.Thread, "err", err)
+	if conversation := fmt.Sprintf("%s/%s#%d", b.Publisher.Name(), p.Repo, pr.Number); conversation != t.Thread {
+		if err := b.Store.Threads.Alias(ctx, conversation, t.Thread); err != nil {
+			b.Log.Warn("join threads", "run", t.ID, "thread", t.Thread, "err", err)
 		}
 	}
 	return nil
@@ -199,13 +188,13 @@ func (b *publisher) proposal(t tasks.Task, work tasks.Work, summary string) forg
 		Repo: work.Repo, Branch: work.Branch, Commit: work.Commit, Base: work.Base, Title: work.Title,
 		Run: t.ID, Thread: t.Thread, Source: t.Source, Asker: t.Actor, Verification: work.Verification.Markdown(), Summary: summary,
 	}
-	if b.consoleURL != "" {
-		p.RunURL = b.consoleURL + "/tasks/" + t.ID
+	if b.ConsoleURL != "" {
+		p.RunURL = b.ConsoleURL + "/tasks/" + t.ID
 	}
-	if who, known := b.policy.People.Find(t.Source, t.Actor); known {
+	if who, known := b.Policy.People.Find(t.Source, t.Actor); known {
 		p.Asker = who.Name
-		if t.Source != b.forge.Name() {
-			p.AskerAccount = who.Account(b.forge.Name())
+		if t.Source != b.Publisher.Name() {
+			p.AskerAccount = who.Account(b.Publisher.Name())
 		}
 	}
 	return p
@@ -218,7 +207,7 @@ func (b *publisher) proposeDue(ctx context.Context, t tasks.Task, e *tasks.Endin
 		return nil
 	}
 	err := error(nil)
-	if b.forge != nil {
+	if b.Publisher != nil {
 		err = b.propose(ctx, t, e)
 	}
 	if !e.Published.Due {
@@ -231,7 +220,7 @@ func (b *publisher) proposeDue(ctx context.Context, t tasks.Task, e *tasks.Endin
 	if err != nil && again.Before(e.At.Add(proposeFor)) {
 		return err
 	}
-	b.log.Warn("answer without pull request", "run", t.ID, "thread", t.Thread, "err", err)
+	b.Log.Warn("answer without pull request", "run", t.ID, "thread", t.Thread, "err", err)
 	e.Published.Problem = "The changes are on branch " + e.Published.Branch + " of " + e.Published.Repo +
 		". A pull request could not be opened. Ask again here to retry."
 	return nil
@@ -254,7 +243,7 @@ const (
 func (b *publisher) verify(run *run, t tasks.Task, p place) (*tasks.Verification, error) {
 	commands, err := b.verificationCommands(run.ctx, t, p)
 	if err != nil {
-		b.log.Warn("read checks", "run", t.ID, "err", err)
+		b.Log.Warn("read checks", "run", t.ID, "err", err)
 		return &tasks.Verification{Problem: "their list could not be read"}, nil
 	}
 	if len(commands) == 0 {
@@ -276,12 +265,12 @@ func (b *publisher) verify(run *run, t tasks.Task, p place) (*tasks.Verification
 		}
 		command := c.Unrun[0]
 		run.report.Update(agent.Event{Time: time.Now(), Kind: agent.Notice, Text: "Running the check " + command})
-		s, err := b.runner.Script(run.ctx, agent.Script{
+		s, err := b.Runner.Script(run.ctx, agent.Script{
 			ID: t.ID, Dir: p.Dir, Files: p.Files, Reads: p.Reads, Line: command, Limit: time.Until(until),
 		})
 		switch {
 		case err != nil:
-			b.log.Warn("run check", "run", t.ID, "err", err)
+			b.Log.Warn("run check", "run", t.ID, "err", err)
 			c.Problem = "the worker could not start them"
 			return c, nil
 		case s.Stuck > 0:
@@ -289,7 +278,7 @@ func (b *publisher) verify(run *run, t tasks.Task, p place) (*tasks.Verification
 		case s.Outcome == agent.Stopped:
 			continue // the cause says why
 		}
-		b.log.Info("check ended", "run", t.ID, "outcome", string(s.Outcome), "dur", s.Duration.Round(time.Millisecond))
+		b.Log.Info("check ended", "run", t.ID, "outcome", string(s.Outcome), "dur", s.Duration.Round(time.Millisecond))
 		ran := tasks.Verified{Command: command, Outcome: s.Outcome, ExitCode: s.ExitCode, Duration: s.Duration}
 		if s.Outcome != agent.Done {
 			ran.Said = end(s.Output, maxVerifyOutput)
@@ -303,10 +292,10 @@ func (b *publisher) verify(run *run, t tasks.Task, p place) (*tasks.Verification
 func (b *publisher) verificationCommands(ctx context.Context, t tasks.Task, p place) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, askCommandsFor)
 	defer cancel()
-	if b.commands == nil {
+	if b.Commands == nil {
 		return nil, nil
 	}
-	return b.commands(ctx, t.Repo, p.Clone.Base)
+	return b.Commands(ctx, t.Repo, p.Clone.Base)
 }
 
 // end returns the end of a text, in whole lines if it has several.

@@ -3,7 +3,6 @@ package worker
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"slices"
 	"strings"
 	"time"
@@ -17,16 +16,12 @@ import (
 // candidate, and only the leader does it. If two workers believe that they lead, the store lets one of them win. Only
 // one goroutine uses it.
 type recovery struct {
-	store    *store.Store
-	queue    *tasks.Queue
-	tasks    *taskReader
-	leader   *store.Leader
-	interval time.Duration // Timing.Reconcile
-	observe  time.Duration // Timing.Observe
-	health   *health
-	waits    *waitNotices
-	meter    Meter
-	log      *slog.Logger
+	*Config
+
+	tasks  *taskReader
+	leader *store.Leader
+	health *health
+	waits  *waitNotices
 
 	after    string            // the walk through all live tasks continues after this one; empty: at the first
 	heads    map[string]string // by thread: the first task of this walk; nil: no outage when the walk began
@@ -48,12 +43,12 @@ func (r *recovery) reconcile(ctx context.Context) {
 		err = r.examine(ctx, term)
 	}
 	if err != nil && ctx.Err() == nil {
-		r.log.Warn("reconcile", "err", err)
+		r.Log.Warn("reconcile", "err", err)
 	}
 }
 
 func (r *recovery) examine(ctx context.Context, term string) error {
-	running, err := r.store.Running(ctx)
+	running, err := r.Store.Running(ctx)
 	for part := range slices.Chunk(running, lookStep) {
 		if err == nil {
 			err = r.recoverDead(ctx, term, part)
@@ -64,7 +59,7 @@ func (r *recovery) examine(ctx context.Context, term string) error {
 	}
 	outage := r.outage(ctx)
 	// Repairs take time, too: after one interval, the rest is left to the next pass.
-	for begun, looked := time.Now(), 0; err == nil && looked < lookMost && time.Since(begun) < r.interval; looked += lookStep {
+	for begun, looked := time.Now(), 0; err == nil && looked < lookMost && time.Since(begun) < r.Timing.Reconcile; looked += lookStep {
 		if again, err := r.leader.Lead(ctx); err != nil || again != term {
 			return err // another leader may have begun
 		}
@@ -75,7 +70,7 @@ func (r *recovery) examine(ctx context.Context, term string) error {
 			r.heads = map[string]string{}
 		}
 		var live []store.LiveRecord
-		if live, r.after, err = r.store.LiveAfter(ctx, r.after, lookStep); err != nil {
+		if live, r.after, err = r.Store.LiveAfter(ctx, r.after, lookStep); err != nil {
 			return err
 		}
 		for _, rec := range live {
@@ -96,8 +91,8 @@ func (r *recovery) examine(ctx context.Context, term string) error {
 
 // outage says why no worker can run tasks; empty if one can.
 func (r *recovery) outage(ctx context.Context) string {
-	if !r.health.ready() && r.health.since(time.Time{}) {
-		if workers, err := r.store.Workers.List(ctx); err == nil && len(workers) > 0 { // otherwise this worker's heartbeat is not visible yet
+	if last := r.health.state(); !last.OK && !last.at.IsZero() {
+		if workers, err := r.Store.Workers.List(ctx); err == nil && len(workers) > 0 { // otherwise this worker's heartbeat is not visible yet
 			return tasks.WhyNoWorker(workers)
 		}
 	}
@@ -118,7 +113,7 @@ func (r *recovery) explainOutage(live []store.LiveRecord, why string) {
 		if _, found := r.heads[rec.Thread]; !found {
 			r.heads[rec.Thread] = rec.ID
 		}
-		if r.heads[rec.Thread] != rec.ID || r.informed[rec.ID] || rec.State != store.Waiting || time.Since(rec.Due()) < r.observe {
+		if r.heads[rec.Thread] != rec.ID || r.informed[rec.ID] || rec.State != store.Waiting || time.Since(rec.Due()) < r.Timing.Observe {
 			continue
 		}
 		r.informed[rec.ID] = true
@@ -134,7 +129,7 @@ func (r *recovery) resign(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	if err := r.leader.Resign(ctx); err != nil {
-		r.log.Warn("resign", "err", err)
+		r.Log.Warn("resign", "err", err)
 	}
 }
 
@@ -146,12 +141,12 @@ func (r *recovery) recoverDead(ctx context.Context, term string, live []store.Li
 	unclaimed := slices.DeleteFunc(slices.Clone(live), func(rec store.LiveRecord) bool {
 		return rec.State != store.Running || rec.Claimed || rec.Unreadable != ""
 	})
-	silent, err := r.store.Silent(ctx, term, unclaimed...)
+	silent, err := r.Store.Silent(ctx, term, unclaimed...)
 	if err != nil {
 		return err
 	}
 	for _, rec := range unclaimed {
-		if since, is := silent[rec.ID]; is && since >= r.observe { // otherwise the owner has restored its claim, or the task ended
+		if since, is := silent[rec.ID]; is && since >= r.Timing.Observe { // otherwise the owner has restored its claim, or the task ended
 			r.recover(ctx, rec)
 		}
 	}
@@ -160,28 +155,28 @@ func (r *recovery) recoverDead(ctx context.Context, term string, live []store.Li
 
 // recover takes over a run whose worker died. The run's keeper ended it long ago (DESIGN invariant 1).
 func (r *recovery) recover(ctx context.Context, rec store.LiveRecord) {
-	absorbed, aerr := r.store.Absorbed(ctx, rec.ID) // a dead run absorbs no more
-	now, err := r.store.Requeue(ctx, rec.ID, rec.Delivery, rec.Fence, true)
+	absorbed, aerr := r.Store.Absorbed(ctx, rec.ID) // a dead run absorbs no more
+	now, err := r.Store.Requeue(ctx, rec.ID, rec.Delivery, rec.Fence, true)
 	if errors.Is(err, store.ErrStale) {
 		return // another worker was faster, or the run is alive after all
 	}
 	if err != nil {
-		r.log.Warn("recover task", "run", rec.ID, "err", err)
+		r.Log.Warn("recover task", "run", rec.ID, "err", err)
 		return
 	}
-	r.meter.Returned(rec.Class, ReturnCrash)
-	r.log.Warn("worker died, task recovered", "run", rec.ID, "thread", rec.Thread, "crashes", now.Crashes)
+	r.Meter.Returned(rec.Class, ReturnCrash)
+	r.Log.Warn("worker died, task recovered", "run", rec.ID, "thread", rec.Thread, "crashes", now.Crashes)
 	if aerr != nil {
-		r.log.Warn("recover what a run had absorbed", "run", rec.ID, "err", aerr) // the walk finds tasks without a delivery
+		r.Log.Warn("recover what a run had absorbed", "run", rec.ID, "err", aerr) // the walk finds tasks without a delivery
 	}
 	for _, other := range slices.Backward(absorbed) { // the oldest is put in front last
-		if other, err := r.store.Get(ctx, other.ID); err == nil && other.State == store.Waiting { // otherwise it stays with the run
+		if other, err := r.Store.Get(ctx, other.ID); err == nil && other.State == store.Waiting { // otherwise it stays with the run
 			r.deliverFirst(ctx, other)
 		}
 	}
 	if now.Crashes > rec.Crashes && now.Crashes >= maxCrashes { // otherwise this death does not count
-		if _, err := tasks.EndWaiting(ctx, r.store, rec.ID, tasks.Ending{Kind: tasks.Lost, At: time.Now()}); err != nil {
-			r.log.Warn("end task", "run", rec.ID, "err", err)
+		if _, err := tasks.EndWaiting(ctx, r.Store, rec.ID, tasks.Ending{Kind: tasks.Lost, At: time.Now()}); err != nil {
+			r.Log.Warn("end task", "run", rec.ID, "err", err)
 		}
 		return // the outbox posts the message, so that a source that hangs does not delay the next recovery
 	}
@@ -190,12 +185,12 @@ func (r *recovery) recover(ctx context.Context, rec store.LiveRecord) {
 
 // deliverFirst enqueues a task that has had its turn before all that wait now.
 func (r *recovery) deliverFirst(ctx context.Context, rec store.Record) {
-	err := r.queue.Enqueue(ctx, rec.ID, rec.Class, rec.Delivery, time.Time{})
+	err := r.Queue.Enqueue(ctx, rec.ID, rec.Class, rec.Delivery, time.Time{})
 	if err == nil {
-		err = r.queue.ToFront(ctx, rec.ID, rec.Class, rec.Delivery)
+		err = r.Queue.ToFront(ctx, rec.ID, rec.Class, rec.Delivery)
 	}
 	if err != nil {
-		r.log.Warn("enqueue task", "run", rec.ID, "err", err) // the walk finds it without a delivery
+		r.Log.Warn("enqueue task", "run", rec.ID, "err", err) // the walk finds it without a delivery
 	}
 }
 
@@ -208,8 +203,8 @@ func (r *recovery) deliver(ctx context.Context, live []store.LiveRecord) error {
 		case rec.State != store.Waiting, rec.Unreadable != "":
 		case rec.CancelCause != "":
 			// It was cancelled while it ran, and then it was handed back or its worker died.
-			if _, err := tasks.EndWaiting(ctx, r.store, rec.ID, tasks.CancellationOf(rec.Record).Ending()); err != nil {
-				r.log.Warn("end task", "run", rec.ID, "err", err)
+			if _, err := tasks.EndWaiting(ctx, r.Store, rec.ID, tasks.CancellationOf(rec.Record).Ending()); err != nil {
+				r.Log.Warn("end task", "run", rec.ID, "err", err)
 			}
 		case !rec.At.After(time.Now()):
 			due = append(due, rec)
@@ -218,7 +213,7 @@ func (r *recovery) deliver(ctx context.Context, live []store.LiveRecord) error {
 	if len(due) == 0 {
 		return nil
 	}
-	present, alive, err := r.queue.Delivered(ctx, due)
+	present, alive, err := r.Queue.Delivered(ctx, due)
 	if err != nil {
 		return err
 	}
@@ -235,27 +230,27 @@ func (r *recovery) deliver(ctx context.Context, live []store.LiveRecord) error {
 func (r *recovery) redeliver(ctx context.Context, rec store.LiveRecord, taken bool) {
 	now, err := rec.Record, error(nil)
 	if taken {
-		now, err = r.store.Requeue(ctx, rec.ID, rec.Delivery, rec.Fence, false)
+		now, err = r.Store.Requeue(ctx, rec.ID, rec.Delivery, rec.Fence, false)
 		if errors.Is(err, store.ErrStale) {
 			return
 		}
 	}
 	if err == nil {
-		err = r.queue.Enqueue(ctx, rec.ID, rec.Class, now.Delivery, rec.At)
+		err = r.Queue.Enqueue(ctx, rec.ID, rec.Class, now.Delivery, rec.At)
 	}
 	if err != nil {
-		r.log.Warn("enqueue task", "run", rec.ID, "err", err)
+		r.Log.Warn("enqueue task", "run", rec.ID, "err", err)
 		return
 	}
-	r.log.Info("task without delivery enqueued", "run", rec.ID, "thread", rec.Thread)
+	r.Log.Info("task without delivery enqueued", "run", rec.ID, "thread", rec.Thread)
 }
 
 // passOver reports a live record that cannot be decoded, and sets it aside if no version can use it, so that its
 // thread continues. A record that another version may be able to read stays.
 func (r *recovery) passOver(ctx context.Context, rec store.LiveRecord) {
-	err := r.store.SetAside(ctx, rec.ID)
+	err := r.Store.SetAside(ctx, rec.ID)
 	if err == nil {
-		r.log.Error("unreadable record set aside", "run", rec.ID, "why", rec.Unreadable)
+		r.Log.Error("unreadable record set aside", "run", rec.ID, "why", rec.Unreadable)
 	}
 	r.tasks.noteUnreadable(ctx, &tasks.UnreadableError{ID: rec.ID, Why: rec.Unreadable})
 }

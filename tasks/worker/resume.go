@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -35,17 +34,11 @@ type checkpoint struct {
 }
 
 // checkpointer saves the state of runs from which others resume, and loads it. It is safe for concurrent use.
-type checkpointer struct {
-	store     *store.Store
-	workspace *workspace.Workspace
-	every     time.Duration // Timing.Checkpoint
-	pack      time.Duration // Timing.Pack
-	log       *slog.Logger
-}
+type checkpointer struct{ *Config }
 
 // schedule makes a run save a checkpoint from time to time. given holds the answers of the run's turns.
 func (k *checkpointer) schedule(r *run, p place, given *answers, s *agent.Spec) {
-	s.CheckpointEvery = k.every
+	s.CheckpointEvery = k.Timing.Checkpoint
 	prompt := s.Prompt.ID
 	s.Checkpoint = func(ctx context.Context, session agent.Session) {
 		if session.Holds(prompt) {
@@ -73,34 +66,34 @@ func (k *checkpointer) handOver(r *run, p place, s agent.Spec, cause error) {
 	}
 	if res.Resources.Stuck == 0 {
 		var err error
-		if c.Left, err = k.workspace.Leave(r.claim.Thread()); err != nil {
-			k.log.Warn("leave directories", "run", r.claim.ID(), "err", err)
+		if c.Left, err = k.Workspace.Leave(r.claim.Thread()); err != nil {
+			k.Log.Warn("leave directories", "run", r.claim.ID(), "err", err)
 		}
 	}
-	k.save(r.detached, r, p, c, k.pack)
+	k.save(r.detached, r, p, c, k.Timing.Pack)
 }
 
 // save saves a checkpoint. If the clone cannot be packed, the conversation is saved without it, and the prompt of the
 // next run says so.
 func (k *checkpointer) save(ctx context.Context, r *run, p place, c checkpoint, patience time.Duration) {
 	c.Dir = p.Dir
-	saved := store.Checkpoint{Session: store.Session{ID: c.Session.ID, Data: c.Session.Data}, Holds: r.mail.held(c.Session)}
+	saved := store.Checkpoint{Session: store.Session{ID: c.Session.ID, Data: c.Session.Data}, Holds: r.mail.heldIn(c.Session)}
 	if p.Clone.Dir != "" {
 		packing, cancel := context.WithTimeout(ctx, patience)
-		b, err := k.workspace.Snapshot(packing, p.Clone, max(store.MaxCheckpoint-len(c.Session.Data), 0))
+		b, err := k.Workspace.Snapshot(packing, p.Clone, max(store.MaxCheckpoint-len(c.Session.Data), 0))
 		cancel()
 		switch {
 		case ctx.Err() != nil:
 			return // the run is over
 		case err != nil:
-			k.log.Warn("keep work", "run", r.claim.ID(), "err", err)
+			k.Log.Warn("keep work", "run", r.claim.ID(), "err", err)
 		default:
 			c.Work, saved.Work = &b, b.Data
 		}
 	}
 	saved.Session.Meta = format.JSON(c)
 	if err := r.claim.SaveCheckpoint(ctx, saved); err != nil && ctx.Err() == nil {
-		k.log.Warn("save checkpoint", "run", r.claim.ID(), "thread", r.claim.Thread(), "err", err)
+		k.Log.Warn("save checkpoint", "run", r.claim.ID(), "thread", r.claim.Thread(), "err", err)
 	}
 }
 
@@ -121,12 +114,12 @@ func (p *resumeState) goesOn() bool { return p.Session.ID != "" && p.lost == "" 
 // load returns the state of the task's earlier run. It also takes over the thread's directories for this
 // run.
 func (k *checkpointer) load(ctx context.Context, rec store.Record) (*resumeState, error) {
-	left, err := k.workspace.Enter(rec.Thread)
+	left, err := k.Workspace.Enter(rec.Thread)
 	if err != nil {
 		return nil, err
 	}
 	p := &resumeState{crashed: rec.Crashes > 0}
-	saved, err := k.store.Checkpoint(ctx, rec.ID)
+	saved, err := k.Store.Checkpoint(ctx, rec.ID)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		if rec.Crashes > 0 {
@@ -156,13 +149,13 @@ func (k *checkpointer) load(ctx context.Context, rec store.Record) (*resumeState
 		p.Work.Data = saved.Work
 	}
 	p.asLeft = left != "" && left == p.Left
-	k.log.Info("checkpoint found", "run", rec.ID, "thread", rec.Thread, "attempt", rec.Attempt, "saved", p.at, "left", p.asLeft)
+	k.Log.Info("checkpoint found", "run", rec.ID, "thread", rec.Thread, "attempt", rec.Attempt, "saved", p.at, "left", p.asLeft)
 	return p, nil
 }
 
 // giveUp drops a checkpoint that cannot be restored, both the session and the work.
 func (k *checkpointer) giveUp(id string, p *resumeState, err error) {
-	k.log.Warn("restore checkpoint", "run", id, "err", err)
+	k.Log.Warn("restore checkpoint", "run", id, "err", err)
 	p.lost = "its saved state cannot be restored"
 }
 
@@ -172,19 +165,19 @@ func (k *checkpointer) restore(ctx context.Context, id string, want workspace.Wa
 	if p.goesOn() && p.asLeft {
 		kept := want
 		kept.Keep = true
-		if c, err := k.workspace.Checkout(ctx, kept); err != nil || !c.Fresh {
+		if c, err := k.Workspace.Checkout(ctx, kept); err != nil || !c.Fresh {
 			return c, err
 		}
 		p.asLeft = false // it was damaged and has been set aside
 	}
 	if p.goesOn() && p.Work != nil {
-		c, err := k.workspace.Restore(ctx, want, *p.Work)
+		c, err := k.Workspace.Restore(ctx, want, *p.Work)
 		if !errors.Is(err, workspace.ErrBundle) {
 			return c, err
 		}
 		k.giveUp(id, p, err)
 	}
-	return k.workspace.Checkout(ctx, want)
+	return k.Workspace.Checkout(ctx, want)
 }
 
 // words returns the text for the agent about the earlier run: the prompt of a run that resumes, a part of the system
@@ -265,7 +258,7 @@ type saved struct {
 func (w *Worker) conversation(ctx context.Context, t tasks.Task, b tasks.Brief, before *resumeState, absorbed []agent.Turn) (conversation, error) {
 	var c conversation
 	if !b.Fresh {
-		stored, err := w.store.Threads.Session(ctx, t.Thread)
+		stored, err := w.cfg.Store.Threads.Session(ctx, t.Thread)
 		var past saved
 		if err == nil && json.Unmarshal(stored.Meta, &past) != nil {
 			err = store.ErrDamaged
@@ -273,7 +266,7 @@ func (w *Worker) conversation(ctx context.Context, t tasks.Task, b tasks.Brief, 
 		switch {
 		case errors.Is(err, store.ErrNotFound):
 		case errors.Is(err, store.ErrDamaged):
-			w.log.Warn("thread goes on in a new conversation: its session cannot be read", "run", t.ID, "thread", t.Thread, "err", err)
+			w.cfg.Log.Warn("thread goes on in a new conversation: its session cannot be read", "run", t.ID, "thread", t.Thread, "err", err)
 			c.lost = true
 		case err != nil:
 			return c, fmt.Errorf("read session of thread %s: %w", t.Thread, err)
@@ -302,7 +295,7 @@ func asked(t tasks.Task, absorbed []agent.Turn) []agent.Turn {
 func (c conversation) save(r *run, t tasks.Task, b tasks.Brief) {
 	res := r.result
 	answer := format.Paragraphs(res.Text, res.Partial)
-	said := remember(c.thread, append(asked(t, r.mail.said()), agent.Turn{Role: agent.Assistant, Text: answer})...)
+	said := remember(c.thread, append(asked(t, r.mail.turns()), agent.Turn{Role: agent.Assistant, Text: answer})...)
 	if b.Fresh || len(res.Session.Data) == 0 && answer == "" {
 		return
 	}
@@ -310,7 +303,7 @@ func (c conversation) save(r *run, t tasks.Task, b tasks.Brief) {
 		ID: res.Session.ID, Meta: format.JSON(saved{Session: res.Session, Said: said}), Data: res.Session.Data,
 	})
 	if err != nil {
-		r.log.Warn("save session", "run", t.ID, "thread", t.Thread, "err", err)
+		r.worker.cfg.Log.Warn("save session", "run", t.ID, "thread", t.Thread, "err", err)
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"sync"
 	"time"
 
@@ -45,12 +44,10 @@ type run struct {
 	detached context.Context // never cancelled; for storing and posting
 	life     context.Context // cancelled when the claim is released; for background work of the report
 
-	end      context.CancelFunc
-	kept     sync.WaitGroup
-	done     func()      // removes the run from the worker's live runs
-	next     func()      // wakes the thread's next task
-	draining func() bool // whether the worker is shutting down
-	log      *slog.Logger
+	end    context.CancelFunc
+	kept   sync.WaitGroup
+	done   func() // ends ctx
+	worker *Worker
 
 	// Set by the goroutine of process, which alone uses them.
 	report *pendingReport
@@ -63,16 +60,12 @@ type run struct {
 // hold keeps the claim renewed and returns a run that is stopped by a cancel, by the worker's drain or by the loss of
 // the claim.
 func (w *Worker) hold(ctx context.Context, claim *store.Claim, s *slot) *run {
-	r := &run{claim: claim, slot: s, detached: withRun(context.WithoutCancel(ctx), claim.ID()), draining: w.live.draining, log: w.log}
+	r := &run{claim: claim, slot: s, detached: withRun(context.WithoutCancel(ctx), claim.ID()), worker: w}
 	var stop context.CancelCauseFunc
 	r.ctx, stop = context.WithCancelCause(r.detached)
 	r.life, r.end = context.WithCancel(r.detached)
-	forget := w.live.add(stop)
+	forget := context.AfterFunc(w.drained, func() { stop(errDrain) })
 	r.done = func() { forget(); stop(nil) }
-	r.next = func() {
-		w.waker.wakeNext(r.detached, claim.Thread())
-		w.waker.wakeLines(r.detached, claim.Record())
-	}
 	if rec := claim.Record(); rec.CancelCause != "" {
 		stop(tasks.CancellationOf(rec))
 	}
@@ -80,7 +73,7 @@ func (w *Worker) hold(ctx context.Context, claim *store.Claim, s *slot) *run {
 		claim.Keep(r.life, store.Watch{
 			Cancelled: func(by, cause string) { stop(tasks.Cancellation{By: by, Cause: cause}) },
 			Lost: func(err error) {
-				w.log.Warn("lose claim", "run", claim.ID(), "err", err)
+				w.cfg.Log.Warn("lose claim", "run", claim.ID(), "err", err)
 				stop(errClaimLost)
 			},
 		})
@@ -99,7 +92,8 @@ func (r *run) release() {
 	_ = r.claim.Release(r.detached)
 	r.end()
 	r.kept.Wait()
-	r.next()
+	r.worker.waker.wakeNext(r.detached, r.claim.Thread())
+	r.worker.waker.wakeLines(r.detached, r.claim.Record())
 }
 
 // end stores the task's ending. stored is false if another worker has the claim.
@@ -111,10 +105,10 @@ func (w *Worker) end(r *run, e tasks.Ending) (stored bool, err error) {
 	body, with := e.Encode(), store.Covered{IDs: e.Covers, Ending: e.ForAbsorbed(r.claim.ID())}
 	stored, err = r.persist("end", func() error { return r.claim.EndWith(r.detached, body, with) })
 	if r.claim.Restored() {
-		w.log.Warn("task restored: redis had lost it", "run", r.claim.ID(), "thread", r.claim.Thread())
+		w.cfg.Log.Warn("task restored: redis had lost it", "run", r.claim.ID(), "thread", r.claim.Thread())
 	}
 	if !stored && err == nil {
-		w.meter.Returned(r.claim.Record().Class, ReturnLost)
+		w.cfg.Meter.Returned(r.claim.Record().Class, ReturnLost)
 	}
 	if stored && e.Found {
 		w.endCovered(r, e)
@@ -127,7 +121,7 @@ func (r *run) notice(text string) {
 	e := agent.Event{Kind: agent.Notice, Text: text, Time: time.Now()}
 	r.report.Update(e)
 	if err := r.claim.Append(r.detached, format.JSON(e)); err != nil {
-		r.log.Warn("store events", "run", r.claim.ID(), "err", err)
+		r.worker.cfg.Log.Warn("store events", "run", r.claim.ID(), "err", err)
 	}
 }
 
@@ -144,11 +138,11 @@ func (r *run) persist(what string, step func() error) (done bool, _ error) {
 			r.away = time.Now() // all results of the run share one time limit
 		}
 		if errors.Is(err, store.ErrStale) {
-			r.log.Warn("claim lost", "run", r.claim.ID(), "err", err)
+			r.worker.cfg.Log.Warn("claim lost", "run", r.claim.ID(), "err", err)
 			return false, nil
 		}
 		patience := persistFor
-		if r.draining() {
+		if r.worker.drained.Err() != nil {
 			patience = persistDraining
 		}
 		if errors.Is(err, store.ErrTooLarge) || time.Since(r.away) > patience {
@@ -164,65 +158,21 @@ var (
 	errClaimLost = errors.New("the claim on the thread is lost")
 )
 
-// liveRuns holds the runs of this worker, so that a drain can stop them.
-type liveRuns struct {
-	mu    sync.Mutex
-	stops map[int]context.CancelCauseFunc
-	next  int
-	cause error // set once drained
-}
-
-// add registers a run until forget is called. If the worker is draining, the run is stopped at once.
-func (l *liveRuns) add(stop context.CancelCauseFunc) (forget func()) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.stops == nil {
-		l.stops = map[int]context.CancelCauseFunc{}
-	}
-	if l.cause != nil {
-		stop(l.cause)
-	}
-	n := l.next
-	l.next++
-	l.stops[n] = stop
-	return func() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		delete(l.stops, n)
-	}
-}
-
-// drain stops all runs, including those that are added later.
-func (l *liveRuns) drain(cause error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.cause = cause
-	for _, stop := range l.stops {
-		stop(cause)
-	}
-}
-
-func (l *liveRuns) draining() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.cause != nil
-}
-
 // waker delivers tasks whose turn has come, because they would otherwise be delivered only after busyWait. It is safe
 // for concurrent use.
 type waker struct {
-	store *store.Store
-	queue *tasks.Queue
-	caps  []store.Cap
+	*Config
+
+	caps []store.Cap
 }
 
 // wakeNext delivers the next task of a released thread now instead of after busyWait.
 func (k *waker) wakeNext(ctx context.Context, thread string) {
-	next, err := k.store.Threads.Next(ctx, thread)
+	next, err := k.Store.Threads.Next(ctx, thread)
 	if err != nil {
 		return // no task waits, or Redis is unreachable
 	}
-	k.queue.Wake(next.ID, next.Class, next.Delivery)
+	k.Queue.Wake(next.ID, next.Class, next.Delivery)
 }
 
 // wakeLines wakes, for each cap that the finished task counted in, the task that has waited longest for a place.
@@ -230,19 +180,15 @@ func (k *waker) wakeNext(ctx context.Context, thread string) {
 func (k *waker) wakeLines(ctx context.Context, rec store.Record) {
 	for _, c := range k.caps {
 		for _, scope := range c.Of(rec.Scopes) {
-			if next, err := k.store.InLine(ctx, scope); err == nil {
-				k.queue.Wake(next.ID, next.Class, next.Delivery)
+			if next, err := k.Store.InLine(ctx, scope); err == nil {
+				k.Queue.Wake(next.ID, next.Class, next.Delivery)
 			}
 		}
 	}
 }
 
 // taskReader decodes the tasks of records and gets their briefs from their sources. It is safe for concurrent use.
-type taskReader struct {
-	store   *store.Store
-	sources []tasks.Source
-	log     *slog.Logger
-}
+type taskReader struct{ *Config }
 
 // read decodes the task of a record and returns its source.
 func (d *taskReader) read(rec store.Record) (tasks.Task, tasks.Source, error) {
@@ -251,7 +197,7 @@ func (d *taskReader) read(rec store.Record) (tasks.Task, tasks.Source, error) {
 		d.noteUnreadable(context.Background(), bad)
 		return t, nil, err
 	}
-	for _, s := range d.sources {
+	for _, s := range d.Sources {
 		if s.Name() == t.Source {
 			return t, s, nil
 		}
@@ -261,8 +207,8 @@ func (d *taskReader) read(rec store.Record) (tasks.Task, tasks.Source, error) {
 
 // noteUnreadable records that a task cannot be read, for operators.
 func (d *taskReader) noteUnreadable(ctx context.Context, e *tasks.UnreadableError) {
-	if err := d.store.Doctor.NoteUnreadable(ctx, map[string]string{e.ID: e.Why}); err != nil {
-		d.log.Warn("note unreadable record", "run", e.ID, "err", err)
+	if err := d.Store.Doctor.NoteUnreadable(ctx, map[string]string{e.ID: e.Why}); err != nil {
+		d.Log.Warn("note unreadable record", "run", e.ID, "err", err)
 	}
 }
 
@@ -275,7 +221,7 @@ func (d *taskReader) brief(ctx context.Context, s tasks.Source, t tasks.Task, fi
 	if len(t.Pictures) == 0 {
 		return b, nil
 	}
-	data, err := d.store.Pictures.Read(ctx, t.ID)
+	data, err := d.Store.Pictures.Read(ctx, t.ID)
 	if err != nil {
 		return tasks.Brief{}, err
 	}

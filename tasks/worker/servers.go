@@ -3,9 +3,9 @@ package worker
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hibiken/asynq"
@@ -19,8 +19,8 @@ import (
 // delivery.
 type serverSet struct {
 	servers  []*asynq.Server
-	handling sync.RWMutex  // read-locked by each delivery that is being processed
-	ended    chan struct{} // closed when the set is retired and its deliveries have ended
+	handling sync.RWMutex // read-locked by each delivery that is being processed
+	ended    atomic.Bool  // the set is retired and its deliveries have ended
 }
 
 // takeTasks takes deliveries while this worker can run tasks (DESIGN invariant 11), until ctx ends. Then it
@@ -30,13 +30,13 @@ func (w *Worker) takeTasks(ctx context.Context) error {
 	var sets []*serverSet // all sets that may still have deliveries
 	defer func() { w.shutdown(sets) }()
 	for {
-		switch ready := w.health.ready(); {
+		switch ready := w.health.state().OK; {
 		case ready && current == nil:
 			set, err := w.serve()
 			if err != nil {
 				return err
 			}
-			current, sets = set, append(slices.DeleteFunc(sets, (*serverSet).over), set)
+			current, sets = set, append(slices.DeleteFunc(sets, func(s *serverSet) bool { return s.ended.Load() }), set)
 		case !ready && current != nil:
 			current.retire()
 			current = nil
@@ -45,7 +45,7 @@ func (w *Worker) takeTasks(ctx context.Context) error {
 		select {
 		case <-w.health.news:
 		case <-ctx.Done():
-			w.log.Info("worker stops", "worker", w.id, "running", w.slots.running())
+			w.cfg.Log.Info("worker stops", "worker", w.id, "running", w.slots.running())
 			return nil
 		}
 	}
@@ -53,9 +53,9 @@ func (w *Worker) takeTasks(ctx context.Context) error {
 
 // serve starts a set of servers.
 func (w *Worker) serve() (*serverSet, error) {
-	set := &serverSet{ended: make(chan struct{})}
+	set := &serverSet{}
 	for _, class := range tasks.Classes {
-		s := w.queue.Server(class, limit(class, w.slots.total), w.timing.Shutdown, w.log)
+		s := w.cfg.Queue.Server(class, limit(class, w.slots.total), w.cfg.Timing.Shutdown, w.cfg.Log)
 		err := s.Start(asynq.HandlerFunc(func(ctx context.Context, t *asynq.Task) error {
 			if !set.handling.TryRLock() {
 				return unable() // it was fetched while the set was being retired
@@ -90,7 +90,7 @@ func (s *serverSet) retire() {
 	go func() {
 		s.handling.Lock() // never unlocked: a late delivery is handed back
 		s.end()
-		close(s.ended)
+		s.ended.Store(true)
 	}()
 }
 
@@ -103,22 +103,12 @@ func (s *serverSet) end() {
 	down.Wait()
 }
 
-// over reports whether the set was retired and its deliveries have ended.
-func (s *serverSet) over() bool {
-	select {
-	case <-s.ended:
-		return true
-	default:
-		return false
-	}
-}
-
 // shutdown stops all servers in parallel, because each may take the whole of Timing.Shutdown.
 func (w *Worker) shutdown(sets []*serverSet) {
 	for _, s := range sets {
 		s.stop()
 	}
-	w.live.drain(errDrain)
+	w.drain()
 	var down sync.WaitGroup
 	for _, s := range sets {
 		down.Go(s.end)
@@ -133,13 +123,13 @@ const byQueue = "the queue's console"
 // the delivery from its handler and deliver it again later, while the detached run continues (hibiken/asynq#532,
 // #968). Every worker receives the cancel and any may record it; the first one counts.
 func (w *Worker) forwardAsynqCancels(ctx context.Context) {
-	w.queue.Cancels(ctx, func(delivery string) {
+	w.cfg.Queue.Cancels(ctx, func(delivery string) {
 		id, err := w.desk.Delivered(ctx, delivery)
 		if err == nil {
 			_, err = w.desk.Cancel(ctx, id, byQueue)
 		}
 		if err != nil {
-			w.log.Warn("cancel task", "run", delivery, "err", err)
+			w.cfg.Log.Warn("cancel task", "run", delivery, "err", err)
 		}
 	})
 }
@@ -147,29 +137,32 @@ func (w *Worker) forwardAsynqCancels(ctx context.Context) {
 // health is the state of this worker's CLI. While the CLI cannot be used, the worker takes no tasks (DESIGN invariant
 // 11) and checks the CLI more often, so that a fix takes effect soon.
 type health struct {
-	runner Runner
-	min    string
-	fresh  time.Duration // how long a good result is valid
-	log    *slog.Logger
-	news   chan struct{} // holds a token when the result of ready may have changed
+	*Config
+
+	news chan struct{} // holds a token when the CLI may have become usable or unusable
 
 	asking sync.Mutex // one check at a time, because a check starts the CLI twice
 
 	mu     sync.Mutex
-	last   agent.Health
-	at     time.Time
+	last   healthState
 	turned chan struct{} // closed when last changes, and set to nil; nil until turns is called
+}
+
+// healthState is the result of a check; zero before the first one.
+type healthState struct {
+	agent.Health
+	at time.Time // when the check ended
 }
 
 // unableChecks is how many times more often the CLI is checked while it cannot be used.
 const unableChecks = 12
 
-// watch checks the CLI at once and then once per rhythm, until ctx ends.
-func (h *health) watch(ctx context.Context, rhythm time.Duration) {
+// watch checks the CLI at once and then from time to time, until ctx ends.
+func (h *health) watch(ctx context.Context) {
 	for {
 		h.check(ctx)
-		wait := rhythm
-		if !h.ready() {
+		wait := h.Timing.Health
+		if !h.state().OK {
 			wait /= unableChecks
 		}
 		select {
@@ -185,24 +178,24 @@ func (h *health) check(ctx context.Context) {
 	begun := time.Now()
 	h.asking.Lock()
 	defer h.asking.Unlock()
-	if h.since(begun) {
+	if h.state().at.After(begun) {
 		return // another check ended while this one waited
 	}
-	answer := h.runner.Health(ctx, h.min)
+	answer := h.Runner.Health(ctx, h.MinVersion)
 	if ctx.Err() != nil {
 		return // the check was interrupted and says nothing about the CLI
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	first, before := h.at.IsZero(), h.last
-	h.last, h.at = answer, time.Now()
-	if !first && before.OK == answer.OK && before.Problem == answer.Problem {
+	before := h.last
+	h.last = healthState{answer, time.Now()}
+	if !before.at.IsZero() && before.OK == answer.OK && before.Problem == answer.Problem {
 		return
 	}
 	if answer.OK {
-		h.log.Info("worker can run tasks", "cli", answer.Path, "version", answer.Version)
+		h.Log.Info("worker can run tasks", "cli", answer.Path, "version", answer.Version)
 	} else {
-		h.log.Error("worker cannot run tasks and takes none", "problem", answer.Problem, "remedy", answer.Remedy)
+		h.Log.Error("worker cannot run tasks and takes none", "problem", answer.Problem, "remedy", answer.Remedy)
 	}
 	if h.turned != nil {
 		close(h.turned)
@@ -214,21 +207,14 @@ func (h *health) check(ctx context.Context) {
 	}
 }
 
-// since reports whether the latest check ended after t. With the zero time it reports whether there was a check.
-func (h *health) since(t time.Time) bool {
+// state returns the result of the latest check.
+func (h *health) state() healthState {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.at.After(t)
+	return h.last
 }
 
-// ready reports whether the latest check found a usable CLI.
-func (h *health) ready() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.last.OK
-}
-
-// turns returns ready, and a channel that is closed when the result changes.
+// turns returns whether the CLI is usable, and a channel that is closed when that changes.
 func (h *health) turns() (ready bool, turned <-chan struct{}) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -238,17 +224,10 @@ func (h *health) turns() (ready bool, turned <-chan struct{}) {
 	return h.last.OK, h.turned
 }
 
+// good reports whether a recent check found a usable CLI.
 func (h *health) good() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.last.OK && time.Since(h.at) < h.fresh
-}
-
-// known returns the latest result.
-func (h *health) known() agent.Health {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.last
+	last := h.state()
+	return last.OK && time.Since(last.at) < h.Timing.Health*3/2
 }
 
 // problem returns nil if a run can start here. Otherwise it returns an error with which the task waits for another
@@ -260,7 +239,7 @@ func (h *health) problem(ctx context.Context) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
-	if !h.ready() {
+	if !h.state().OK {
 		return unable()
 	}
 	return nil
@@ -281,7 +260,7 @@ func (h *health) blame(ctx context.Context, failure *agent.Error) error {
 	if failure == nil || !slices.Contains(machineClasses, failure.Class) {
 		return nil
 	}
-	if h.check(ctx); !h.ready() {
+	if h.check(ctx); !h.state().OK {
 		return unable()
 	}
 	return nil

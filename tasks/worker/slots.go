@@ -236,10 +236,9 @@ func (s *slot) others() (n int, freed <-chan struct{}) {
 
 // isolation keeps suspects apart. It is safe for concurrent use.
 type isolation struct {
+	*Config
 	health *health
 	waker  waker
-	alone  time.Duration // Timing.Alone
-	limit  time.Duration // of the longest run; 0: unknown
 }
 
 // whyAlone is why a suspect waits, for people.
@@ -276,7 +275,7 @@ func searched(rec store.Record) time.Duration {
 // limited to the duration of the longest run, followed by an equal pause, so one suspect never takes more than half
 // of one worker for long.
 func (i *isolation) patience(rec store.Record) time.Duration {
-	waited, span := searched(rec), i.alone
+	waited, span := searched(rec), i.Timing.Alone
 	switch {
 	case waited < span/searches:
 		return 0
@@ -286,7 +285,7 @@ func (i *isolation) patience(rec store.Record) time.Duration {
 		return span - waited
 	}
 	waited -= span
-	for most := 2 * cmp.Or(i.limit, longest); span < most && waited >= span; {
+	for most := 2 * cmp.Or(i.Policy.Limit, longest); span < most && waited >= span; {
 		waited -= span
 		span = min(2*span, most)
 	}
@@ -341,7 +340,7 @@ func (i *isolation) isolate(r *run, idle bool) error {
 		idle = true
 	}
 	if !strict(rec) {
-		r.slot.admitAfter(i.alone)
+		r.slot.admitAfter(i.Timing.Alone)
 	}
 	if !idle {
 		return nil

@@ -53,8 +53,8 @@ func (w *Worker) talk(r *run, j job, emit func(agent.Event)) *talk {
 		return nil
 	}
 	return &talk{
-		claim: r.claim, store: w.store, run: r.ctx, task: j.task, talker: to, redact: w.cfg.Policy.Redactor, emit: emit, lent: func() { w.waker.wakeLines(r.detached, r.claim.Record()) },
-		patience: w.timing.Answer, log: w.log, one: make(chan struct{}, 1), asked: map[string]int{},
+		claim: r.claim, store: w.cfg.Store, run: r.ctx, task: j.task, talker: to, redact: w.cfg.Policy.Redactor, emit: emit, lent: func() { w.waker.wakeLines(r.detached, r.claim.Record()) },
+		patience: w.cfg.Timing.Answer, log: w.cfg.Log, one: make(chan struct{}, 1), asked: map[string]int{},
 	}
 }
 

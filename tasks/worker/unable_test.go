@@ -98,7 +98,7 @@ func TestOneUnableWorkerTells(t *testing.T) {
 		w := f.idle(with(&fakeAgent{health: noCLI}), func(c *Config) {
 			c.Sources, c.Timing.Lead = []tasks.Source{source}, 200*time.Millisecond // they take turns
 		})
-		w.recovery.observe = 1
+		w.recovery.Timing.Observe = 1
 		w.beat(t.Context())
 		return w
 	}

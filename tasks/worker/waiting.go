@@ -3,7 +3,6 @@ package worker
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"math/bits"
 	"sync"
 	"time"
@@ -27,9 +26,9 @@ const maxNotices = 1000
 // waitNotices posts notices of why tasks wait, to the tasks' followers and in the places where they were requested. It
 // is safe for concurrent use.
 type waitNotices struct {
-	store *store.Store
+	*Config
+
 	tasks *taskReader
-	log   *slog.Logger
 
 	apart   time.Duration  // noticesApart
 	tokens  chan struct{}  // one for each notice that is being posted
@@ -79,7 +78,7 @@ func (n *waitNotices) postNow(t waitNotice) {
 		ctx, cancel := context.WithTimeout(withRun(context.Background(), t.id), noticeLimit)
 		defer cancel()
 		if !t.at.IsZero() {
-			if rec, err := n.store.Get(ctx, t.id); err != nil || rec.Why != t.why || rec.Blocked != (store.Blocked{}) {
+			if rec, err := n.Store.Get(ctx, t.id); err != nil || rec.Why != t.why || rec.Blocked != (store.Blocked{}) {
 				return // it no longer waits, or waits for another reason
 			}
 		}
@@ -87,7 +86,7 @@ func (n *waitNotices) postNow(t waitNotice) {
 		if t.message == "" {
 			event.Tool, event.Text, apart = tasks.Waits, "Waiting: "+t.why, n.apart
 		}
-		fresh, early, err := n.store.Explain(ctx, t.id, store.Explanation{Delivery: t.delivery, Key: t.key, Event: format.JSON(event), Interval: apart})
+		fresh, early, err := n.Store.Explain(ctx, t.id, store.Explanation{Delivery: t.delivery, Key: t.key, Event: format.JSON(event), Interval: apart})
 		switch {
 		case err == nil && fresh:
 			err = n.show(ctx, t, event.Text)
@@ -95,7 +94,7 @@ func (n *waitNotices) postNow(t waitNotice) {
 			n.keep(t, early)
 		}
 		if err != nil {
-			n.log.Warn("post why a task waits", "run", t.id, "err", err)
+			n.Log.Warn("post why a task waits", "run", t.id, "err", err)
 		}
 	})
 }
@@ -125,7 +124,7 @@ func (n *waitNotices) due(most int) (list []waitNotice) {
 
 // show shows a notice in the place where the task was requested, as far as its source can.
 func (n *waitNotices) show(ctx context.Context, w waitNotice, text string) error {
-	rec, err := n.store.Get(ctx, w.id)
+	rec, err := n.Store.Get(ctx, w.id)
 	if err != nil || rec.State != store.Waiting {
 		return err
 	}

@@ -63,7 +63,7 @@ func TestReasonsAreToldApart(t *testing.T) {
 	w.waits.apart = time.Second
 	id := f.submit(f.task("a", "x"))
 	handBack := func(why string) {
-		claim, err := w.store.Claim(t.Context(), id, 0, "w")
+		claim, err := w.cfg.Store.Claim(t.Context(), id, 0, "w")
 		if err == nil {
 			err = claim.Return(t.Context(), store.Wait{Why: why})
 		}

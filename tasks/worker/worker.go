@@ -108,22 +108,15 @@ func (t Timing) withDefaults() Timing {
 
 // Worker takes tasks from the queues and runs them. Call Run once; Health and Examine are safe for concurrent use.
 type Worker struct {
-	cfg       Config
-	id        string
-	store     *store.Store
-	queue     *tasks.Queue
-	desk      *tasks.Desk
-	runner    Runner
-	workspace *workspace.Workspace
-	timing    Timing
-	meter     Meter
-	log       *slog.Logger
-	started   time.Time
-	epoch     string // identifies Redis' data; last value that watchData saw
+	cfg     Config
+	id      string
+	desk    *tasks.Desk
+	started time.Time
+	epoch   string          // identifies Redis' data; last value that watchData saw
+	drained context.Context // ends when the worker interrupts its runs
+	drain   context.CancelFunc
 
-	caps   []store.Cap
 	slots  *slots
-	live   liveRuns
 	health *health
 	waker  waker
 	tasks  *taskReader
@@ -160,59 +153,36 @@ func New(c Config) (*Worker, error) {
 	}
 	c.Timing = c.Timing.withDefaults()
 	w := &Worker{
-		cfg: c, id: fmt.Sprintf("%s-%d-%s", host, os.Getpid(), uuid.NewString()[:8]),
-		store: c.Store, queue: c.Queue, desk: tasks.NewDesk(c.Store, c.Queue, c.Policy, c.Log), runner: c.Runner, workspace: c.Workspace,
-		timing: c.Timing, meter: c.Meter, log: c.Log, started: time.Now(),
-		caps: c.Policy.Limits.Caps(c.Credential), slots: newSlots(c.Slots, memory{available: c.Memory, run: c.RunMemory}, c.Log),
+		cfg: c, id: fmt.Sprintf("%s-%d-%s", host, os.Getpid(), uuid.NewString()[:8]), started: time.Now(),
+		desk: tasks.NewDesk(c.Store, c.Queue, c.Policy, c.Log), slots: newSlots(c.Slots, memory{available: c.Memory, run: c.RunMemory}, c.Log),
 	}
-	w.waker = waker{store: c.Store, queue: c.Queue, caps: w.caps}
-	w.tasks = &taskReader{store: c.Store, sources: c.Sources, log: c.Log}
-	w.health = &health{runner: c.Runner, min: c.MinVersion, fresh: c.Timing.Health * 3 / 2, log: c.Log, news: make(chan struct{}, 1)}
-	w.wireSteps()
-	w.wireLoops()
-	return w, nil
-}
-
-// wireSteps creates the parts that have the steps of a run.
-func (w *Worker) wireSteps() {
-	c := w.cfg
-	w.admission = &admission{credential: c.Credential, credentials: c.Store.Credentials, budgets: c.Policy.Budgets, timing: c.Timing, log: c.Log}
-	w.isolation = &isolation{health: w.health, waker: w.waker, alone: c.Timing.Alone, limit: c.Policy.Limit}
-	w.checkpoints = &checkpointer{store: c.Store, workspace: c.Workspace, every: c.Timing.Checkpoint, pack: c.Timing.Pack, log: c.Log}
-	w.publisher = &publisher{
-		forge: c.Publisher, threads: c.Store.Threads, workspace: c.Workspace, runner: c.Runner, policy: c.Policy, commands: c.Commands,
-		consoleURL: c.ConsoleURL, log: c.Log,
-	}
-	w.placer = &placer{workspace: c.Workspace, checkpoints: w.checkpoints, publishes: w.publisher.publishes, policy: c.Policy}
-}
-
-// wireLoops creates the parts that work beside the runs.
-func (w *Worker) wireLoops() {
-	c := w.cfg
-	w.outbox = &outboxPoster{
-		store: c.Store, tasks: w.tasks, publisher: w.publisher, meter: c.Meter, log: c.Log, tokens: make(chan struct{}, posters),
-	}
+	w.drained, w.drain = context.WithCancel(context.Background())
+	shared := &w.cfg
+	w.waker = waker{Config: shared, caps: c.Policy.Limits.Caps(c.Credential)}
+	w.tasks = &taskReader{shared}
+	w.health = &health{Config: shared, news: make(chan struct{}, 1)}
+	w.admission = &admission{shared}
+	w.isolation = &isolation{Config: shared, health: w.health, waker: w.waker}
+	w.checkpoints = &checkpointer{shared}
+	w.publisher = &publisher{shared}
+	w.placer = &placer{Config: shared, checkpoints: w.checkpoints, publisher: w.publisher}
+	w.outbox = &outboxPoster{Config: shared, tasks: w.tasks, publisher: w.publisher, tokens: make(chan struct{}, posters)}
 	w.waits = &waitNotices{
-		store: c.Store, tasks: w.tasks, log: c.Log, apart: noticesApart, tokens: make(chan struct{}, posters), later: map[string]waitNotice{},
+		Config: shared, tasks: w.tasks, apart: noticesApart, tokens: make(chan struct{}, posters), later: map[string]waitNotice{},
 	}
 	w.recovery = &recovery{
-		store: c.Store, queue: c.Queue, tasks: w.tasks, leader: c.Store.Leader("recovery", c.Timing.Lead),
-		interval: c.Timing.Reconcile, observe: c.Timing.Observe, health: w.health, waits: w.waits, meter: c.Meter, log: c.Log,
+		Config: shared, tasks: w.tasks, leader: c.Store.Leader("recovery", c.Timing.Lead), health: w.health, waits: w.waits,
 	}
-	w.janitor = &janitor{
-		store: c.Store, workspace: c.Workspace, waker: w.waker, logDir: c.LogDir, retention: c.Retention, discardFor: c.Timing.Discard, log: c.Log,
-	}
-	w.offers = &offerer{
-		workers: c.Store.Workers, health: w.health, runner: c.Runner, workspace: c.Workspace, sources: c.Sources, policy: c.Policy,
-		model: c.Model, log: c.Log,
-	}
+	w.janitor = &janitor{Config: shared, waker: w.waker}
+	w.offers = &offerer{Config: shared, health: w.health}
+	return w, nil
 }
 
 // Run takes tasks until ctx ends and then shuts down within Timing.Shutdown: it takes no new tasks, interrupts the
 // running ones, hands them back to the fleet and returns. It returns an error if the worker could not start.
 func (w *Worker) Run(ctx context.Context) error {
-	if err := w.runner.Sweep(ctx); err != nil {
-		w.log.Warn("sweep", "worker", w.id, "err", err) // the claims of leftover runs have expired or will
+	if err := w.cfg.Runner.Sweep(ctx); err != nil {
+		w.cfg.Log.Warn("sweep", "worker", w.id, "err", err) // the claims of leftover runs have expired or will
 	}
 	// The loops continue during the drain: endings are still posted, and the fleet still sees the worker.
 	loops, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -221,37 +191,40 @@ func (w *Worker) Run(ctx context.Context) error {
 		every time.Duration
 		do    func(context.Context)
 	}{
-		{w.timing.Beat, w.beat},
-		{w.timing.Beat, w.watchData},
-		{w.timing.Outbox, w.outbox.postDue},
-		{w.timing.Outbox, w.waits.postLater},
-		{w.timing.Reconcile, w.recovery.reconcile},
-		{w.timing.Tidy, w.janitor.tidy},
+		{w.cfg.Timing.Beat, w.beat},
+		{w.cfg.Timing.Beat, w.watchData},
+		{w.cfg.Timing.Outbox, w.outbox.postDue},
+		{w.cfg.Timing.Outbox, w.waits.postLater},
+		{w.cfg.Timing.Reconcile, w.recovery.reconcile},
+		{w.cfg.Timing.Tidy, w.janitor.tidy},
 	} {
 		running.Go(func() { every(loops, l.every, l.do) })
 	}
-	running.Go(func() { w.health.watch(loops, w.timing.Health) })
+	running.Go(func() { w.health.watch(loops) })
 	running.Go(func() { w.forwardAsynqCancels(loops) })
 	running.Go(func() { w.offers.answer(ctx) })
-	w.log.Info("worker started", "worker", w.id, "slots", w.slots.total)
+	w.cfg.Log.Info("worker started", "worker", w.id, "slots", w.slots.total)
 	err := w.takeTasks(ctx)
 	stop()
 	running.Wait()
 	w.recovery.resign(context.WithoutCancel(ctx))
 	w.outbox.posting.Wait()
 	w.waits.posting.Wait()
-	w.log.Info("worker stopped", "worker", w.id)
+	w.cfg.Log.Info("worker stopped", "worker", w.id)
 	return err
 }
 
 // Health returns the latest state of this worker's CLI, and false if the CLI has not been checked yet. It is safe for
 // concurrent use.
-func (w *Worker) Health() (agent.Health, bool) { return w.health.known(), w.health.since(time.Time{}) }
+func (w *Worker) Health() (agent.Health, bool) {
+	last := w.health.state()
+	return last.Health, !last.at.IsZero()
+}
 
 // Examine checks the CLI now, or waits for a check that is running. It is safe for concurrent use.
 func (w *Worker) Examine(ctx context.Context) agent.Health {
 	w.health.check(ctx)
-	return w.health.known()
+	return w.health.state().Health
 }
 
 // every calls do at once and then once per d, until ctx ends.
@@ -270,23 +243,23 @@ func every(ctx context.Context, d time.Duration, do func(context.Context)) {
 
 // beat writes this worker's heartbeat.
 func (w *Worker) beat(ctx context.Context) {
-	if !w.health.since(time.Time{}) {
+	if w.health.state().at.IsZero() {
 		w.health.check(ctx) // do not announce a worker whose CLI is unchecked
 	}
 	host, _ := os.Hostname() // it succeeded in New
-	err := w.store.Workers.Beat(ctx, store.Worker{
+	err := w.cfg.Store.Workers.Beat(ctx, store.Worker{
 		ID: w.id, Host: host, Version: w.cfg.Version, Pid: os.Getpid(), Slots: w.slots.total, Running: w.slots.running(),
-		Started: w.started, Draining: w.live.draining(), Health: format.JSON(w.health.known()), Notices: w.cfg.Notices, URL: w.cfg.URL, Memory: w.slots.memory.known(),
-		Credential: w.cfg.Credential,
+		Started: w.started, Draining: w.drained.Err() != nil, Health: format.JSON(w.health.state().Health),
+		Notices: w.cfg.Notices, URL: w.cfg.URL, Memory: w.slots.memory.known(), Credential: w.cfg.Credential,
 	})
 	if err != nil && ctx.Err() == nil {
-		w.log.Warn("beat", "worker", w.id, "err", err)
+		w.cfg.Log.Warn("beat", "worker", w.id, "err", err)
 	}
 }
 
 // watchData detects that Redis has lost its data. Only one goroutine calls it. Live runs restore their own records.
 func (w *Worker) watchData(ctx context.Context) {
-	epoch, lost, err := w.store.Doctor.Epoch(ctx, w.epoch)
+	epoch, lost, err := w.cfg.Store.Doctor.Epoch(ctx, w.epoch)
 	if err != nil {
 		return // beat logs the error
 	}
@@ -295,9 +268,9 @@ func (w *Worker) watchData(ctx context.Context) {
 	if known == "" || epoch == known {
 		return
 	}
-	w.log.Error("redis lost its data: tasks that waited are gone", "noticed", lost)
-	if err := w.queue.Register(ctx); err != nil {
-		w.log.Warn("register queues", "err", err)
+	w.cfg.Log.Error("redis lost its data: tasks that waited are gone", "noticed", lost)
+	if err := w.cfg.Queue.Register(ctx); err != nil {
+		w.cfg.Log.Warn("register queues", "err", err)
 	}
 }
 
@@ -360,7 +333,7 @@ func returnOf(cause error) Return {
 // reasons as well.
 func (w *Worker) reportStart(r *run, t tasks.Task, before *resumeState) {
 	if rec := r.claim.Record(); rec.Attempt == 1 && rec.Delivery == 0 && !before.goesOn() && before.lost == "" {
-		w.meter.Began(t, waited(rec))
+		w.cfg.Meter.Began(t, waited(rec))
 	}
 }
 
