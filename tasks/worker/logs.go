@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"bufio"
 	"bytes"
 	"compress/gzip"
 	"context"
@@ -152,86 +151,61 @@ const (
 
 // pack compresses the bytes of a file between two offsets into at most limit bytes of gzip. If that is too little, it
 // keeps the beginning and the end, with a line between them that says how many bytes are missing; cut is the format
-// of that line.
+// of that line. Each piece is a gzip file, because concatenated gzip files are one, too.
 func pack(file io.ReaderAt, from, to int64, limit int, cut string) ([]byte, error) {
 	half := (limit - 1<<10) / 2 // leave room for the line
-	head, n, err := packSome(file, from, to, half)
-	from += n
-	if err != nil || from == to {
-		return head, err
-	}
-	// Only trying shows how much of the end fits. It usually packs as well as the beginning.
-	var tail []byte
-	start := max(from, to-n)
-	for {
-		if start > from {
-			if start, err = nextLine(file, start, to); err != nil {
-				return nil, err
-			}
-		}
-		if tail, n, err = packSome(file, start, to, half); err != nil {
+	var head, tail []byte
+	for most := from + packMost; from < min(to, most); {
+		piece, err := readPiece(file, from, min(to, from+packPiece))
+		if err != nil {
 			return nil, err
 		}
-		if start+n == to {
+		if i := bytes.LastIndexByte(piece, '\n'); i >= 0 && from+int64(len(piece)) < to {
+			piece = piece[:i+1]
+		}
+		packed := gzipped(piece)
+		if len(head)+len(packed) > half {
 			break
 		}
-		start = to - n*9/10
+		head = append(head, packed...)
+		from += int64(len(piece))
 	}
-	if start > from {
-		var line bytes.Buffer
-		z := gzip.NewWriter(&line)
-		fmt.Fprintf(z, cut, start-from)
-		if err := z.Close(); err != nil {
+	for least := to - packMost; to > max(from, least); {
+		start := max(from, to-packPiece)
+		piece, err := readPiece(file, start, to)
+		if err != nil {
 			return nil, err
 		}
-		head = append(head, line.Bytes()...) // concatenated gzip files are a gzip file
+		if i := bytes.IndexByte(piece, '\n'); i >= 0 && i < len(piece)-1 && start > from {
+			piece = piece[i+1:]
+		}
+		packed := gzipped(piece)
+		if len(tail)+len(packed) > half {
+			break
+		}
+		tail = append(packed, tail...)
+		to -= int64(len(piece))
+	}
+	if from < to {
+		head = append(head, gzipped(fmt.Appendf(nil, cut, to-from))...)
 	}
 	return append(head, tail...), nil
 }
 
-// packSome compresses as much as fits into limit bytes, and returns how much that was.
-func packSome(file io.ReaderAt, from, to int64, limit int) (data []byte, n int64, err error) {
-	var out bytes.Buffer
-	z, err := gzip.NewWriterLevel(&out, gzip.BestSpeed)
-	if err != nil {
-		return nil, 0, err
+// readPiece returns the bytes of a file between two offsets.
+func readPiece(file io.ReaderAt, from, to int64) ([]byte, error) {
+	piece := make([]byte, to-from)
+	if n, err := file.ReadAt(piece, from); n < len(piece) {
+		return nil, err
 	}
-	in := bufio.NewReaderSize(io.NewSectionReader(file, from, to-from), packPiece)
-	// Incompressible data grows a little.
-	for room := packPiece + packPiece/64; out.Len()+room <= limit && n < packMost; {
-		piece, err := in.Peek(packPiece)
-		if err != nil && err != io.EOF {
-			return nil, 0, err
-		}
-		if i := bytes.LastIndexByte(piece, '\n'); i >= 0 && err == nil {
-			piece = piece[:i+1]
-		}
-		if len(piece) == 0 {
-			break
-		}
-		if _, err := z.Write(piece); err != nil {
-			return nil, 0, err
-		}
-		if err := z.Flush(); err != nil { // so that out has everything
-			return nil, 0, err
-		}
-		n += int64(len(piece))
-		_, _ = in.Discard(len(piece)) // cannot fail after Peek
-	}
-	err = z.Close()
-	return out.Bytes(), n, err
+	return piece, nil
 }
 
-// nextLine returns where the first line after an offset begins, or the offset itself if that line is too far away or
-// does not exist.
-func nextLine(file io.ReaderAt, from, to int64) (int64, error) {
-	piece := make([]byte, min(packPiece, to-from))
-	n, err := file.ReadAt(piece, from)
-	if err != nil && err != io.EOF {
-		return 0, err
-	}
-	if i := bytes.IndexByte(piece[:n], '\n'); i >= 0 {
-		return from + int64(i) + 1, nil
-	}
-	return from, nil
+// gzipped compresses data into a gzip file.
+func gzipped(data []byte) []byte {
+	var out bytes.Buffer
+	z, _ := gzip.NewWriterLevel(&out, gzip.BestSpeed) // the level is valid, and a buffer takes everything
+	_, _ = z.Write(data)
+	_ = z.Close()
+	return out.Bytes()
 }
