@@ -44,6 +44,9 @@ func TestEveryRouteIsDescribed(t *testing.T) {
 	var routes []string
 	for _, dir := range []string{".", "../tasks", "../cmd"} {
 		err := filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+			if strings.HasPrefix(path, "../cmd/enqueue/") { // the client requests routes and serves none
+				return nil
+			}
 			if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 				return err
 			}

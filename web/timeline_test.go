@@ -46,7 +46,7 @@ func TestOlderEventsThenTheLog(t *testing.T) {
 	a = h.get(older(a))
 	h.contains(a, http.StatusOK, "call -1.", "call 0.", "!call 1.", "!data-events")
 	a = h.get(older(a))
-	h.contains(a, http.StatusOK, "the last", "line 1999 of the log &lt;b&gt;", "!told by", "!the first")
+	h.contains(a, http.StatusOK, "the last", "told by", "line 1999 of the log &lt;b&gt;", "!the first")
 	pages, shown := 1, strings.Count(a.text, "of the log")
 	for older(a) != "" {
 		a = h.get(older(a))
@@ -55,7 +55,7 @@ func TestOlderEventsThenTheLog(t *testing.T) {
 	if h.contains(a, http.StatusOK, "# errand x", "the first", "line 0 "); shown != 2000 || pages < 3 {
 		t.Errorf("%d lines on %d pages, want 2000", shown, pages)
 	}
-	for _, bad := range []string{"?before=x", "/log?before=x", "/log?until=1.5"} {
+	for _, bad := range []string{"?before=x", "/log?before=x", "/log?before=1.5"} {
 		h.contains(h.get("/tasks/"+id+bad), http.StatusBadRequest)
 	}
 }

@@ -82,9 +82,9 @@ func newCostsView(found tasks.Costs, q view.CostsQuery, today time.Time) costsVi
 		only := []tasks.CostGroup{group}
 		v.By = append(v.By, choice{string(group), costsURL(q, func(q *view.CostsQuery) { q.By = only }), slices.Equal(q.By, only)})
 	}
-	for _, f := range []costFilter{{"person", q.Person}, {"channel", q.Channel}, {"repository", q.Repo}, {"model", q.Model}} {
-		if f.Value != "" {
-			v.Filters = append(v.Filters, f)
+	for _, group := range tasks.CostGroups {
+		if field := q.Filter(group); field != nil && *field != "" {
+			v.Filters = append(v.Filters, costFilter{string(group), *field})
 		}
 	}
 	if found.LeftOut != nil {
@@ -128,22 +128,14 @@ func newCostLine(q view.CostsQuery, row tasks.CostRow, highest float64, today ti
 
 // narrowed returns the query for one value of a group, grouped by day or, for one day, by person.
 func narrowed(q view.CostsQuery, group tasks.CostGroup, name string) view.CostsQuery {
-	q.By = []tasks.CostGroup{tasks.ByDay}
-	switch group {
-	case tasks.ByDay:
-		if d, err := time.Parse(time.DateOnly, name); err == nil {
-			q.First, q.Last, q.Days = d, d, 0
-		}
-		q.By = []tasks.CostGroup{tasks.ByPerson}
-	case tasks.ByPerson:
-		q.Person = name
-	case tasks.ByChannel:
-		q.Channel = name
-	case tasks.ByRepository:
-		q.Repo = name
-	case tasks.ByModel:
-		q.Model = name
+	if field := q.Filter(group); field != nil {
+		*field, q.By = name, []tasks.CostGroup{tasks.ByDay}
+		return q
 	}
+	if d, err := time.Parse(time.DateOnly, name); err == nil {
+		q.First, q.Last, q.Days = d, d, 0
+	}
+	q.By = []tasks.CostGroup{tasks.ByPerson}
 	return q
 }
 

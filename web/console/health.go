@@ -8,6 +8,7 @@ import (
 
 	"github.com/errand-fleet/errand/internal/legible"
 	"github.com/errand-fleet/errand/store"
+	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/web/internal/view"
 )
 
@@ -24,8 +25,8 @@ type fleetView struct {
 
 // queueView is a class of tasks.
 type queueView struct {
-	Class, Oldest           string
-	Waiting, Later, Running int
+	tasks.Depth
+	Age string // of the oldest task; empty if none waits
 }
 
 // workerView is a worker, formatted.
@@ -40,9 +41,9 @@ func newFleetView(s view.Snapshot, now time.Time) fleetView {
 		Trouble: s.Trouble(now), Spent: view.USD(s.Spent), Waiting: s.Counts.Waiting, Machines: newWorkerViews(view.NewWorkers(s.Workers)),
 	}
 	for _, q := range s.Queues {
-		line := queueView{Class: q.Class, Waiting: q.Waiting, Later: q.Later, Running: q.Running}
+		line := queueView{Depth: q}
 		if q.Waiting > 0 {
-			line.Oldest = legible.Age(time.Duration(q.Oldest * float64(time.Second)))
+			line.Age = legible.Age(time.Duration(q.Oldest * float64(time.Second)))
 		}
 		v.Queues = append(v.Queues, line)
 	}
@@ -62,7 +63,7 @@ func newWorkerViews(workers []view.Worker) []workerView {
 			list[i].Level, list[i].State = "error", "cannot run tasks"
 		case w.Draining:
 			list[i].Level, list[i].State = "note", "shutting down"
-		case slices.ContainsFunc(w.Checks, func(c view.Check) bool { return c.Severity == store.Warning }):
+		case w.Checks[0].Severity == store.Warning: // the worst is first
 			list[i].Level, list[i].State = "warning", "takes tasks, with a warning"
 		}
 	}
@@ -105,14 +106,12 @@ func (v healthView) Worst() store.Severity {
 	for _, w := range v.Workers {
 		checks = append(checks, w.Checks...)
 	}
-	has := func(level store.Severity) bool {
-		return slices.ContainsFunc(checks, func(c view.Check) bool { return c.Severity == level })
-	}
+	worst := append(view.WorstFirst(checks), view.Check{})[0].Severity
 	switch {
-	case !v.OK || has(store.Fatal):
+	case !v.OK:
 		return store.Fatal
-	case has(store.Warning):
-		return store.Warning
+	case worst == store.Fatal || worst == store.Warning:
+		return worst
 	}
 	return view.Good
 }

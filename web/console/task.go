@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"html/template"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 
@@ -105,19 +104,19 @@ type fact struct {
 // facts returns the details of a task, without empty ones.
 func facts(s tasks.Status) []fact {
 	t := s.Task
-	attempt, position, footer, mode := "", "", "", ""
+	numbered := func(format string, n int) string {
+		if n == 0 {
+			return ""
+		}
+		return fmt.Sprintf(format, n)
+	}
+	mode, footer := "", ""
 	if t.Options.Plan {
 		mode = "plan: nothing is changed"
 	}
 	var covers, into []string
 	if s.Into != "" {
 		into = []string{s.Into}
-	}
-	if s.Attempt > 0 {
-		attempt = fmt.Sprint(s.Attempt)
-	}
-	if s.Position > 0 {
-		position = fmt.Sprintf("%d before it in its thread", s.Position)
 	}
 	if s.Ending != nil {
 		footer, covers = s.Ending.Footer(), s.Ending.Covers
@@ -142,8 +141,8 @@ func facts(s tasks.Status) []fact {
 		{Name: "because", Value: s.Why},
 		{Name: "started", Value: view.Time(s.Started)},
 		{Name: "ended", Value: view.Time(s.Ended)},
-		{Name: "position", Value: position},
-		{Name: "attempt", Value: attempt},
+		{Name: "position", Value: numbered("%d before it in its thread", s.Position)},
+		{Name: "attempt", Value: numbered("%d", s.Attempt)},
 		{Name: "worker", Value: s.Worker},
 		{Name: "cancelled by", Value: s.Cancel},
 		{Name: "in the run of", Tasks: into},
@@ -174,7 +173,6 @@ func (c *Console) readHistory(ctx context.Context, s tasks.Status, before string
 	if err != nil {
 		return v, fmt.Errorf("read events: %w", err)
 	}
-	var first time.Time // of the events
 	for _, e := range events {
 		v.After = e.ID
 		if e.End {
@@ -184,9 +182,6 @@ func (c *Console) readHistory(ctx context.Context, s tasks.Status, before string
 		if err := json.Unmarshal(e.Data, &l.Event); err != nil {
 			return v, fmt.Errorf("read event %s: %w", e.ID, err)
 		}
-		if first.IsZero() {
-			first = l.Event.Time
-		}
 		t.add(l)
 	}
 	v.Entries = t.Entries
@@ -195,9 +190,6 @@ func (c *Console) readHistory(ctx context.Context, s tasks.Status, before string
 		v.Older = "/tasks/" + id + "?before=" + events[0].ID
 	case s.Worker != "" && s.Into == "" && (len(v.Entries) == 0 || v.Entries[0].Kind != "started"):
 		v.Older = "/tasks/" + id + "/log" // the stream no longer has its beginning; the log has
-		if !first.IsZero() {
-			v.Older += "?until=" + strconv.FormatInt(first.UnixMilli(), 10)
-		}
 	}
 	return v, nil
 }

@@ -35,12 +35,19 @@ func (v *Reader) Costs(ctx context.Context, query url.Values, limit int) (tasks.
 	return found, q, err
 }
 
+// Filter returns the field that selects one value of a group; nil for days.
+func (c *CostsQuery) Filter(group tasks.CostGroup) *string { return c.filters()[string(group)] }
+
+func (c *CostsQuery) filters() map[string]*string {
+	return map[string]*string{
+		string(tasks.ByPerson): &c.Person, string(tasks.ByChannel): &c.Channel, string(tasks.ByRepository): &c.Repo, string(tasks.ByModel): &c.Model,
+	}
+}
+
 // ParseCosts reads a query for costs.
 func ParseCosts(q url.Values, now time.Time) (CostsQuery, error) {
-	c := CostsQuery{CostQuery: tasks.CostQuery{
-		Person: q.Get("person"), Channel: q.Get("channel"), Repo: q.Get("repository"), Model: q.Get("model"),
-	}}
-	if err := checkLengths(c.Person, c.Channel, c.Repo, c.Model); err != nil {
+	var c CostsQuery
+	if err := readFilters(q, c.filters()); err != nil {
 		return c, err
 	}
 	for _, by := range q["by"] {
@@ -74,20 +81,19 @@ func (c *CostsQuery) parseDays(q url.Values, today time.Time) (err error) {
 		}
 		return nil
 	}
-	if text := q.Get("to"); text != "" {
-		if c.Last, err = time.Parse(time.DateOnly, text); err != nil {
-			return respond.BadQuery("from and to must be dates such as 2026-01-31.")
-		}
-		if c.Last.After(today) {
-			c.Last = today
-		}
-		if c.First = c.Last.AddDate(0, 0, 1-DefaultDays); c.First.Before(oldest) {
-			c.First = oldest
+	for name, day := range map[string]*time.Time{"from": &c.First, "to": &c.Last} {
+		if text := q.Get(name); text != "" {
+			if *day, err = time.Parse(time.DateOnly, text); err != nil {
+				return respond.BadQuery("from and to must be dates such as 2026-01-31.")
+			}
 		}
 	}
-	if text := q.Get("from"); text != "" {
-		if c.First, err = time.Parse(time.DateOnly, text); err != nil {
-			return respond.BadQuery("from and to must be dates such as 2026-01-31.")
+	if c.Last.After(today) {
+		c.Last = today
+	}
+	if q.Get("from") == "" {
+		if c.First = c.Last.AddDate(0, 0, 1-DefaultDays); c.First.Before(oldest) {
+			c.First = oldest
 		}
 	}
 	switch {
@@ -103,7 +109,7 @@ func (c *CostsQuery) parseDays(q url.Values, today time.Time) (err error) {
 
 // Values returns the query as URL parameters: the inverse of ParseCosts.
 func (c CostsQuery) Values() url.Values {
-	q := nonEmpty(map[string]string{"person": c.Person, "channel": c.Channel, "repository": c.Repo, "model": c.Model})
+	q := filterValues(c.filters())
 	if !slices.Equal(c.By, []tasks.CostGroup{tasks.ByDay}) {
 		q["by"] = Strings(c.By)
 	}

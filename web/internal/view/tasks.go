@@ -82,10 +82,9 @@ var States = []store.State{store.Waiting, store.Running, store.Absorbed, store.E
 
 // ParseFilter reads a filter from a query.
 func ParseFilter(q url.Values) (tasks.Filter, error) {
-	f := tasks.Filter{
-		State: q.Get("state"), Limit: DefaultList, Before: q.Get("before"),
-		Source: q.Get("source"), Repo: q.Get("repository"), Person: q.Get("person"), Channel: q.Get("channel"),
-		Ending: tasks.EndingKind(q.Get("ending")), Text: q.Get("text"),
+	f := tasks.Filter{Limit: DefaultList, Before: q.Get("before")}
+	if err := readFilters(q, filters(&f)); err != nil {
+		return f, err
 	}
 	if text := q.Get("limit"); text != "" {
 		n, err := strconv.Atoi(text)
@@ -102,34 +101,41 @@ func ParseFilter(q url.Values) (tasks.Filter, error) {
 	case f.Before != "" && !tasks.ValidID(f.Before):
 		return f, respond.BadQuery("before must be a task ID, such as next of the previous page.")
 	}
-	return f, checkLengths(f.Source, f.Repo, f.Person, f.Channel, f.Text)
-}
-
-// checkLengths returns an error if a value to filter by is too long.
-func checkLengths(values ...string) error {
-	if slices.ContainsFunc(values, func(v string) bool { return len(v) > MaxFilter }) {
-		return respond.BadQuery("A filter has at most %d bytes.", MaxFilter)
-	}
-	return nil
+	return f, nil
 }
 
 // FilterValues returns a filter as a query, without the page: the inverse of ParseFilter.
 func FilterValues(f tasks.Filter) url.Values {
-	q := nonEmpty(map[string]string{
-		"state": f.State, "source": f.Source, "repository": f.Repo, "person": f.Person, "channel": f.Channel, "ending": string(f.Ending), "text": f.Text,
-	})
+	q := filterValues(filters(&f))
 	if f.Limit != DefaultList {
 		q.Set("limit", strconv.Itoa(f.Limit))
 	}
 	return q
 }
 
-// nonEmpty returns a query of the parameters that are not empty.
-func nonEmpty(parameters map[string]string) url.Values {
+// filters returns the fields of a filter by parameter.
+func filters(f *tasks.Filter) map[string]*string {
+	return map[string]*string{
+		"state": &f.State, "source": &f.Source, "repository": &f.Repo, "person": &f.Person, "channel": &f.Channel, "ending": (*string)(&f.Ending), "text": &f.Text,
+	}
+}
+
+// readFilters reads the values to filter by from a query.
+func readFilters(q url.Values, fields map[string]*string) error {
+	for name, field := range fields {
+		if *field = q.Get(name); len(*field) > MaxFilter {
+			return respond.BadQuery("A filter has at most %d bytes.", MaxFilter)
+		}
+	}
+	return nil
+}
+
+// filterValues returns the values to filter by as a query.
+func filterValues(fields map[string]*string) url.Values {
 	q := url.Values{}
-	for name, value := range parameters {
-		if value != "" {
-			q.Set(name, value)
+	for name, field := range fields {
+		if *field != "" {
+			q.Set(name, *field)
 		}
 	}
 	return q
