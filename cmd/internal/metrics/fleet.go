@@ -5,10 +5,10 @@ import (
 	"encoding/json"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promauto"
 	"golang.org/x/sys/unix"
 
 	"github.com/errand-fleet/errand/agent"
@@ -16,13 +16,31 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// FleetReader reads the state of the fleet.
-type FleetReader interface {
-	Counts(ctx context.Context) (store.Counts, error)
-	Live(ctx context.Context) ([]store.LiveRecord, error)
-	Unposted(ctx context.Context) (store.Unposted, error)
-	Workers(ctx context.Context) ([]store.Worker, error)
-	Credentials(ctx context.Context) ([]store.Credential, error)
+// Fleet is the state of the fleet.
+type Fleet struct {
+	Counts      store.Counts
+	Live        []store.LiveRecord
+	Unposted    store.Unposted
+	Workers     []store.Worker
+	Credentials []store.Credential
+}
+
+// ReadFleet reads the state of the fleet from the store.
+func ReadFleet(ctx context.Context, s *store.Store) (f Fleet, err error) {
+	if f.Counts, err = s.Counts(ctx); err != nil {
+		return f, err
+	}
+	if f.Live, err = s.Live(ctx); err != nil {
+		return f, err
+	}
+	if f.Unposted, err = s.Outbox.Backlog(ctx); err != nil {
+		return f, err
+	}
+	if f.Workers, err = s.Workers.List(ctx); err != nil {
+		return f, err
+	}
+	f.Credentials, err = s.Credentials.List(ctx)
+	return f, err
 }
 
 // readLimit bounds how long a scrape waits for Redis.
@@ -35,100 +53,104 @@ const (
 	unable   = "unable" // its CLI cannot run
 )
 
-// fleet reads the state of the fleet at each scrape. All front doors report the same state.
-type fleet struct {
-	reader FleetReader
-	now    func() time.Time
-	descs  []*prometheus.Desc
+// reportFunc reports the value of a gauge.
+type reportFunc func(name string, v float64, labels ...string)
 
-	up, all, tasks, oldest, unposted, unpostedAge, workers, slots, taken, credentials *prometheus.Desc
+// gauges are gauges that are read together at each scrape. They implement prometheus.Collector.
+type gauges struct {
+	descs map[string]*prometheus.Desc
+	read  func(reportFunc)
 }
 
-// NewFleet registers the state of the fleet. While Redis does not answer, only errand_fleet_up is reported.
-func NewFleet(r prometheus.Registerer, reader FleetReader) {
-	r.MustRegister(newFleet(reader, time.Now))
-}
-
-func newFleet(reader FleetReader, now func() time.Time) *fleet {
-	f := &fleet{reader: reader, now: now}
-	desc := func(name, help string, labels ...string) *prometheus.Desc {
-		f.descs = append(f.descs, prometheus.NewDesc(name, help, labels, nil))
-		return f.descs[len(f.descs)-1]
+func newGauges(read func(reportFunc), list ...metric) *gauges {
+	g := &gauges{descs: map[string]*prometheus.Desc{}, read: read}
+	for _, m := range list {
+		g.descs[m.name] = prometheus.NewDesc(m.name, m.help, strings.Fields(m.labels), nil)
 	}
-	f.up = desc("errand_fleet_up", "1 if the state of the fleet could be read from Redis, otherwise 0.")
-	f.all = desc("errand_tasks", "Tasks that have not ended, as the console and the health count them.", "state")
-	f.tasks = desc("errand_queue_tasks", "Waiting and running tasks whose records can be read.", "class", "state")
-	f.oldest = desc("errand_queue_oldest_seconds", "Age of the oldest waiting task in seconds, since it was due; 0 if no task is waiting.", "class")
-	f.unposted = desc("errand_outbox_endings", "Ended tasks whose final message is not posted.")
-	f.unpostedAge = desc("errand_outbox_oldest_seconds", "Time since the end of the oldest task whose final message is not posted; 0 if there is none.")
-	f.workers = desc("errand_workers", "Live workers.", "state")
-	f.slots = desc("errand_slots", "Slots for runs on all workers.")
-	f.taken = desc("errand_slots_taken", "Slots in use.")
-	f.credentials = desc("errand_credentials", "Worker credentials with which no run starts (held) or succeeds (refused).", "state")
-	return f
+	return g
 }
 
 // Describe implements prometheus.Collector.
-func (f *fleet) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range f.descs {
+func (g *gauges) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range g.descs {
 		ch <- d
 	}
 }
 
-// gauge reports a value.
-type gauge func(d *prometheus.Desc, v float64, labels ...string)
-
 // Collect implements prometheus.Collector.
-func (f *fleet) Collect(ch chan<- prometheus.Metric) {
-	ctx, cancel := context.WithTimeout(context.Background(), readLimit)
-	defer cancel()
-	report := func(d *prometheus.Desc, v float64, labels ...string) {
-		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
-	}
-	if f.collect(ctx, report) != nil {
-		report(f.up, 0)
-	}
+func (g *gauges) Collect(ch chan<- prometheus.Metric) {
+	g.read(func(name string, v float64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(g.descs[name], prometheus.GaugeValue, v, labels...)
+	})
 }
 
-// collect reads everything before it reports anything.
-func (f *fleet) collect(ctx context.Context, report gauge) error {
-	counts, err := f.reader.Counts(ctx)
-	if err != nil {
-		return err
+// NewFleet registers the state of the fleet, which is read at each scrape. All front doors report the same state. While
+// Redis does not answer, only errand_fleet_up is reported.
+func NewFleet(r prometheus.Registerer, read func(context.Context) (Fleet, error)) {
+	r.MustRegister(newFleet(read, time.Now))
+}
+
+func newFleet(read func(context.Context) (Fleet, error), now func() time.Time) *gauges {
+	return newGauges(
+		func(report reportFunc) {
+			ctx, cancel := context.WithTimeout(context.Background(), readLimit)
+			defer cancel()
+			f, err := read(ctx)
+			if err != nil {
+				report("errand_fleet_up", 0)
+				return
+			}
+			report("errand_fleet_up", 1)
+			f.report(report, now())
+		},
+		metric{name: "errand_fleet_up", help: "1 if the state of the fleet could be read from Redis, otherwise 0."},
+		metric{name: "errand_tasks", help: "Tasks that have not ended, as the console and the health count them.", labels: "state"},
+		metric{name: "errand_queue_tasks", help: "Waiting and running tasks whose records can be read.", labels: "class state"},
+		metric{name: "errand_queue_oldest_seconds", help: "Age of the oldest waiting task in seconds, since it was due; 0 if no task is waiting.", labels: "class"},
+		metric{name: "errand_outbox_endings", help: "Ended tasks whose final message is not posted."},
+		metric{name: "errand_outbox_oldest_seconds", help: "Time since the end of the oldest task whose final message is not posted; 0 if there is none."},
+		metric{name: "errand_workers", help: "Live workers.", labels: "state"},
+		metric{name: "errand_slots", help: "Slots for runs on all workers."},
+		metric{name: "errand_slots_taken", help: "Slots in use."},
+		metric{name: "errand_credentials", help: "Worker credentials with which no run starts (held) or succeeds (refused).", labels: "state"},
+	)
+}
+
+func (f Fleet) report(report reportFunc, now time.Time) {
+	report("errand_tasks", float64(f.Counts.Waiting), string(store.Waiting))
+	report("errand_tasks", float64(f.Counts.Running), string(store.Running))
+	report("errand_tasks", float64(f.Counts.Absorbed), string(store.Absorbed))
+	report("errand_outbox_endings", float64(f.Unposted.Endings))
+	report("errand_outbox_oldest_seconds", age(f.Unposted.Oldest, now))
+	f.reportQueues(report, now)
+	states, slots, taken := map[string]int{ready: 0, draining: 0, unable: 0}, 0, 0
+	for _, w := range f.Workers {
+		states[workerState(w)]++
+		slots, taken = slots+w.Slots, taken+w.Running
 	}
-	live, err := f.reader.Live(ctx)
-	if err != nil {
-		return err
+	for state, n := range states {
+		report("errand_workers", float64(n), state)
 	}
-	unposted, err := f.reader.Unposted(ctx)
-	if err != nil {
-		return err
+	report("errand_slots", float64(slots))
+	report("errand_slots_taken", float64(taken))
+	held, refused := 0, 0
+	for _, c := range store.InUse(f.Credentials, f.Workers) {
+		switch {
+		case c.Refused != "":
+			refused++
+		case c.Until.After(now):
+			held++
+		}
 	}
-	workers, err := f.reader.Workers(ctx)
-	if err != nil {
-		return err
-	}
-	credentials, err := f.reader.Credentials(ctx)
-	if err != nil {
-		return err
-	}
-	report(f.up, 1)
-	report(f.all, float64(counts.Waiting), string(store.Waiting))
-	report(f.all, float64(counts.Running), string(store.Running))
-	report(f.all, float64(counts.Absorbed), string(store.Absorbed))
-	report(f.unposted, float64(unposted.Endings))
-	report(f.unpostedAge, f.age(unposted.Oldest))
-	f.reportCredentials(store.InUse(credentials, workers), report)
-	f.reportQueues(live, report)
-	f.reportWorkers(workers, report)
-	return nil
+	report("errand_credentials", float64(held), "held")
+	report("errand_credentials", float64(refused), "refused")
 }
 
 // reportQueues reports the tasks of each class, including classes without any.
-func (f *fleet) reportQueues(live []store.LiveRecord, report gauge) {
+func (f Fleet) reportQueues(report reportFunc, now time.Time) {
 	for _, class := range tasks.Classes {
 		counts, oldest := map[store.State]int{}, time.Time{}
-		for _, rec := range live {
+		for _, rec := range f.Live {
 			if rec.Class != class {
 				continue
 			}
@@ -138,37 +160,10 @@ func (f *fleet) reportQueues(live []store.LiveRecord, report gauge) {
 			}
 		}
 		for _, state := range []store.State{store.Waiting, store.Running} {
-			report(f.tasks, float64(counts[state]), class, string(state))
+			report("errand_queue_tasks", float64(counts[state]), class, string(state))
 		}
-		report(f.oldest, f.age(oldest), class)
+		report("errand_queue_oldest_seconds", age(oldest, now), class)
 	}
-}
-
-func (f *fleet) reportWorkers(workers []store.Worker, report gauge) {
-	states, slots, taken := map[string]int{ready: 0, draining: 0, unable: 0}, 0, 0
-	for _, w := range workers {
-		states[workerState(w)]++
-		slots, taken = slots+w.Slots, taken+w.Running
-	}
-	for state, n := range states {
-		report(f.workers, float64(n), state)
-	}
-	report(f.slots, float64(slots))
-	report(f.taken, float64(taken))
-}
-
-func (f *fleet) reportCredentials(credentials []store.Credential, report gauge) {
-	held, refused := 0, 0
-	for _, c := range credentials {
-		switch {
-		case c.Refused != "":
-			refused++
-		case c.Until.After(f.now()):
-			held++
-		}
-	}
-	report(f.credentials, float64(held), "held")
-	report(f.credentials, float64(refused), "refused")
 }
 
 func workerState(w store.Worker) string {
@@ -183,65 +178,49 @@ func workerState(w store.Worker) string {
 }
 
 // age returns the seconds since a time; 0 for the zero time and for the future.
-func (f *fleet) age(at time.Time) float64 {
+func age(at, now time.Time) float64 {
 	if at.IsZero() {
 		return 0
 	}
-	return max(f.now().Sub(at), 0).Seconds()
-}
-
-// disk reads the free space of the disk of a directory at each scrape.
-type disk struct {
-	dir        string
-	free, size *prometheus.Desc
+	return max(now.Sub(at), 0).Seconds()
 }
 
 // NewDisk registers the disk of a worker's state directory. Nothing is reported while the directory does not exist.
 func NewDisk(r prometheus.Registerer, dir string) {
-	r.MustRegister(&disk{
-		dir:  dir,
-		free: prometheus.NewDesc("errand_disk_free_bytes", "Free space for errand on the disk of the state directory.", nil, nil),
-		size: prometheus.NewDesc("errand_disk_size_bytes", "Size of the disk of the state directory.", nil, nil),
-	})
-}
-
-// Describe implements prometheus.Collector.
-func (d *disk) Describe(ch chan<- *prometheus.Desc) { ch <- d.free; ch <- d.size }
-
-// Collect implements prometheus.Collector.
-func (d *disk) Collect(ch chan<- prometheus.Metric) {
-	var s unix.Statfs_t
-	if unix.Statfs(d.dir, &s) != nil {
-		return
-	}
-	block := float64(s.Bsize)
-	ch <- prometheus.MustNewConstMetric(d.free, prometheus.GaugeValue, float64(s.Bavail)*block)
-	ch <- prometheus.MustNewConstMetric(d.size, prometheus.GaugeValue, float64(s.Blocks)*block)
+	r.MustRegister(newGauges(
+		func(report reportFunc) {
+			var s unix.Statfs_t
+			if unix.Statfs(dir, &s) != nil {
+				return
+			}
+			report("errand_disk_free_bytes", float64(s.Bavail)*float64(s.Bsize))
+			report("errand_disk_size_bytes", float64(s.Blocks)*float64(s.Bsize))
+		},
+		metric{name: "errand_disk_free_bytes", help: "Free space for errand on the disk of the state directory."},
+		metric{name: "errand_disk_size_bytes", help: "Size of the disk of the state directory."},
+	))
 }
 
 // Services counts requests to Slack and GitHub.
-type Services struct {
-	requests *prometheus.CounterVec
-	duration *prometheus.HistogramVec
-}
+type Services struct{ meters }
 
 // NewServices registers the metrics of services.
 func NewServices(r prometheus.Registerer) *Services {
-	f := promauto.With(r)
-	return &Services{
-		requests: f.NewCounterVec(prometheus.CounterOpts{
-			Name: "errand_service_requests_total", Help: "Requests to Slack and GitHub by the class of the response; limited: refused by a rate limit, failed: no response.",
-		}, []string{"service", "result"}),
-		duration: f.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "errand_service_request_duration_seconds", Help: "Time until the header of the response arrived, or the request failed.",
-			Buckets: []float64{.05, .1, .25, .5, 1, 2.5, 5, 10},
-		}, []string{"service"}),
-	}
+	return &Services{newMeters(r,
+		metric{
+			name: "errand_service_requests_total", help: "Requests to Slack and GitHub by the class of the response; limited: refused by a rate limit, failed: no response.",
+			labels: "service result",
+		},
+		metric{
+			name: "errand_service_request_duration_seconds", help: "Time until the header of the response arrived, or the request failed.",
+			labels: "service", buckets: []float64{.05, .1, .25, .5, 1, 2.5, 5, 10},
+		},
+	)}
 }
 
 // Transport wraps a transport and counts the requests to a service.
 func (m *Services) Transport(service string, next http.RoundTripper) http.RoundTripper {
-	m.requests.WithLabelValues(service, limited)
+	m.add("errand_service_requests_total", 0, service, limited)
 	return &transport{service: service, meter: m, next: next}
 }
 
@@ -254,8 +233,8 @@ type transport struct {
 func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	start := time.Now()
 	resp, err := t.next.RoundTrip(r)
-	t.meter.duration.WithLabelValues(t.service).Observe(time.Since(start).Seconds())
-	t.meter.requests.WithLabelValues(t.service, result(resp, err)).Inc()
+	t.meter.observe("errand_service_request_duration_seconds", time.Since(start).Seconds(), t.service)
+	t.meter.add("errand_service_requests_total", 1, t.service, result(resp, err))
 	return resp, err
 }
 

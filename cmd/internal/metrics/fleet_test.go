@@ -18,20 +18,20 @@ func TestFleet(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_700_000_000, 0)
 	ago := func(s int) time.Time { return now.Add(-time.Duration(s) * time.Second) }
-	b := &fakeFleet{unposted: store.Unposted{Endings: 2, Oldest: ago(90)}, workers: []store.Worker{
+	b := &fakeFleet{Fleet: Fleet{Unposted: store.Unposted{Endings: 2, Oldest: ago(90)}, Workers: []store.Worker{
 		{Slots: 4, Running: 3, Health: []byte(`{"ok":true}`)},
 		{Slots: 4, Draining: true, Health: []byte(`{"ok":true}`)},
 		{Slots: 2, Health: []byte(`{"ok":false}`)},
 		{Slots: 2},
-	}}
-	b.credentials = []store.Credential{{Name: "a", Until: ago(-60)}, {Name: "b", Refused: "401"}, {Name: "c", Interval: time.Second}}
-	b.counts = store.Counts{Waiting: 4, Running: 1, Absorbed: 2} // the record of one waiting task cannot be read
+	}}}
+	b.Credentials = []store.Credential{{Name: "a", Until: ago(-60)}, {Name: "b", Refused: "401"}, {Name: "c", Interval: time.Second}}
+	b.Counts = store.Counts{Waiting: 4, Running: 1, Absorbed: 2} // the record of one waiting task cannot be read
 	b.waits(tasks.Interactive, ago(500), ago(20))
 	b.waits(tasks.Interactive, ago(30), time.Time{})
 	b.waits(tasks.Review, ago(5), ago(-60))
 	b.add(tasks.Interactive, store.Running, ago(900), time.Time{})
 	r := prometheus.NewRegistry()
-	r.MustRegister(newFleet(b, func() time.Time { return now }))
+	r.MustRegister(newFleet(b.read, func() time.Time { return now }))
 	expect(t, r, `
 errand_credentials{state="held"} 1
 errand_credentials{state="refused"} 1

@@ -23,38 +23,27 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// fakeFleet is a FleetReader for tests.
+// fakeFleet is a fleet for tests.
 type fakeFleet struct {
-	counts   store.Counts
-	live     []store.LiveRecord
-	unposted store.Unposted
-	workers  []store.Worker
-	err      error
-
-	credentials []store.Credential
+	Fleet
+	err error
 }
 
-func (f *fakeFleet) Counts(context.Context) (store.Counts, error)     { return f.counts, f.err }
-func (f *fakeFleet) Live(context.Context) ([]store.LiveRecord, error) { return f.live, f.err }
-func (f *fakeFleet) Unposted(context.Context) (store.Unposted, error) { return f.unposted, f.err }
-func (f *fakeFleet) Workers(context.Context) ([]store.Worker, error)  { return f.workers, f.err }
-func (f *fakeFleet) Credentials(context.Context) ([]store.Credential, error) {
-	return f.credentials, f.err
-}
+func (f *fakeFleet) read(context.Context) (Fleet, error) { return f.Fleet, f.err }
 
 func (f *fakeFleet) waits(class string, created, at time.Time) {
 	f.add(class, store.Waiting, created, at)
 }
 
 func (f *fakeFleet) add(class string, s store.State, c, at time.Time) {
-	f.live = append(f.live, store.LiveRecord{Record: store.Record{Class: class, State: s, Created: c, At: at}})
+	f.Live = append(f.Live, store.LiveRecord{Record: store.Record{Class: class, State: s, Created: c, At: at}})
 }
 
 // everything returns a registry in which each metric has a value.
 func everything(t *testing.T) *prometheus.Registry {
 	t.Helper()
 	r := NewRegistry("v1")
-	NewFleet(r, &fakeFleet{})
+	NewFleet(r, (&fakeFleet{}).read)
 	NewDisk(r, t.TempDir())
 	NewDesk(r).Submitted(tasks.Task{Source: "chat", Class: tasks.Interactive}, tasks.Receipt{New: true})
 	service := NewServices(r).Transport("github", http.NewFileTransportFS(fstest.MapFS{}))

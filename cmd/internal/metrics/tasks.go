@@ -28,71 +28,86 @@ import (
 // maxModels bounds the values of the label model: tasks may ask for any model.
 const maxModels = 20
 
+// metric describes a metric. Its labels are separated by blanks. It is a histogram if it has buckets.
+type metric struct {
+	name, help, labels string
+	buckets            []float64
+}
+
+// meters are counters and histograms by name.
+type meters struct {
+	counters   map[string]*prometheus.CounterVec
+	histograms map[string]*prometheus.HistogramVec
+}
+
+func newMeters(r prometheus.Registerer, list ...metric) meters {
+	f, all := promauto.With(r), meters{map[string]*prometheus.CounterVec{}, map[string]*prometheus.HistogramVec{}}
+	for _, m := range list {
+		labels := strings.Fields(m.labels)
+		// One without labels is reported from the beginning.
+		if m.buckets != nil {
+			all.histograms[m.name] = f.NewHistogramVec(prometheus.HistogramOpts{Name: m.name, Help: m.help, Buckets: m.buckets}, labels)
+			if len(labels) == 0 {
+				all.histograms[m.name].WithLabelValues()
+			}
+			continue
+		}
+		if all.counters[m.name] = f.NewCounterVec(prometheus.CounterOpts{Name: m.name, Help: m.help}, labels); len(labels) == 0 {
+			all.add(m.name, 0)
+		}
+	}
+	return all
+}
+
+func (m meters) add(name string, n float64, labels ...string) {
+	m.counters[name].WithLabelValues(labels...).Add(n)
+}
+
+func (m meters) observe(name string, v float64, labels ...string) {
+	m.histograms[name].WithLabelValues(labels...).Observe(v)
+}
+
 // Tasks counts what a worker does with tasks.
 type Tasks struct {
+	meters
 	repositories configured
 	models       *firstSeen
-
-	wait     *prometheus.HistogramVec
-	duration *prometheus.HistogramVec
-	runs     *prometheus.CounterVec
-	cost     *prometheus.CounterVec
-	tokens   *prometheus.CounterVec
-	calls    prometheus.Counter
-	refused  *prometheus.CounterVec
-	signals  *prometheus.CounterVec
-	swept    prometheus.Counter
-	stuck    prometheus.Counter
-	returns  *prometheus.CounterVec
-	endings  *prometheus.CounterVec
-	absorbed *prometheus.CounterVec
-	lag      prometheus.Histogram
 }
 
 var _ worker.Meter = (*Tasks)(nil)
 
 // NewTasks registers the metrics of a worker. Costs of other repositories than the given ones are counted together.
 func NewTasks(r prometheus.Registerer, repositories []string) *Tasks {
-	f := promauto.With(r)
-	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
-		return f.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
-	}
-	m := &Tasks{
-		repositories: repositories, models: newFirstSeen(maxModels),
-		wait: f.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "errand_task_wait_seconds", Help: "Time from when a task was due until its first run.",
-			Buckets: []float64{.05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600},
-		}, []string{"class"}),
-		duration: f.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "errand_run_duration_seconds", Help: "Duration of runs.",
-			Buckets: []float64{1, 5, 15, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200},
-		}, []string{"class"}),
-		runs: counter("errand_runs_total", "Runs by outcome.", "source", "class", "outcome", "error"),
-		cost: counter("errand_run_cost_usd_total", "Cost of runs in US dollars at list price.", "source", "repository", "model"),
-
-		tokens:  counter("errand_run_tokens_total", "Tokens used by runs.", "kind", "model"),
-		calls:   f.NewCounter(prometheus.CounterOpts{Name: "errand_model_calls_total", Help: "Model calls of runs that use the gateway."}),
-		refused: counter("errand_model_errors_total", "Failed model calls by HTTP status.", "status"),
-		signals: counter("errand_run_kills_total", "CLI processes ended by a signal.", "signal"),
-		swept: f.NewCounter(prometheus.CounterOpts{
-			Name: "errand_run_swept_processes_total", Help: "Processes that outlived the CLI of their run and were killed.",
-		}),
-		stuck: f.NewCounter(prometheus.CounterOpts{
-			Name: "errand_run_stuck_processes_total", Help: "Processes of runs that could not be killed.",
-		}),
-		returns:  counter("errand_task_returns_total", "Claimed tasks that the worker returned without ending them, by reason.", "class", "reason"),
-		endings:  counter("errand_task_endings_total", "Tasks whose final message is posted, by ending.", "source", "class", "kind", "error"),
-		absorbed: counter("errand_tasks_absorbed_total", "Tasks that ended with the run of another task.", "source"),
-		lag: f.NewHistogram(prometheus.HistogramOpts{
-			Name: "errand_outbox_lag_seconds", Help: "Time from the end of a task until its final message was posted.",
-			Buckets: []float64{.1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 7200},
-		}),
-	}
+	m := &Tasks{repositories: repositories, models: newFirstSeen(maxModels), meters: newMeters(r,
+		metric{
+			name: "errand_task_wait_seconds", help: "Time from when a task was due until its first run.", labels: "class",
+			buckets: []float64{.05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600},
+		},
+		metric{
+			name: "errand_run_duration_seconds", help: "Duration of runs.", labels: "class",
+			buckets: []float64{1, 5, 15, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200},
+		},
+		metric{name: "errand_runs_total", help: "Runs by outcome.", labels: "source class outcome error"},
+		metric{name: "errand_run_cost_usd_total", help: "Cost of runs in US dollars at list price.", labels: "source repository model"},
+		metric{name: "errand_run_tokens_total", help: "Tokens used by runs.", labels: "kind model"},
+		metric{name: "errand_model_calls_total", help: "Model calls of runs that use the gateway."},
+		metric{name: "errand_model_errors_total", help: "Failed model calls by HTTP status.", labels: "status"},
+		metric{name: "errand_run_kills_total", help: "CLI processes ended by a signal.", labels: "signal"},
+		metric{name: "errand_run_swept_processes_total", help: "Processes that outlived the CLI of their run and were killed."},
+		metric{name: "errand_run_stuck_processes_total", help: "Processes of runs that could not be killed."},
+		metric{name: "errand_task_returns_total", help: "Claimed tasks that the worker returned without ending them, by reason.", labels: "class reason"},
+		metric{name: "errand_task_endings_total", help: "Tasks whose final message is posted, by ending.", labels: "source class kind error"},
+		metric{name: "errand_tasks_absorbed_total", help: "Tasks that ended with the run of another task.", labels: "source"},
+		metric{
+			name: "errand_outbox_lag_seconds", help: "Time from the end of a task until its final message was posted.",
+			buckets: []float64{.1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 7200},
+		},
+	)}
 	for _, class := range tasks.Classes { // so that the first one is an increase
 		for _, why := range []worker.Return{
 			worker.ReturnDrain, worker.ReturnLost, worker.ReturnWait, worker.ReturnRetry, worker.ReturnParked, worker.ReturnError, worker.ReturnCrash,
 		} {
-			m.returns.WithLabelValues(class, string(why))
+			m.add("errand_task_returns_total", 0, class, string(why))
 		}
 	}
 	return m
@@ -100,44 +115,44 @@ func NewTasks(r prometheus.Registerer, repositories []string) *Tasks {
 
 // Began records how long a task waited.
 func (m *Tasks) Began(t tasks.Task, waited time.Duration) {
-	m.wait.WithLabelValues(t.Class).Observe(waited.Seconds())
+	m.observe("errand_task_wait_seconds", waited.Seconds(), t.Class)
 }
 
 // Ran counts a run and its usage.
 func (m *Tasks) Ran(t tasks.Task, r agent.Result) {
 	model := m.models.label(r.Model)
-	m.runs.WithLabelValues(t.Source, t.Class, string(r.Outcome), failure(r)).Inc()
-	m.duration.WithLabelValues(t.Class).Observe(r.Duration.Seconds())
-	m.cost.WithLabelValues(t.Source, m.repositories.label(t.Repo), model).Add(max(r.CostUSD, 0))
+	m.add("errand_runs_total", 1, t.Source, t.Class, string(r.Outcome), failure(r))
+	m.observe("errand_run_duration_seconds", r.Duration.Seconds(), t.Class)
+	m.add("errand_run_cost_usd_total", max(r.CostUSD, 0), t.Source, m.repositories.label(t.Repo), model)
 	for kind, n := range map[string]int64{
 		"input": r.Usage.Input, "output": r.Usage.Output, "cache_read": r.Usage.CacheRead, "cache_creation": r.Usage.CacheCreation,
 	} {
-		m.tokens.WithLabelValues(kind, model).Add(float64(max(n, 0)))
+		m.add("errand_run_tokens_total", float64(max(n, 0)), kind, model)
 	}
 	if r.Signal != "" {
-		m.signals.WithLabelValues(r.Signal).Inc()
+		m.add("errand_run_kills_total", 1, r.Signal)
 	}
-	m.swept.Add(float64(r.Resources.Swept))
-	m.stuck.Add(float64(r.Resources.Stuck))
+	m.add("errand_run_swept_processes_total", float64(r.Resources.Swept))
+	m.add("errand_run_stuck_processes_total", float64(r.Resources.Stuck))
 	if r.API == nil {
 		return
 	}
-	m.calls.Add(float64(r.API.Calls))
+	m.add("errand_model_calls_total", float64(r.API.Calls))
 	for status, n := range r.API.Errors {
-		m.refused.WithLabelValues(strconv.Itoa(status)).Add(float64(n))
+		m.add("errand_model_errors_total", float64(n), strconv.Itoa(status))
 	}
 }
 
 // Returned counts a task that this worker did not end.
 func (m *Tasks) Returned(class string, why worker.Return) {
-	m.returns.WithLabelValues(class, string(why)).Inc()
+	m.add("errand_task_returns_total", 1, class, string(why))
 }
 
 // Ended counts an ending whose message is posted, and the tasks that ended with it.
 func (m *Tasks) Ended(t tasks.Task, e tasks.Ending, lag time.Duration) {
-	m.endings.WithLabelValues(t.Source, t.Class, string(e.Kind), failure(e.Result)).Inc()
-	m.absorbed.WithLabelValues(t.Source).Add(float64(len(e.Covers)))
-	m.lag.Observe(max(lag, 0).Seconds())
+	m.add("errand_task_endings_total", 1, t.Source, t.Class, string(e.Kind), failure(e.Result))
+	m.add("errand_tasks_absorbed_total", float64(len(e.Covers)), t.Source)
+	m.observe("errand_outbox_lag_seconds", max(lag, 0).Seconds())
 }
 
 // failure returns the class of a run's error, or "".
@@ -149,15 +164,15 @@ func failure(r agent.Result) string {
 }
 
 // Desk counts submitted tasks.
-type Desk struct{ submitted *prometheus.CounterVec }
+type Desk struct{ meters }
 
 var _ tasks.DeskMeter = (*Desk)(nil)
 
 // NewDesk registers the metrics of a desk.
 func NewDesk(r prometheus.Registerer) *Desk {
-	return &Desk{promauto.With(r).NewCounterVec(prometheus.CounterOpts{
-		Name: "errand_tasks_submitted_total", Help: "Submitted tasks: new ones, duplicates, and answers to questions.",
-	}, []string{"source", "class", "result"})}
+	return &Desk{newMeters(r, metric{
+		name: "errand_tasks_submitted_total", help: "Submitted tasks: new ones, duplicates, and answers to questions.", labels: "source class result",
+	})}
 }
 
 // Submitted counts a submitted task.
@@ -169,7 +184,7 @@ func (m *Desk) Submitted(t tasks.Task, r tasks.Receipt) {
 	case r.New:
 		result = "new"
 	}
-	m.submitted.WithLabelValues(t.Source, t.Class, result).Inc()
+	m.add("errand_tasks_submitted_total", 1, t.Source, t.Class, result)
 }
 
 // NewRegistry returns a registry with the metrics of every process: its version, and those of the Go runtime and the

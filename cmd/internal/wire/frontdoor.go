@@ -70,7 +70,7 @@ func (p *Parts) FrontDoor(ctx context.Context) (*Door, error) {
 			chat.Source = poster
 		}
 	}
-	metrics.NewFleet(p.registry, fleetState{p.Store})
+	metrics.NewFleet(p.registry, func(ctx context.Context) (metrics.Fleet, error) { return metrics.ReadFleet(ctx, p.Store) })
 	mux.Handle("GET /metrics", p.Metrics)
 	opt, err := queuesRedis(p.Config.Redis.URL)
 	if err != nil {
@@ -87,21 +87,6 @@ func (p *Parts) FrontDoor(ctx context.Context) (*Door, error) {
 		return nil, err
 	}
 	return &Door{Handler: h, parts: p}, nil
-}
-
-// fleetState reads the state of the fleet for the metrics.
-type fleetState struct{ *store.Store }
-
-func (s fleetState) Unposted(ctx context.Context) (store.Unposted, error) {
-	return s.Outbox.Backlog(ctx)
-}
-
-func (s fleetState) Workers(ctx context.Context) ([]store.Worker, error) {
-	return s.Store.Workers.List(ctx)
-}
-
-func (s fleetState) Credentials(ctx context.Context) ([]store.Credential, error) {
-	return s.Store.Credentials.List(ctx)
 }
 
 // MayScrape reports whether a request has the metrics token.
