@@ -119,19 +119,7 @@ func (q CostQuery) wants(c store.Cost, persons []string) bool {
 }
 
 // key returns the row that a cost belongs to. The accounts of one person share a row.
-func (q CostQuery) key(c store.Cost, people People) (k CostKey) {
-	for _, group := range q.By {
-		*k.field(group) = valueOf(c, group)
-		if group == ByPerson {
-			k.Person = people.named(k.Person)
-		}
-		k.Other = k.Other || c.Other && group != ByDay
-	}
-	return k
-}
-
-// valueOf returns a cost's value for a group.
-func valueOf(c store.Cost, group CostGroup) string {
+func (q CostQuery) key(c store.Cost, people People) CostKey {
 	named := func(kind string) string {
 		for _, s := range c.Scopes {
 			if name, ok := strings.CutPrefix(s, kind); ok {
@@ -140,42 +128,28 @@ func valueOf(c store.Cost, group CostGroup) string {
 		}
 		return ""
 	}
-	switch group {
-	case ByPerson:
-		return named(userScope)
-	case ByChannel:
-		return named(channelScope)
-	case ByRepository:
-		return named(repoScope)
-	case ByModel:
-		return c.Model
-	default:
-		return c.Day.Format(time.DateOnly)
+	k := CostKey{
+		Day: c.Day.Format(time.DateOnly), Person: people.named(named(userScope)), Channel: named(channelScope), Repo: named(repoScope), Model: c.Model,
 	}
+	for i, field := range k.fields() {
+		if !slices.Contains(q.By, CostGroups[i]) {
+			*field = ""
+		}
+	}
+	k.Other = c.Other && slices.ContainsFunc(q.By, func(g CostGroup) bool { return g != ByDay })
+	return k
 }
 
-// Name returns the row's value for a group.
-func (k CostKey) Name(group CostGroup) string { return *k.field(group) }
-
-func (k *CostKey) field(group CostGroup) *string {
-	switch group {
-	case ByPerson:
-		return &k.Person
-	case ByChannel:
-		return &k.Channel
-	case ByRepository:
-		return &k.Repo
-	case ByModel:
-		return &k.Model
-	default:
-		return &k.Day
-	}
+// fields returns the properties of a row in the order of CostGroups.
+func (k *CostKey) fields() []*string {
+	return []*string{&k.Day, &k.Person, &k.Channel, &k.Repo, &k.Model}
 }
+
+// Name returns the row's value for one of the CostGroups.
+func (k CostKey) Name(group CostGroup) string { return *k.fields()[slices.Index(CostGroups, group)] }
 
 func (k CostKey) compare(l CostKey) int {
-	return cmp.Or(
-		cmp.Compare(k.Person, l.Person), cmp.Compare(k.Channel, l.Channel), cmp.Compare(k.Repo, l.Repo), cmp.Compare(k.Model, l.Model),
-	)
+	return slices.CompareFunc(k.fields(), l.fields(), func(a, b *string) int { return cmp.Compare(*a, *b) })
 }
 
 func (s *CostSum) add(c store.Cost) {

@@ -48,11 +48,11 @@ type Policy struct {
 // Desk is the only way in: sources, the console and the command line make every request to the fleet through it. It
 // is safe for concurrent use.
 type Desk struct {
-	store  *store.Store
-	queue  *Queue
-	policy Policy
-	meter  DeskMeter
-	log    *slog.Logger
+	store     *store.Store
+	queue     *Queue
+	policy    Policy
+	submitted func(Task, Receipt) // see Metered
+	log       *slog.Logger
 
 	patience time.Duration // how long Offer waits for a worker; tests shorten it
 }
@@ -62,13 +62,14 @@ func NewDesk(s *store.Store, q *Queue, p Policy, log *slog.Logger) *Desk {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return &Desk{store: s, queue: q, policy: p, meter: unmetered{}, log: log, patience: offerWait}
+	return &Desk{store: s, queue: q, policy: p, submitted: func(Task, Receipt) {}, log: log, patience: offerWait}
 }
 
-// Metered returns a copy of the desk that reports submitted tasks to m.
-func (d *Desk) Metered(m DeskMeter) *Desk {
+// Metered returns a copy of the desk that reports each submitted task, for its metrics. It calls submitted from many
+// goroutines; submitted must not block.
+func (d *Desk) Metered(submitted func(Task, Receipt)) *Desk {
 	metered := *d
-	metered.meter = m
+	metered.submitted = submitted
 	return &metered
 }
 
@@ -97,7 +98,7 @@ func (d *Desk) Submit(ctx context.Context, t Task) (Receipt, error) {
 	receipt, err := d.submit(ctx, t)
 	d.dropPictures(ctx, t, receipt, err)
 	if err == nil {
-		d.meter.Submitted(t, receipt)
+		d.submitted(t, receipt)
 	}
 	return receipt, err
 }
@@ -275,13 +276,3 @@ func (d *Desk) notFound(id string, err error) error {
 	}
 	return fmt.Errorf("task %s: %w", id, err)
 }
-
-// DeskMeter counts submitted tasks. Its methods are called from many goroutines and must not block.
-type DeskMeter interface {
-	Submitted(t Task, r Receipt)
-}
-
-// unmetered is the meter of a desk without metrics.
-type unmetered struct{}
-
-func (unmetered) Submitted(Task, Receipt) {}

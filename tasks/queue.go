@@ -221,10 +221,9 @@ type Depth struct {
 
 // Depths returns the queue depth of every class, the most urgent first. Its cost does not depend on the number of
 // waiting tasks.
-func (d *Desk) Depths(ctx context.Context) ([]Depth, error) { return d.queue.depths(ctx) }
-
-func (q *Queue) depths(ctx context.Context) ([]Depth, error) {
-	used, err := q.inspector.Queues()
+func (d *Desk) Depths(ctx context.Context) ([]Depth, error) {
+	inspector := d.queue.inspector
+	used, err := inspector.Queues()
 	if err != nil {
 		return nil, fmt.Errorf("list queues: %w", err)
 	}
@@ -235,7 +234,7 @@ func (q *Queue) depths(ctx context.Context) ([]Depth, error) {
 			return nil, fmt.Errorf("read queue %s: %w", class, err) // asynq's inspector takes no context
 		}
 		if slices.Contains(used, class) { // asynq creates a queue with its first task
-			if info, err = q.inspector.GetQueueInfo(class); err != nil {
+			if info, err = inspector.GetQueueInfo(class); err != nil {
 				return nil, fmt.Errorf("read queue %s: %w", class, err)
 			}
 		}
@@ -249,21 +248,16 @@ func (q *Queue) depths(ctx context.Context) ([]Depth, error) {
 // redelivery matches the IDs of all deliveries of a task but the first; see DeliveryID.
 var redelivery = regexp.MustCompile(`^(.+)\.r[1-9][0-9]*$`)
 
-// delivered returns the task of a delivery. A task's own ID may end like a redelivery's, so delivered looks for that
-// task first. If it returns an error, id is the last ID that it looked for.
-func delivered(ctx context.Context, s *store.Store, delivery string) (id string, err error) {
+// Delivered returns the ID of the task that a delivery belongs to, or ErrNotFound. delivery is its ID in the queue. A
+// task's own ID may end like a redelivery's, so Delivered looks for that task first.
+func (d *Desk) Delivered(ctx context.Context, delivery string) (id string, err error) {
 	id = delivery
-	_, err = s.Get(ctx, id)
+	_, err = d.store.Get(ctx, id)
 	if again := redelivery.FindStringSubmatch(delivery); errors.Is(err, store.ErrNotFound) && again != nil {
 		id = again[1]
-		_, err = s.Get(ctx, id)
+		_, err = d.store.Get(ctx, id)
 	}
-	return id, err
-}
-
-// Delivered returns the ID of the task that a delivery belongs to, or ErrNotFound. delivery is its ID in the queue.
-func (d *Desk) Delivered(ctx context.Context, delivery string) (id string, err error) {
-	if id, err = delivered(ctx, d.store, delivery); err != nil {
+	if err != nil {
 		return "", d.notFound(id, err)
 	}
 	return id, nil
@@ -277,17 +271,8 @@ const cancelChannel = "asynq:cancel"
 // published while Redis is unreachable is lost, for asynq as well.
 func (q *Queue) Cancels(ctx context.Context, heard func(delivery string)) {
 	sub := q.redis.Subscribe(ctx, cancelChannel)
-	defer sub.Close()
-	messages := sub.Channel()
-	for {
-		select {
-		case m, open := <-messages:
-			if !open { // the Redis client was closed
-				return
-			}
-			heard(m.Payload)
-		case <-ctx.Done():
-			return
-		}
+	defer context.AfterFunc(ctx, func() { _ = sub.Close() })()
+	for m := range sub.Channel() {
+		heard(m.Payload)
 	}
 }

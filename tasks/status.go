@@ -74,24 +74,19 @@ func (d *Desk) complete(ctx context.Context, rec store.Record) (Status, error) {
 	return s, err
 }
 
-// status returns the status of a record, with the asker's name.
-func (d *Desk) status(rec store.Record) Status {
-	s := status(rec)
-	if one, ok := d.policy.People.Find(s.Task.Source, s.Task.Actor); ok {
-		s.Person = one.Name
-	}
-	return s
-}
-
 // status returns the status of a record. If the record cannot be read, the prompt and the ending say so.
-func status(rec store.Record) Status {
+func (d *Desk) status(rec store.Record) Status {
 	t, err := ReadTask(rec)
 	if err != nil {
 		t = standIn(rec, err)
 	}
 	s := Status{
-		Task: t, State: string(rec.State), Attempt: rec.Attempt, Delivery: DeliveryID(rec.ID, rec.Delivery), Worker: rec.Worker, Cancel: rec.CancelBy,
-		Into: rec.Into, Created: rec.Created, Started: rec.Started, Ended: rec.Ended, Retried: rec.Retried, Posted: rec.Outbox < 0,
+		Task: t, State: string(rec.State), Attempt: rec.Attempt, Delivery: DeliveryID(rec.ID, rec.Delivery), Worker: rec.Worker,
+		Cancel: rec.CancelBy, Into: rec.Into, Created: rec.Created, Started: rec.Started, Ended: rec.Ended, Retried: rec.Retried,
+		Posted: rec.Outbox < 0,
+	}
+	if one, ok := d.policy.People.Find(t.Source, t.Actor); ok {
+		s.Person = one.Name
 	}
 	if s.Why = reason(rec); rec.State == store.Waiting {
 		s.At = rec.At
@@ -120,7 +115,7 @@ func (d *Desk) shared(ctx context.Context, s *Status) error {
 	if err != nil {
 		return fmt.Errorf("task %s: %w", s.Into, err)
 	}
-	host := status(rec)
+	host := d.status(rec)
 	switch {
 	case s.Ending == nil:
 		s.Started, s.Worker, s.Attempt, s.Cancel = host.Started, host.Worker, host.Attempt, cmp.Or(s.Cancel, host.Cancel)
@@ -160,7 +155,7 @@ func (s *Status) follows(n int) {
 func BlockedBy(b store.Blocked) string {
 	switch {
 	case b.Scope != "":
-		return fmt.Sprintf("%d of %d runs busy %s; you are %s", b.Runs, b.Max, inScopeOf(b.Scope), ordinal(b.Place))
+		return fmt.Sprintf("%d of %d runs busy %s; you are number %d", b.Runs, b.Max, inScopeOf(b.Scope), b.Place)
 	case b.Place <= 1:
 		return "an earlier task in its thread is running"
 	}
@@ -176,20 +171,4 @@ func inScopeOf(scope string) string {
 		return "for the same person"
 	}
 	return "with the model account"
-}
-
-// ordinal returns 1st, 2nd, 3rd and so on.
-func ordinal(n int) string {
-	suffix := "th"
-	if n/10%10 != 1 {
-		switch n % 10 {
-		case 1:
-			suffix = "st"
-		case 2:
-			suffix = "nd"
-		case 3:
-			suffix = "rd"
-		}
-	}
-	return fmt.Sprintf("%d%s", n, suffix)
 }

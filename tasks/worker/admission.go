@@ -107,12 +107,7 @@ func (a *admission) throttleReporter(run *run) func() {
 			}
 		}
 	})
-	return func() {
-		select {
-		case news <- struct{}{}:
-		default:
-		}
-	}
+	return func() { signal(news) }
 }
 
 // whyReserved is why a task waits for a budget that is not used up yet.

@@ -17,20 +17,14 @@ import (
 
 // This file handles deliveries whose tasks did not run to an ending.
 
-// cancelled returns the ending of a task that was cancelled before it started.
-func (r *run) cancelled() (tasks.Ending, bool) {
-	by, ok := errors.AsType[tasks.Cancellation](r.cause())
-	return by.Ending(), ok
-}
-
 // refused handles an error from before the run. A cancel, an error that the person or an operator has to fix, and an
 // error that occurred too often end the task. refused returns any other error, and the task is tried again.
 func (w *Worker) refused(run *run, err error) (tasks.Ending, error) {
 	if found, ok := errors.AsType[*alreadyAnswered](err); ok { // the task is over, whatever happened since
 		return found.ending, nil
 	}
-	if ending, ok := run.cancelled(); ok {
-		return ending, nil
+	if by, ok := errors.AsType[tasks.Cancellation](run.cause()); ok {
+		return by.Ending(), nil
 	}
 	if run.ctx.Err() != nil {
 		return tasks.Ending{}, run.cause()
@@ -64,39 +58,16 @@ func (w *Worker) refused(run *run, err error) (tasks.Ending, error) {
 	return e, nil
 }
 
-// handBack returns an unfinished task to the fleet. The cause decides when it is delivered again and whether the
-// attempt counts: a drain or a lost claim means at once and uncounted, an ErrLater and a retryError name the time,
-// and any other error counts and backs off.
+// handBack returns an unfinished task to the fleet.
 func (w *Worker) handBack(run *run, cause error) error {
-	rec, wait := run.claim.Record(), store.Wait{}
-	note := waitNotice{id: rec.ID, delivery: rec.Delivery}
-	later, asked := errors.AsType[*tasks.ErrLater](cause)
-	failed, again := errors.AsType[*retryError](cause)
-	switch {
-	case again:
-		wait = failed.Wait
-		if wait.Parked {
-			note.key, note.message = fmt.Sprintf("parked-%d", wait.At.UnixMicro()), parked(rec.ID, wait)
-		}
-	case asked: // a rate-limited source or the credential's limit names the time
-		wait = store.Wait{At: later.At, Why: w.cfg.Policy.Redactor.String(later.Why)}
-		note.key = later.Tell
-		if _, held := errors.AsType[heldError](cause); held {
-			note.message = parked(rec.ID, wait)
-		}
-	case errors.Is(cause, errDrain), errors.Is(cause, errClaimLost):
-		wait = store.Wait{Why: cause.Error()}
-	default:
-		wait = store.Wait{
-			At: time.Now().Add(tasks.Backoff(rec.Attempt)), Counts: true, Why: "an internal error occurred; the worker's log has details",
-		}
-	}
+	rec := run.claim.Record()
+	wait, why, note := w.waitAfter(rec, cause)
 	level := slog.LevelWarn
-	if asked {
+	if why == ReturnWait {
 		level = slog.LevelInfo // waiting is normal
 	}
 	w.cfg.Log.Log(run.detached, level, "task handed back", "run", rec.ID, "attempt", rec.Attempt, "err", cause)
-	w.cfg.Meter.Returned(rec.Class, returnOf(cause))
+	w.cfg.Meter.Returned(rec.Class, why)
 	run.report.leave() // before the task's next run can start
 	done, err := run.persist("return", func() error { return run.claim.Return(run.detached, wait) })
 	if err != nil {
@@ -105,10 +76,40 @@ func (w *Worker) handBack(run *run, cause error) error {
 	if !done {
 		w.orphaned(run)
 	} else if note.key != "" {
-		note.why = wait.Why
 		w.waits.post(note)
 	}
 	return &tasks.ErrLater{At: wait.At, Why: cause.Error()} // also if another worker has the task by now: the next delivery finds out
+}
+
+// waitAfter decides by its cause how an unfinished task waits: a drain or a lost claim means at once and uncounted, an
+// ErrLater and a retryError name the time, and any other error counts and backs off. The notice has a key if the
+// task's thread should learn of it.
+func (w *Worker) waitAfter(rec store.Record, cause error) (wait store.Wait, why Return, note waitNotice) {
+	note = waitNotice{id: rec.ID, delivery: rec.Delivery}
+	later, asked := errors.AsType[*tasks.ErrLater](cause)
+	failed, again := errors.AsType[*retryError](cause)
+	switch {
+	case again && failed.Parked:
+		wait, why = failed.Wait, ReturnParked
+		note.key, note.message = fmt.Sprintf("parked-%d", wait.At.UnixMicro()), parked(rec.ID, wait)
+	case again:
+		wait, why = failed.Wait, ReturnRetry
+	case asked: // a rate-limited source or the credential's limit names the time
+		wait, why = store.Wait{At: later.At, Why: w.cfg.Policy.Redactor.String(later.Why)}, ReturnWait
+		note.key = later.Tell
+		if _, held := errors.AsType[heldError](cause); held {
+			note.message = parked(rec.ID, wait)
+		}
+	case errors.Is(cause, errDrain):
+		wait, why = store.Wait{Why: cause.Error()}, ReturnDrain
+	case errors.Is(cause, errClaimLost):
+		wait, why = store.Wait{Why: cause.Error()}, ReturnLost
+	default:
+		wait.At, wait.Counts, why = time.Now().Add(tasks.Backoff(rec.Attempt)), true, ReturnError
+		wait.Why = "an internal error occurred; the worker's log has details"
+	}
+	note.why = wait.Why
+	return wait, why, note
 }
 
 // orphaned ends a task that no worker has: Redis lost it while it ran, and the thread's next task has started. If

@@ -14,10 +14,11 @@ import (
 
 // host is the worker's side of one run of the agent.
 type host struct {
+	*mailbox // Next and Idle: messages that are posted in the thread during the run
+
 	record *recorder
 	report *pendingReport
 	given  *answers
-	mail   *mailbox
 	talk   *talk  // nil if the agent cannot talk with people
 	slow   func() // called when the model throttles the run; does not block
 }
@@ -29,7 +30,7 @@ func (h *host) Event(e agent.Event) {
 		h.record.add(e)
 	}
 	if e.Kind == agent.Taken {
-		h.mail.markRead(e.Text)
+		h.markRead(e.Text)
 	}
 	h.given.note(e)
 	if throttles(e.Class) {
@@ -52,12 +53,6 @@ func (h *host) Permit(ctx context.Context, r agent.ToolRequest) agent.Decision {
 	}
 	return agent.Decision{Reason: reason}
 }
-
-// Next returns messages that are posted in the thread during the run.
-func (h *host) Next(ctx context.Context) (agent.Message, bool) { return h.mail.Next(ctx) }
-
-// Idle ends the session if no message is waiting.
-func (h *host) Idle(ctx context.Context) (agent.Message, bool) { return h.mail.Idle(ctx) }
 
 // Bounds of the events that wait to be stored, and of one stored event.
 const (
@@ -111,8 +106,13 @@ func (r *recorder) add(e agent.Event) {
 		r.waiting = append(r.waiting, e)
 	}
 	r.mu.Unlock()
+	signal(r.wake)
+}
+
+// signal leaves a token in a channel with room for one. It does not block.
+func signal(c chan<- struct{}) {
 	select {
-	case r.wake <- struct{}{}:
+	case c <- struct{}{}:
 	default:
 	}
 }
@@ -122,8 +122,7 @@ func pieces(e agent.Event) bool { return e.Kind == agent.Text || e.Kind == agent
 
 // joins reports whether b continues a.
 func joins(a, b agent.Event) bool {
-	return a.Kind == b.Kind && pieces(b) && a.Parent == b.Parent &&
-		len(a.Text)+len(b.Text) <= maxText
+	return a.Kind == b.Kind && pieces(b) && a.Parent == b.Parent && len(a.Text)+len(b.Text) <= maxText
 }
 
 // close stores the remaining events and returns when that is done.
@@ -131,10 +130,7 @@ func (r *recorder) close() {
 	r.mu.Lock()
 	r.closed = true
 	r.mu.Unlock()
-	select {
-	case r.wake <- struct{}{}:
-	default:
-	}
+	signal(r.wake)
 	r.done.Wait()
 }
 
@@ -155,8 +151,7 @@ func (r *recorder) loop() {
 		if len(batch) > 0 && !slices.ContainsFunc(batch, pieces) {
 			apart = recordSoon
 		}
-		pause := time.NewTimer(apart)
-		<-pause.C
+		<-time.After(apart)
 	}
 }
 
@@ -180,7 +175,7 @@ func encode(events []agent.Event) []json.RawMessage {
 				b = format.JSON(e)
 			}
 			list = append(list, b)
-			if rest == "" || e.Kind != agent.Text && e.Kind != agent.Thinking {
+			if rest == "" || !pieces(e) {
 				break
 			}
 		}

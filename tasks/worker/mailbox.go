@@ -123,12 +123,7 @@ func (m *mailbox) close() {
 }
 
 // look makes Next look for a task.
-func (m *mailbox) look() {
-	select {
-	case m.hint <- struct{}{}:
-	default:
-	}
-}
+func (m *mailbox) look() { signal(m.hint) }
 
 // Next waits for a message for the live run.
 func (m *mailbox) Next(ctx context.Context) (agent.Message, bool) {

@@ -130,7 +130,7 @@ func TestReturns(t *testing.T) {
 		ReturnDrain: errDrain, ReturnLost: errClaimLost, ReturnWait: tasks.Later(time.Second, "busy"),
 		ReturnRetry: &retryError{}, ReturnParked: &retryError{Wait: store.Wait{Parked: true}}, ReturnError: errors.New("redis is away"),
 	} {
-		if got := returnOf(cause); got != want {
+		if _, got, _ := new(Worker).waitAfter(store.Record{}, cause); got != want {
 			t.Errorf("%v is %s, want %s", cause, got, want)
 		}
 	}
@@ -160,7 +160,7 @@ func TestMeterAtTheDesk(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
 	p := newTape()
-	desk := f.desk.Metered(p)
+	desk := f.desk.Metered(p.Submitted)
 	task := f.task("a", "go")
 	for range 2 {
 		if _, err := desk.Submit(t.Context(), task); err != nil {

@@ -191,7 +191,7 @@ func (w *Worker) prepare(r *run, j job, b briefing) (s setting, err error) {
 // perform runs the agent. It sets the run's result, settles its cost, and returns the specification of the run.
 func (w *Worker) perform(r *run, j job, b briefing, s setting) (agent.Spec, error) {
 	given := newAnswers(s.before)
-	host := &host{record: r.record(), report: r.report, given: given, mail: r.mail, slow: w.admission.throttleReporter(r)}
+	host := &host{mailbox: r.mail, record: r.record(), report: r.report, given: given, slow: w.admission.throttleReporter(r)}
 	host.talk = w.talk(r, j, host.record.add)
 	spec := w.spec(j.task, b.Brief, s)
 	spec.Tools = host.talk.tools(s.place)

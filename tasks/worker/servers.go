@@ -201,10 +201,7 @@ func (h *health) check(ctx context.Context) {
 		close(h.turned)
 		h.turned = nil
 	}
-	select {
-	case h.news <- struct{}{}:
-	default:
-	}
+	signal(h.news)
 }
 
 // state returns the result of the latest check.

@@ -180,29 +180,18 @@ func (s *slots) fits(class string) bool {
 }
 
 // reserve keeps everything else from starting on the slot's worker. It returns false if another run has reserved the
-// worker.
-func (s *slot) reserve() bool {
+// worker, or if the worker should be empty and has another run.
+func (s *slot) reserve(empty bool) bool {
 	s.of.mu.Lock()
 	defer s.of.mu.Unlock()
-	if s.of.apartFrom(s) {
+	if empty && len(s.of.held) > 1 || s.of.apartFrom(s) {
 		return false
 	}
 	s.of.alone, s.of.until = s, time.Time{}
 	return true
 }
 
-// reserveEmpty is reserve for an otherwise empty worker. It returns false if the worker has another run.
-func (s *slot) reserveEmpty() bool {
-	s.of.mu.Lock()
-	defer s.of.mu.Unlock()
-	if len(s.of.held) > 1 || s.of.apartFrom(s) {
-		return false
-	}
-	s.of.alone, s.of.until = s, time.Time{}
-	return true
-}
-
-// reserved reports whether reserve would return false.
+// reserved reports whether another run has reserved the worker.
 func (s *slot) reserved() bool {
 	s.of.mu.Lock()
 	defer s.of.mu.Unlock()
@@ -312,7 +301,7 @@ func (i *isolation) accept(r *run) (idle bool, err error) {
 	if n, _ := r.slot.others(); n > 0 && i.patience(rec) == 0 || r.slot.reserved() {
 		return true, postpone(rec) // random delays separate them the next time
 	}
-	if strict(rec) && !r.slot.reserveEmpty() {
+	if strict(rec) && !r.slot.reserve(true) {
 		return true, nil
 	}
 	return false, r.claim.Idle(r.ctx, "") // claim.lua has set the reason
@@ -326,7 +315,7 @@ func (i *isolation) isolate(r *run, idle bool) error {
 	if rec.Crashes == 0 {
 		return nil
 	}
-	if !r.slot.reserve() {
+	if !r.slot.reserve(false) {
 		return postpone(rec)
 	}
 	if n, _ := r.slot.others(); n > 0 {

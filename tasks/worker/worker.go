@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -81,28 +82,23 @@ type Timing struct {
 }
 
 func (t Timing) withDefaults() Timing {
-	set := func(d *time.Duration, v time.Duration) {
-		if *d <= 0 {
-			*d = v
-		}
-	}
-	set(&t.Observe, 6*time.Second)
-	set(&t.Reconcile, 2*time.Second)
-	set(&t.Lead, 5*time.Second)
-	set(&t.Outbox, 2*time.Second)
-	set(&t.Beat, 5*time.Second)
-	set(&t.Health, time.Minute)
-	set(&t.Answer, 15*time.Minute)
-	set(&t.Checkpoint, 5*time.Minute)
-	set(&t.Pack, 10*time.Second)
-	set(&t.Again, 30*time.Second)
-	set(&t.Reset, time.Minute)
-	set(&t.Release, 10*time.Second)
-	set(&t.Budget, 15*time.Second)
-	set(&t.Alone, 2*time.Minute)
-	set(&t.Shutdown, time.Minute)
-	set(&t.Discard, 30*time.Second)
-	set(&t.Tidy, time.Hour)
+	t.Observe = cmp.Or(t.Observe, 6*time.Second)
+	t.Reconcile = cmp.Or(t.Reconcile, 2*time.Second)
+	t.Lead = cmp.Or(t.Lead, 5*time.Second)
+	t.Outbox = cmp.Or(t.Outbox, 2*time.Second)
+	t.Beat = cmp.Or(t.Beat, 5*time.Second)
+	t.Health = cmp.Or(t.Health, time.Minute)
+	t.Answer = cmp.Or(t.Answer, 15*time.Minute)
+	t.Checkpoint = cmp.Or(t.Checkpoint, 5*time.Minute)
+	t.Pack = cmp.Or(t.Pack, 10*time.Second)
+	t.Again = cmp.Or(t.Again, 30*time.Second)
+	t.Reset = cmp.Or(t.Reset, time.Minute)
+	t.Release = cmp.Or(t.Release, 10*time.Second)
+	t.Budget = cmp.Or(t.Budget, 15*time.Second)
+	t.Alone = cmp.Or(t.Alone, 2*time.Minute)
+	t.Shutdown = cmp.Or(t.Shutdown, time.Minute)
+	t.Discard = cmp.Or(t.Discard, 30*time.Second)
+	t.Tidy = cmp.Or(t.Tidy, time.Hour)
 	return t
 }
 
@@ -309,25 +305,6 @@ func (unmetered) Began(tasks.Task, time.Duration)               {}
 func (unmetered) Ran(tasks.Task, agent.Result)                  {}
 func (unmetered) Returned(string, Return)                       {}
 func (unmetered) Ended(tasks.Task, tasks.Ending, time.Duration) {}
-
-// returnOf returns why a task is handed back.
-func returnOf(cause error) Return {
-	failed, again := errors.AsType[*retryError](cause)
-	_, asked := errors.AsType[*tasks.ErrLater](cause)
-	switch {
-	case again && failed.Parked:
-		return ReturnParked
-	case again:
-		return ReturnRetry
-	case asked:
-		return ReturnWait
-	case errors.Is(cause, errDrain):
-		return ReturnDrain
-	case errors.Is(cause, errClaimLost):
-		return ReturnLost
-	}
-	return ReturnError
-}
 
 // reportStart reports the start of a task's first run. It skips resumed and retried tasks, which have waited for other
 // reasons as well.

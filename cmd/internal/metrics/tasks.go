@@ -166,8 +166,6 @@ func failure(r agent.Result) string {
 // Desk counts submitted tasks.
 type Desk struct{ meters }
 
-var _ tasks.DeskMeter = (*Desk)(nil)
-
 // NewDesk registers the metrics of a desk.
 func NewDesk(r prometheus.Registerer) *Desk {
 	return &Desk{newMeters(r, metric{

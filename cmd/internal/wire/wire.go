@@ -113,7 +113,7 @@ func (p *Parts) desk(c store.Config) (_ *tasks.Desk, err error) {
 		return nil, err
 	}
 	desk := tasks.NewDesk(s, tasks.NewQueue(p.door, p.Config.Worker.RunLimit), p.policy, p.Log)
-	return desk.Metered(metrics.NewDesk(p.registry)), nil
+	return desk.Metered(metrics.NewDesk(p.registry).Submitted), nil
 }
 
 // Close closes the connections to Redis.
