@@ -168,11 +168,7 @@ func (e Ending) Partial() string {
 	if e.Kind == Answered {
 		return ""
 	}
-	runes := []rune(strings.TrimSpace(e.Result.Partial))
-	if len(runes) <= partialLength {
-		return string(runes)
-	}
-	return string(runes[:partialLength]) + "…"
+	return untrusted.Cut(strings.TrimSpace(e.Result.Partial), partialLength+1) // with the dots
 }
 
 // Said returns the agent's complete answers and the beginning of what it was saying when it was stopped.
@@ -195,28 +191,23 @@ func (e Ending) Footer() string {
 	if r.Duration == 0 {
 		return ""
 	}
-	parts := []string{Lasted(r.Duration)}
+	turns, stopped, fresh := "", "", ""
 	switch {
 	case r.Turns == 1:
-		parts = append(parts, "1 turn")
+		turns = "1 turn"
 	case r.Turns > 1:
-		parts = append(parts, fmt.Sprintf("%d turns", r.Turns))
-	}
-	if c := e.cost(); c != "" {
-		parts = append(parts, c)
-	}
-	if r.Model != "" {
-		parts = append(parts, r.Model)
+		turns = fmt.Sprintf("%d turns", r.Turns)
 	}
 	switch r.StopReason {
 	case "", "end_turn", "stop_sequence", "tool_use":
 	default: // the model was cut off
-		parts = append(parts, "stopped by "+r.StopReason)
+		stopped = "stopped by " + r.StopReason
 	}
 	if r.Fresh {
-		parts = append(parts, "a new conversation, because the earlier one could not be resumed")
+		fresh = "a new conversation, because the earlier one could not be resumed"
 	}
-	return strings.Join(append(parts, e.Bill.Near...), " · ")
+	parts := append([]string{Lasted(r.Duration), turns, e.cost(), r.Model, stopped, fresh}, e.Bill.Near...)
+	return strings.Join(slices.DeleteFunc(parts, func(p string) bool { return p == "" }), " · ")
 }
 
 // Lasted formats a duration in whole seconds, without zero units: 2h, 15m, 1h0m5s.
@@ -250,23 +241,20 @@ type Verified struct {
 	Duration time.Duration `json:"duration"`
 }
 
-// failed returns the commands that ran and did not succeed.
-func (c *Verification) failed() []Verified {
-	return slices.DeleteFunc(slices.Clone(c.Ran), func(one Verified) bool { return one.Outcome == agent.Done })
-}
-
 // Line summarizes the results in a few words; empty if there are none.
 func (c *Verification) Line() string {
 	if c == nil || c.Before {
 		return ""
 	}
 	var said []string
-	if failed := c.failed(); len(failed) > 0 {
-		var names []string
-		for _, one := range failed {
-			names = append(names, one.Command)
+	var failed []string
+	for _, one := range c.Ran {
+		if one.Outcome != agent.Done {
+			failed = append(failed, one.Command)
 		}
-		said = append(said, fmt.Sprintf("%d of %d checks failed: %s", len(failed), len(c.Ran)+len(c.Unrun), strings.Join(names, ", ")))
+	}
+	if len(failed) > 0 {
+		said = append(said, fmt.Sprintf("%d of %d checks failed: %s", len(failed), len(c.Ran)+len(c.Unrun), strings.Join(failed, ", ")))
 	} else if len(c.Ran) > 0 && len(c.Unrun) == 0 {
 		said = append(said, "all checks succeeded")
 	}

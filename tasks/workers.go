@@ -2,8 +2,6 @@ package tasks
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -58,7 +56,7 @@ func WhyNoWorker(seen []store.Worker) string {
 	}
 	for _, w := range seen {
 		if h, err := cliOf(w); err == nil && !h.OK && h.Sentence != "" {
-			return "no worker can run tasks: " + lowerFirst(strings.TrimSuffix(h.Sentence, "."))
+			return "no worker can run tasks: " + strings.ToLower(h.Sentence[:1]) + strings.TrimSuffix(h.Sentence[1:], ".")
 		}
 	}
 	return "no worker can run tasks"
@@ -81,8 +79,6 @@ func (d *Desk) noteUnable(ctx context.Context, list []Status) {
 		}
 	}
 }
-
-func lowerFirst(s string) string { return strings.ToLower(s[:1]) + s[1:] }
 
 // Where is a place where a task can work: a repository or a local directory. If both are empty, it is a scratch
 // directory.
@@ -133,10 +129,9 @@ func (d *Desk) Offer(ctx context.Context, where Where) (Offer, error) {
 		}
 	}
 	question := format.JSON(where)
-	sum := sha256.Sum256(question)
 	ctx, cancel := context.WithTimeoutCause(ctx, d.patience, ErrNoAnswer)
 	defer cancel()
-	answer, err := d.store.Workers.Inquire(ctx, "offer-"+hex.EncodeToString(sum[:12]), question)
+	answer, err := d.store.Workers.Inquire(ctx, "offer-"+format.Hash(string(question)), question)
 	if ctx.Err() != nil && err != nil {
 		err = context.Cause(ctx) // the same error for every step that was too slow
 	}

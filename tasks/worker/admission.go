@@ -71,9 +71,7 @@ func (a *admission) recordThrottle(run *run) {
 	case r.Outcome == agent.Done:
 		err = a.Store.Credentials.Ease(run.detached, credential)
 	}
-	if err != nil {
-		a.Log.Warn("record the state of the credential", "run", run.claim.ID(), "err", err)
-	}
+	a.warn(err, "record the state of the credential", "run", run.claim.ID())
 }
 
 // refused reports whether the model refused the credential or required payment, according to the run's gateway if it

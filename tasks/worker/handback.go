@@ -190,9 +190,8 @@ func (w *Worker) recall(r *run, j job) error {
 func (w *Worker) endCovered(r *run, e tasks.Ending) {
 	for _, id := range e.Covers {
 		own := tasks.Ending{Kind: e.Kind, At: e.At, Found: true, Reason: "This was answered together with task " + r.claim.ID() + "."}
-		if _, err := tasks.EndWaiting(r.detached, w.cfg.Store, id, own); err != nil {
-			w.cfg.Log.Warn("end task", "run", id, "err", err)
-		}
+		_, err := tasks.EndWaiting(r.detached, w.cfg.Store, id, own)
+		w.cfg.warn(err, "end task", "run", id)
 	}
 }
 

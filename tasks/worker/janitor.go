@@ -95,9 +95,7 @@ func (j *janitor) whileIdle(ctx context.Context, thread string, do func() (bool,
 		return false, err
 	}
 	defer func() {
-		if err := lock.Release(context.WithoutCancel(ctx)); err != nil {
-			j.Log.Warn("release thread", "thread", thread, "err", err) // the lock expires
-		}
+		j.warn(lock.Release(context.WithoutCancel(ctx)), "release thread", "thread", thread) // the lock expires
 		j.waker.wakeNext(context.WithoutCancel(ctx), thread)
 	}()
 	return do()

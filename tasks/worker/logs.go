@@ -68,9 +68,7 @@ func (r *run) uploadLogs() {
 	ctx, cancel := context.WithTimeout(r.detached, uploadFor)
 	defer cancel()
 	for _, log := range r.logs {
-		if err := log.save(ctx, r); err != nil {
-			r.worker.cfg.Log.Warn("keep log", "run", r.claim.ID(), "err", err)
-		}
+		r.worker.cfg.warn(log.save(ctx, r), "keep log", "run", r.claim.ID())
 	}
 }
 

@@ -203,7 +203,7 @@ func (m *mailbox) take(ctx context.Context, last bool) bool {
 		}
 		rec, ok, err := m.run.claim.Take(ctx, last, event)
 		if err != nil {
-			m.warn(ctx, "", err) // the next hint tries again, or the claim is lost
+			m.logFailure(ctx, "", err) // the next hint tries again, or the claim is lost
 			return false
 		}
 		if !ok {
@@ -234,19 +234,19 @@ func (m *mailbox) decline(ctx context.Context, id string, why error) (more bool)
 	// Only waiting tasks can be refused. No other worker can claim the task meanwhile, because this run has the thread.
 	err := m.run.claim.GiveBack(ctx, !refused, id)
 	if !refused {
-		m.warn(ctx, id, why)
+		m.logFailure(ctx, id, why)
 		m.shut()
 	} else if err == nil {
 		reason := m.Policy.Redactor.String(input.Sentence)
 		_, err = tasks.EndWaiting(ctx, m.Store, id, tasks.Ending{Kind: tasks.Refused, Reason: reason, At: time.Now()})
 	}
 	if err != nil {
-		m.warn(ctx, id, err)
+		m.logFailure(ctx, id, err)
 	}
 	return refused && err == nil
 }
 
-func (m *mailbox) warn(ctx context.Context, id string, err error) {
+func (m *mailbox) logFailure(ctx context.Context, id string, err error) {
 	if ctx.Err() == nil {
 		m.Log.Warn("absorb task", "run", m.task.ID, "thread", m.task.Thread, "task", id, "err", err)
 	}
@@ -294,7 +294,7 @@ func (m *mailbox) announce(message string) {
 			err = to.Say(m.ctx, t, "I'll take that into account.")
 		}
 		if err != nil {
-			m.warn(m.ctx, t.ID, fmt.Errorf("say so: %w", err))
+			m.logFailure(m.ctx, t.ID, fmt.Errorf("say so: %w", err))
 		}
 	})
 }
@@ -336,7 +336,7 @@ func (m *mailbox) giveBackUnread() {
 	}
 	m.mu.Unlock()
 	if err := m.run.claim.GiveBack(m.ctx, true, lost...); err != nil {
-		m.warn(m.ctx, "", err) // they wait again after the run
+		m.logFailure(m.ctx, "", err) // they wait again after the run
 	}
 }
 

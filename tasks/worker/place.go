@@ -11,6 +11,7 @@ import (
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/internal/format"
 	"github.com/errand-fleet/errand/workspace"
 	"github.com/google/uuid"
 	"golang.org/x/sys/unix"
@@ -57,20 +58,11 @@ func (l *placer) prepare(ctx context.Context, t tasks.Task, b briefing, before *
 }
 
 func (l *placer) clone(ctx context.Context, t tasks.Task, b briefing, before *resumeState) (place, error) {
-	var repo tasks.Repository
-	if l.Policy.Repository != nil {
-		repo, _ = l.Policy.Repository(t.Repo)
-	}
+	repo, _ := l.Policy.Allowed(t.Repo) // a repository that is no longer listed is not trusted
 	want := workspace.Want{
-		Thread: t.Thread, Repo: t.Repo, Ref: t.Ref, Base: b.Base, Keep: b.Keep,
+		Thread: t.Thread, Repo: t.Repo, Ref: cmp.Or(t.Ref, repo.Base), Base: cmp.Or(b.Base, repo.Base), Keep: b.Keep,
 		Strange:       t.Profile == agent.Untrusted,
 		TrustedConfig: repo.Trusted && t.Profile == agent.Write,
-	}
-	if want.Base == "" {
-		want.Base = repo.Base
-	}
-	if want.Ref == "" {
-		want.Ref = repo.Base
 	}
 	p := place{Files: b.files, Trusted: want.TrustedConfig}
 	if l.publisher.publishes(t) {
@@ -136,43 +128,31 @@ func (l *placer) diff(ctx context.Context, c workspace.Clone, files string) (pat
 // spec returns the specification of a run.
 func (w *Worker) spec(t tasks.Task, b tasks.Brief, s setting) agent.Spec {
 	p, c, before := s.place, s.conversation, s.before
-	prompt := b.Prompt
-	if prompt.Text == "" {
-		prompt.Text = t.Prompt
-	}
-	system, words := b.System, before.words(t, p)
+	prompt, words := b.Prompt, before.words(t, p)
+	prompt.Text = cmp.Or(prompt.Text, t.Prompt)
 	if before.goesOn() {
 		// The conversation has the prompt already. If it came twice, the agent would do the work twice.
-		prompt = agent.Message{Text: words, Composed: true}
-	} else if words != "" {
-		system += "\n\n" + words
+		prompt, words = agent.Message{Text: words, Composed: true}, ""
 	}
 	if t.Options.Plan {
 		prompt.Mode = agent.Plan
 	}
 	prompt.ID = uuid.NewString() // a session that contains this ID has the prompt
-	if p.About != "" {
-		system += "\n\n" + p.About
-	}
 	switch {
 	case !p.Fresh || c.session == nil:
 	case p.Clone.Published:
-		system += " The clone is new and starts from your published work. Your unpublished changes are gone."
+		p.About += " The clone is new and starts from your published work. Your unpublished changes are gone."
 	default:
-		system += " The clone is new: the changes that you made earlier in this conversation are gone."
-	}
-	where := t.Repo
-	if where == "" {
-		where = t.Dir
+		p.About += " The clone is new: the changes that you made earlier in this conversation are gone."
 	}
 	return agent.Spec{
-		ID: t.ID, Dir: p.Dir, Files: p.Files, Reads: p.Reads, Prompt: prompt, System: system,
+		ID: t.ID, Dir: p.Dir, Files: p.Files, Reads: p.Reads, Prompt: prompt, System: format.Paragraphs(b.System, words, p.About),
 		Profile: t.Profile, TrustedConfig: p.Trusted, Rules: w.cfg.Policy.Rules,
 		Model: cmp.Or(t.Options.Model, w.cfg.Model), Effort: t.Options.Effort, MaxUSD: t.Options.MaxUSD, Schema: b.Schema, Resume: c.session, History: c.said,
 		Limit: t.Options.Limit, IdleLimit: w.cfg.IdleLimit, Thread: t.Thread, Repo: t.Repo,
 		Header: []string{
 			"thread " + t.Thread, "source " + t.Source + " " + t.Kind + " by " + t.Actor, "profile " + string(t.Profile),
-			"where " + cmp.Or(where, "scratch"), "task " + t.Title(), "worker " + w.id,
+			"where " + cmp.Or(t.Repo, t.Dir, "scratch"), "task " + t.Title(), "worker " + w.id,
 		},
 	}
 }

@@ -91,9 +91,7 @@ func (o *outboxPoster) send(ctx context.Context, p store.Post, report tasks.Repo
 		at = wait.At
 	}
 	o.Log.Warn("post final message", "run", p.ID, "attempt", p.Attempt, "again", at, "err", err)
-	if err := o.Store.Outbox.Postpone(ctx, p, at); err != nil {
-		o.Log.Warn("postpone final message", "run", p.ID, "err", err) // its lease expires
-	}
+	o.warn(o.Store.Outbox.Postpone(ctx, p, at), "postpone final message", "run", p.ID) // its lease expires
 }
 
 // finalMessage is a task with its ending, and when it ended.
@@ -215,9 +213,7 @@ func (n *waitNotices) postNow(t waitNotice) {
 		case early > 0:
 			n.keep(t, early)
 		}
-		if err != nil {
-			n.Log.Warn("post why a task waits", "run", t.id, "err", err)
-		}
+		n.warn(err, "post why a task waits", "run", t.id)
 	})
 }
 

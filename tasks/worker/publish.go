@@ -66,9 +66,8 @@ func (b *publisher) publish(run *run, t tasks.Task, p place, e *tasks.Ending) {
 	if pushed.New {
 		b.Log.Info("work published", "run", t.ID, "thread", t.Thread, "branch", p.Branch, "commit", pushed.Commit)
 	}
-	if err := b.propose(ctx, t, e); err != nil {
-		b.Log.Warn("open pull request", "run", t.ID, "thread", t.Thread, "err", err) // the outbox retries
-	}
+	err = b.propose(ctx, t, e)
+	b.warn(err, "open pull request", "run", t.ID, "thread", t.Thread) // the outbox retries
 }
 
 // tellable lists the errors of publishing whose texts are meant for people.
@@ -175,9 +174,7 @@ func (b *publisher) propose(ctx context.Context, t tasks.Task, e *tasks.Ending) 
 	}
 	p.PullRequest, p.Due = pr, false
 	if conversation := fmt.Sprintf("%s/%s#%d", b.Publisher.Name(), p.Repo, pr.Number); conversation != t.Thread {
-		if err := b.Store.Threads.Alias(ctx, conversation, t.Thread); err != nil {
-			b.Log.Warn("join threads", "run", t.ID, "thread", t.Thread, "err", err)
-		}
+		b.warn(b.Store.Threads.Alias(ctx, conversation, t.Thread), "join threads", "run", t.ID, "thread", t.Thread)
 	}
 	return nil
 }

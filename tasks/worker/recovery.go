@@ -128,9 +128,7 @@ func (r *recovery) explainOutage(live []store.LiveRecord, why string) {
 func (r *recovery) resign(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	if err := r.leader.Resign(ctx); err != nil {
-		r.Log.Warn("resign", "err", err)
-	}
+	r.warn(r.leader.Resign(ctx), "resign")
 }
 
 // recoverDead takes over runs whose claims have been missing for Timing.Observe. Redis counts that time, so it
@@ -166,18 +164,15 @@ func (r *recovery) recover(ctx context.Context, rec store.LiveRecord) {
 	}
 	r.Meter.Returned(rec.Class, ReturnCrash)
 	r.Log.Warn("worker died, task recovered", "run", rec.ID, "thread", rec.Thread, "crashes", now.Crashes)
-	if aerr != nil {
-		r.Log.Warn("recover what a run had absorbed", "run", rec.ID, "err", aerr) // the walk finds tasks without a delivery
-	}
-	for _, other := range slices.Backward(absorbed) { // the oldest is put in front last
+	r.warn(aerr, "recover what a run had absorbed", "run", rec.ID) // the walk finds tasks without a delivery
+	for _, other := range slices.Backward(absorbed) {              // the oldest is put in front last
 		if other, err := r.Store.Get(ctx, other.ID); err == nil && other.State == store.Waiting { // otherwise it stays with the run
 			r.deliverFirst(ctx, other)
 		}
 	}
 	if now.Crashes > rec.Crashes && now.Crashes >= maxCrashes { // otherwise this death does not count
-		if _, err := tasks.EndWaiting(ctx, r.Store, rec.ID, tasks.Ending{Kind: tasks.Lost, At: time.Now()}); err != nil {
-			r.Log.Warn("end task", "run", rec.ID, "err", err)
-		}
+		_, err := tasks.EndWaiting(ctx, r.Store, rec.ID, tasks.Ending{Kind: tasks.Lost, At: time.Now()})
+		r.warn(err, "end task", "run", rec.ID)
 		return // the outbox posts the message, so that a source that hangs does not delay the next recovery
 	}
 	r.deliverFirst(ctx, now)
@@ -189,9 +184,7 @@ func (r *recovery) deliverFirst(ctx context.Context, rec store.Record) {
 	if err == nil {
 		err = r.Queue.ToFront(ctx, rec.ID, rec.Class, rec.Delivery)
 	}
-	if err != nil {
-		r.Log.Warn("enqueue task", "run", rec.ID, "err", err) // the walk finds it without a delivery
-	}
+	r.warn(err, "enqueue task", "run", rec.ID) // the walk finds it without a delivery
 }
 
 // deliver makes sure that due tasks have a delivery, because the submitter may have died before it enqueued one. A
@@ -203,9 +196,8 @@ func (r *recovery) deliver(ctx context.Context, live []store.LiveRecord) error {
 		case rec.State != store.Waiting, rec.Unreadable != "":
 		case rec.CancelCause != "":
 			// It was cancelled while it ran, and then it was handed back or its worker died.
-			if _, err := tasks.EndWaiting(ctx, r.Store, rec.ID, tasks.CancellationOf(rec.Record).Ending()); err != nil {
-				r.Log.Warn("end task", "run", rec.ID, "err", err)
-			}
+			_, err := tasks.EndWaiting(ctx, r.Store, rec.ID, tasks.CancellationOf(rec.Record).Ending())
+			r.warn(err, "end task", "run", rec.ID)
 		case !rec.At.After(time.Now()):
 			due = append(due, rec)
 		}

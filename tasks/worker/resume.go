@@ -66,9 +66,8 @@ func (k *checkpointer) handOver(r *run, p place, s agent.Spec, cause error) {
 	}
 	if res.Resources.Stuck == 0 {
 		var err error
-		if c.Left, err = k.Workspace.Leave(r.claim.Thread()); err != nil {
-			k.Log.Warn("leave directories", "run", r.claim.ID(), "err", err)
-		}
+		c.Left, err = k.Workspace.Leave(r.claim.Thread())
+		k.warn(err, "leave directories", "run", r.claim.ID())
 	}
 	k.save(r.detached, r, p, c, k.Timing.Pack)
 }
@@ -215,22 +214,13 @@ func (p *resumeState) words(t tasks.Task, now place) string {
 	default:
 		say = append(say, "Your clone was restored, except for files that git ignores. Files outside it are gone.")
 		if len(p.Work.Missing) > 0 {
-			say = append(say, "These files could not be saved: "+quoted(p.Work.Missing)+".")
+			say = append(say, "These files could not be saved: "+strings.Trim(fmt.Sprintf("%q", p.Work.Missing), "[]")+".")
 		}
 	}
 	if p.Dir != now.Dir {
 		say = append(say, fmt.Sprintf("Your working directory is %s now; it was %s.", now.Dir, p.Dir))
 	}
 	return strings.Join(say, " ")
-}
-
-// quoted lists names in quotes, because the agent chose the names of files.
-func quoted(names []string) string {
-	list := make([]string, len(names))
-	for i, n := range names {
-		list[i] = fmt.Sprintf("%q", n)
-	}
-	return strings.Join(list, ", ")
 }
 
 // conversation is what a run continues.
@@ -302,9 +292,7 @@ func (c conversation) save(r *run, t tasks.Task, b tasks.Brief) {
 	err := r.claim.SaveSession(r.detached, store.Session{
 		ID: res.Session.ID, Meta: format.JSON(saved{Session: res.Session, Said: said}), Data: res.Session.Data,
 	})
-	if err != nil {
-		r.worker.cfg.Log.Warn("save session", "run", t.ID, "thread", t.Thread, "err", err)
-	}
+	r.worker.cfg.warn(err, "save session", "run", t.ID, "thread", t.Thread)
 }
 
 // remember appends turns, and drops the oldest ones if there are too many. It skips a repeated turn, because an

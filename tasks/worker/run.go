@@ -120,9 +120,7 @@ func (w *Worker) end(r *run, e tasks.Ending) (stored bool, err error) {
 func (r *run) notice(text string) {
 	e := agent.Event{Kind: agent.Notice, Text: text, Time: time.Now()}
 	r.report.Update(e)
-	if err := r.claim.Append(r.detached, format.JSON(e)); err != nil {
-		r.worker.cfg.Log.Warn("store events", "run", r.claim.ID(), "err", err)
-	}
+	r.worker.cfg.warn(r.claim.Append(r.detached, format.JSON(e)), "store events", "run", r.claim.ID())
 }
 
 // persist repeats step until Redis accepts it, for at most persistFor, or persistDraining during a drain. done is
@@ -207,9 +205,7 @@ func (d *taskReader) read(rec store.Record) (tasks.Task, tasks.Source, error) {
 
 // noteUnreadable records that a task cannot be read, for operators.
 func (d *taskReader) noteUnreadable(ctx context.Context, e *tasks.UnreadableError) {
-	if err := d.Store.Doctor.NoteUnreadable(ctx, map[string]string{e.ID: e.Why}); err != nil {
-		d.Log.Warn("note unreadable record", "run", e.ID, "err", err)
-	}
+	d.warn(d.Store.Doctor.NoteUnreadable(ctx, map[string]string{e.ID: e.Why}), "note unreadable record", "run", e.ID)
 }
 
 // brief returns the source's brief of a task, with the pictures that are stored for the task.

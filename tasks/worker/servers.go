@@ -128,9 +128,7 @@ func (w *Worker) forwardAsynqCancels(ctx context.Context) {
 		if err == nil {
 			_, err = w.desk.Cancel(ctx, id, byQueue)
 		}
-		if err != nil {
-			w.cfg.Log.Warn("cancel task", "run", delivery, "err", err)
-		}
+		w.cfg.warn(err, "cancel task", "run", delivery)
 	})
 }
 

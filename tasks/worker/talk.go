@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -19,6 +18,16 @@ import (
 	"github.com/errand-fleet/errand/tasks/internal/format"
 )
 
+const (
+	settleLimit   = 10 * time.Second       // for showing an answer to people
+	closeLimit    = 5 * time.Second        // for one request to the store
+	takeBackPause = 500 * time.Millisecond // between attempts to take places back
+	maxCall       = 6 << 10                // longest input of a call that people are shown, in bytes
+)
+
+// errUnanswered ends the wait for an answer.
+var errUnanswered = errors.New("no answer in time")
+
 // talker returns the Talker for a task, or false.
 func talker(s tasks.Source, t tasks.Task) (tasks.Talker, bool) {
 	k, ok := s.(tasks.Talker)
@@ -30,16 +39,14 @@ func talker(s tasks.Source, t tasks.Task) (tasks.Talker, bool) {
 
 // talk lets the agent of one run speak with people.
 type talk struct {
-	claim    *store.Claim
-	store    *store.Store
-	run      context.Context // the run's context; a tool call may end earlier
-	task     tasks.Task
-	talker   tasks.Talker
-	redact   *agent.Redactor
-	emit     func(agent.Event)
-	lent     func() // wakes tasks that wait for the run's places
-	patience time.Duration
-	log      *slog.Logger
+	*Config
+
+	claim  *store.Claim
+	run    context.Context // the run's context; a tool call may end earlier
+	task   tasks.Task
+	talker tasks.Talker
+	emit   func(agent.Event)
+	lent   func() // wakes tasks that wait for the run's places
 
 	one   chan struct{} // holds a token while a question is open, because an answer in a thread cannot name its question
 	mu    sync.Mutex
@@ -53,14 +60,14 @@ func (w *Worker) talk(r *run, j job, emit func(agent.Event)) *talk {
 		return nil
 	}
 	return &talk{
-		claim: r.claim, store: w.cfg.Store, run: r.ctx, task: j.task, talker: to, redact: w.cfg.Policy.Redactor, emit: emit, lent: func() { w.waker.wakeLines(r.detached, r.claim.Record()) },
-		patience: w.cfg.Timing.Answer, log: w.cfg.Log, one: make(chan struct{}, 1), asked: map[string]int{},
+		Config: &w.cfg, claim: r.claim, run: r.ctx, task: j.task, talker: to, emit: emit,
+		lent: func() { w.waker.wakeLines(r.detached, r.claim.Record()) }, one: make(chan struct{}, 1), asked: map[string]int{},
 	}
 }
 
 // say posts text to the thread once, and returns a result for the agent.
 func (k *talk) say(ctx context.Context, text string) (string, error) {
-	text = k.redact.String(text)
+	text = k.Policy.Redactor.String(text)
 	first, err := k.claim.First(ctx, "say-"+format.Hash(text))
 	if err != nil {
 		return "", err
@@ -89,14 +96,14 @@ func (k *talk) ask(ctx context.Context, q tasks.Question) (tasks.Answer, error) 
 			return a, err
 		}
 	}
-	q.Text, q.Options = k.redact.String(q.Text), slices.Clone(q.Options)
+	q.Text, q.Options = k.Policy.Redactor.String(q.Text), slices.Clone(q.Options)
 	for i, o := range q.Options {
-		q.Options[i] = k.redact.String(o)
+		q.Options[i] = k.Policy.Redactor.String(o)
 	}
 	for {
 		q.Key = k.next(content)
 		q.Asked = time.Now()
-		q.Until = q.Asked.Add(k.patience)
+		q.Until = q.Asked.Add(k.Timing.Answer)
 		a, known, err := k.put(ctx, q)
 		if err != nil || !known {
 			return a, err
@@ -136,9 +143,6 @@ func (k *talk) put(ctx context.Context, q tasks.Question) (a tasks.Answer, known
 	return a, known, nil
 }
 
-// settleLimit bounds how long the agent waits for its answer to be shown to people.
-const settleLimit = 10 * time.Second
-
 func (k *talk) settle(ctx context.Context, q tasks.Question, a tasks.Answer) {
 	settler, ok := k.talker.(tasks.Settler)
 	if !ok {
@@ -147,15 +151,13 @@ func (k *talk) settle(ctx context.Context, q tasks.Question, a tasks.Answer) {
 	ctx, cancel := context.WithTimeout(ctx, settleLimit)
 	defer cancel()
 	q.Answer = &a
-	if err := settler.Settle(ctx, k.task, q); err != nil {
-		k.log.Warn("show answer", "run", k.task.ID, "thread", k.task.Thread, "err", err)
-	}
+	k.warn(settler.Settle(ctx, k.task, q), "show answer", "run", k.task.ID, "thread", k.task.Thread)
 }
 
 // wait shows a question and waits for its answer. When it gives up, it closes the question with an expired answer, so
 // that no message is taken for the answer. Only the question of a run that will resume elsewhere stays open.
 func (k *talk) wait(ctx context.Context, q tasks.Question) (json.RawMessage, error) {
-	waiting, cancel := context.WithTimeoutCause(ctx, k.patience, errUnanswered)
+	waiting, cancel := context.WithTimeoutCause(ctx, k.Timing.Answer, errUnanswered)
 	defer cancel()
 	answer, err := json.RawMessage(nil), k.show(ctx, q)
 	if err == nil {
@@ -168,7 +170,7 @@ func (k *talk) wait(ctx context.Context, q tasks.Question) (json.RawMessage, err
 	}
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeLimit)
 	defer cancel()
-	stands, cerr := k.store.Questions.Answer(closing, k.task.ID, q.Key, format.JSON(tasks.Answer{At: time.Now(), Expired: true}), "")
+	stands, cerr := k.Store.Questions.Answer(closing, k.task.ID, q.Key, format.JSON(tasks.Answer{At: time.Now(), Expired: true}), "")
 	if errors.Is(err, errUnanswered) {
 		return stands, cerr
 	}
@@ -184,7 +186,7 @@ func (k *talk) lend() (takeBack func()) {
 		defer cancel()
 		err := do(ctx)
 		if done = err == nil || errors.Is(err, store.ErrStale); !done {
-			k.log.Warn("lend places", "run", k.task.ID, "err", err)
+			k.Log.Warn("lend places", "run", k.task.ID, "err", err)
 		}
 		return done
 	}
@@ -201,15 +203,6 @@ func (k *talk) lend() (takeBack func()) {
 	}
 }
 
-// takeBackPause is the pause between attempts to take places back.
-const takeBackPause = 500 * time.Millisecond
-
-// closeLimit bounds an attempt to close a question.
-const closeLimit = 5 * time.Second
-
-// errUnanswered ends the wait for an answer.
-var errUnanswered = errors.New("no answer in time")
-
 // show posts the question, unless an earlier run of the task did.
 func (k *talk) show(ctx context.Context, q tasks.Question) error {
 	first, err := k.claim.First(ctx, "ask-"+q.Key)
@@ -217,7 +210,7 @@ func (k *talk) show(ctx context.Context, q tasks.Question) error {
 		return err
 	}
 	if err := k.talker.Ask(ctx, k.task, q); err != nil {
-		k.log.Warn("show question", "run", k.task.ID, "thread", k.task.Thread, "err", err)
+		k.Log.Warn("show question", "run", k.task.ID, "thread", k.task.Thread, "err", err)
 		return fmt.Errorf("post the question: %w", err)
 	}
 	return nil
@@ -276,7 +269,7 @@ func (k *talk) askUser(ctx context.Context, text string, options []string) (stri
 	case err != nil:
 		return "", err
 	case a.Expired:
-		return fmt.Sprintf("No one answered within %s. Decide yourself, and state your assumptions in your answer.", k.patience), nil
+		return fmt.Sprintf("No one answered within %s. Decide yourself, and state your assumptions in your answer.", k.Timing.Answer), nil
 	default:
 		return fmt.Sprintf("%s answered: %s", a.By, a.Text), nil
 	}
@@ -296,14 +289,11 @@ func (k *talk) attach(ctx context.Context, to tasks.Attacher, p place, path stri
 	if !first { // an earlier attempt may or may not have arrived
 		return "This file was already posted. If it is missing from the thread, post it under another name.", nil
 	}
-	if err := to.Attach(ctx, k.task, name, k.redact.Bytes(data)); err != nil {
+	if err := to.Attach(ctx, k.task, name, k.Policy.Redactor.Bytes(data)); err != nil {
 		return "", fmt.Errorf("attach %s: %w", name, err)
 	}
 	return "Attached " + name + ".", nil
 }
-
-// maxCall is the longest input of a call that people are shown.
-const maxCall = 6 << 10
 
 // Answers to a request for approval, in any case.
 var (
@@ -342,7 +332,7 @@ func (k *talk) permit(ctx context.Context, r agent.ToolRequest) agent.Decision {
 // consented finds an approval for the whole task, from this run or an earlier one: for calls of the same tool that
 // need approval for the same reason. It is stored with the task's questions, and a retry of the task removes it.
 func (k *talk) consented(ctx context.Context, to string) (tasks.Answer, bool, error) {
-	stored, err := k.store.Questions.List(ctx, k.task.ID)
+	stored, err := k.Store.Questions.List(ctx, k.task.ID)
 	if err != nil {
 		return tasks.Answer{}, false, fmt.Errorf("look for consent: %w", err)
 	}

@@ -173,7 +173,7 @@ func TestPlacesAreTakenBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k := &talk{claim: claim, run: t.Context(), task: task, lent: func() {}, log: slog.New(slog.DiscardHandler)}
+	k := &talk{Config: &Config{Log: slog.New(slog.DiscardHandler)}, claim: claim, run: t.Context(), task: task, lent: func() {}}
 	takeBack := k.lend()
 	away.next.Store(1)
 	takeBack()

@@ -60,6 +60,13 @@ type Config struct {
 	Timing Timing // zero: the defaults
 }
 
+// warn logs a failure that does not stop anything. It does nothing if err is nil.
+func (c *Config) warn(err error, msg string, args ...any) {
+	if err != nil {
+		c.Log.Warn(msg, append(args, "err", err)...)
+	}
+}
+
 // Timing holds the intervals and time limits of a worker. Tests shorten them.
 type Timing struct {
 	Observe    time.Duration // how long a claim must be missing before its run counts as dead, or all workers unable before threads are informed; 6 s
@@ -177,9 +184,7 @@ func New(c Config) (*Worker, error) {
 // Run takes tasks until ctx ends and then shuts down within Timing.Shutdown: it takes no new tasks, interrupts the
 // running ones, hands them back to the fleet and returns. It returns an error if the worker could not start.
 func (w *Worker) Run(ctx context.Context) error {
-	if err := w.cfg.Runner.Sweep(ctx); err != nil {
-		w.cfg.Log.Warn("sweep", "worker", w.id, "err", err) // the claims of leftover runs have expired or will
-	}
+	w.cfg.warn(w.cfg.Runner.Sweep(ctx), "sweep", "worker", w.id) // the claims of leftover runs have expired or will
 	// The loops continue during the drain: endings are still posted, and the fleet still sees the worker.
 	loops, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var running sync.WaitGroup
@@ -265,9 +270,7 @@ func (w *Worker) watchData(ctx context.Context) {
 		return
 	}
 	w.cfg.Log.Error("redis lost its data: tasks that waited are gone", "noticed", lost)
-	if err := w.cfg.Queue.Register(ctx); err != nil {
-		w.cfg.Log.Warn("register queues", "err", err)
-	}
+	w.cfg.warn(w.cfg.Queue.Register(ctx), "register queues")
 }
 
 // Meter receives what a worker does with tasks, for its metrics. Its methods are called from many goroutines and must
