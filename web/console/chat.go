@@ -74,25 +74,13 @@ type chatView struct {
 	Trouble string // why a message would not be answered now, in sentences
 
 	Where string // the repository or directory
-	chatFields
+
+	// Form has the values of the form. In a conversation the repository or directory stays; agent, model, effort and plan
+	// default to the last message's. Budget and timeout apply to one message.
+	Form           url.Values
 	Draft, Mistake string
 
 	history // of Now
-}
-
-// chatFields are the fields of the form. In a conversation the repository or directory stays; agent, model, effort and
-// plan default to the last message's. Budget and timeout apply to one message.
-type chatFields struct {
-	Repo, Branch, Dir, Agent, Model, Effort, Budget, Timeout string
-
-	Plan bool
-}
-
-func newChatFields(form url.Values) chatFields {
-	return chatFields{
-		Repo: form.Get("repo"), Branch: form.Get("branch"), Dir: form.Get("projectPath"), Agent: form.Get("agent"), Model: form.Get("model"),
-		Effort: form.Get("effort"), Budget: form.Get("budget"), Timeout: form.Get("timeout"), Plan: form.Get("plan") != "",
-	}
 }
 
 // recent is a conversation in the list.
@@ -109,7 +97,7 @@ func (c *Console) chatPage(w http.ResponseWriter, r *http.Request) error {
 		return respond.Error(http.StatusNotFound, "No such conversation",
 			"The name of a conversation has at most 40 characters of a-z, 0-9 and dash.")
 	}
-	return c.showChat(w, r, http.StatusOK, chatView{Thread: thread, chatFields: newChatFields(r.URL.Query())})
+	return c.showChat(w, r, http.StatusOK, chatView{Thread: thread, Form: r.URL.Query()})
 }
 
 // showChat writes the page with a form's values.
@@ -177,10 +165,16 @@ func (c *Console) readTurns(ctx context.Context, v *chatView) error {
 	}
 	if len(past) > 0 {
 		t := past[len(past)-1].Task
-		v.Repo, v.Branch, v.Dir = t.Repo, t.Ref, t.Dir
 		v.Where = cmp.Or(t.Repo, t.Dir, "a scratch directory")
+		fields := map[string]string{"repo": t.Repo, "branch": t.Ref, "projectPath": t.Dir}
 		if v.Draft == "" {
-			v.Agent, v.Model, v.Effort, v.Plan = t.Options.Agent, t.Options.Model, t.Options.Effort, t.Options.Plan
+			fields["agent"], fields["model"], fields["effort"], fields["plan"] = t.Options.Agent, t.Options.Model, t.Options.Effort, ""
+			if t.Options.Plan {
+				fields["plan"] = "1"
+			}
+		}
+		for name, value := range fields {
+			v.Form.Set(name, value)
 		}
 	}
 	return nil
@@ -223,7 +217,7 @@ func (c *Console) postChat(w http.ResponseWriter, r *http.Request) error {
 		_, thread, err = c.chat.Source.Post(r.Context(), c.view.Desk, r.PostForm, pictures)
 	}
 	if mistake, ok := errors.AsType[*tasks.InputError](err); ok {
-		v := chatView{chatFields: newChatFields(r.PostForm), Draft: r.PostForm.Get("message"), Mistake: mistake.Sentence}
+		v := chatView{Form: r.PostForm, Draft: r.PostForm.Get("message"), Mistake: mistake.Sentence}
 		if t := r.PostForm.Get("thread"); threadName.MatchString(t) {
 			v.Thread = t
 		}

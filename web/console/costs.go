@@ -21,22 +21,21 @@ const (
 // costsView is the page of costs.
 type costsView struct {
 	Query       view.CostsQuery
-	First, Last string
 	Periods, By []choice
-	Columns     []string
 	Rows        []costLine
 	Total       costFigures
 	More        int          // rows that are not shown
 	LeftOut     *costFigures // runs that the filter cannot be applied to
-	Filters     []costFilter
+	Filters     map[string]string
 	Unfiltered  string // the URL without filters
 	API, CSV    string // URLs of the same costs
 	Oldest      string // the first day that costs are kept for
 	Today       string
 }
 
-// costFilter is a filter that is set.
-type costFilter struct{ Name, Value string }
+// First and Last return the days of the query.
+func (v costsView) First() string { return v.Query.First.Format(time.DateOnly) }
+func (v costsView) Last() string  { return v.Query.Last.Format(time.DateOnly) }
 
 // costLine is a row, formatted.
 type costLine struct {
@@ -66,8 +65,7 @@ func (c *Console) costsPage(w http.ResponseWriter, r *http.Request) error {
 
 func newCostsView(found tasks.Costs, q view.CostsQuery, today time.Time) costsView {
 	v := costsView{
-		Query: q, First: q.First.Format(time.DateOnly), Last: q.Last.Format(time.DateOnly), Columns: view.Strings(q.By),
-		Total: newCostFigures(found.Total), More: found.More,
+		Query: q, Total: newCostFigures(found.Total), More: found.More, Filters: map[string]string{},
 		Oldest: view.OldestDay(today).Format(time.DateOnly), Today: today.Format(time.DateOnly),
 		Unfiltered: costsURL(q, func(q *view.CostsQuery) { q.Person, q.Channel, q.Repo, q.Model = "", "", "", "" }),
 	}
@@ -84,7 +82,7 @@ func newCostsView(found tasks.Costs, q view.CostsQuery, today time.Time) costsVi
 	}
 	for _, group := range tasks.CostGroups {
 		if field := q.Filter(group); field != nil && *field != "" {
-			v.Filters = append(v.Filters, costFilter{string(group), *field})
+			v.Filters[string(group)] = *field
 		}
 	}
 	if found.LeftOut != nil {

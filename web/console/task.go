@@ -24,9 +24,10 @@ const (
 // taskView is the page of one task.
 type taskView struct {
 	row
+	Status          tasks.Status
 	Prompt          string
 	Long            bool // the prompt is folded
-	Facts           []fact
+	Pictures        string
 	Sentence        string
 	Answer, Partial template.HTML
 	Published       template.HTML    // the branch and pull request of the work
@@ -79,7 +80,7 @@ func (c *Console) renderTask(ctx context.Context, s tasks.Status, before string)
 
 func newTaskView(s tasks.Status, past history, used tasks.Logged, now time.Time) taskView {
 	v := taskView{
-		row: newRow(view.NewTask(s), now), Prompt: legible.Text(s.Task.Prompt), Long: len(s.Task.Prompt) > longPrompt, Facts: facts(s),
+		row: newRow(view.NewTask(s), now), Status: s, Prompt: legible.Text(s.Task.Prompt), Long: len(s.Task.Prompt) > longPrompt, Pictures: pictureNames(s.Task),
 		Questions: s.Questions, Delivery: deliveryPath(s), Meter: newMeter(s, used, now), Live: s.Ending == nil && !past.Past, history: past,
 	}
 	if s.Worker != "" || s.Into != "" {
@@ -93,67 +94,6 @@ func newTaskView(s tasks.Status, past history, used tasks.Logged, now time.Time)
 		v.Published = formatMarkdown(e.Note())
 	}
 	return v
-}
-
-// fact is a line of a task's details.
-type fact struct {
-	Name, Value string
-	Tasks       []string // instead of Value
-}
-
-// facts returns the details of a task, without empty ones.
-func facts(s tasks.Status) []fact {
-	t := s.Task
-	numbered := func(format string, n int) string {
-		if n == 0 {
-			return ""
-		}
-		return fmt.Sprintf(format, n)
-	}
-	mode, footer := "", ""
-	if t.Options.Plan {
-		mode = "plan: nothing is changed"
-	}
-	var covers, into []string
-	if s.Into != "" {
-		into = []string{s.Into}
-	}
-	if s.Ending != nil {
-		footer, covers = s.Ending.Footer(), s.Ending.Covers
-	}
-	var known []fact
-	for _, f := range []fact{
-		{Name: "asked by", Value: s.Asker()},
-		{Name: "source", Value: t.Source + " " + t.Kind},
-		{Name: "thread", Value: t.Thread},
-		{Name: "class", Value: t.Class},
-		{Name: "profile", Value: string(t.Profile)},
-		{Name: "repository", Value: t.Repo},
-		{Name: "ref", Value: t.Ref},
-		{Name: "directory", Value: t.Dir},
-		{Name: "agent", Value: t.Options.Agent},
-		{Name: "model", Value: t.Options.Model},
-		{Name: "effort", Value: t.Options.Effort},
-		{Name: "mode", Value: mode},
-		{Name: "pictures", Value: pictureNames(t)},
-		{Name: "created", Value: view.Time(s.Created)},
-		{Name: "not before", Value: view.Time(s.At)},
-		{Name: "because", Value: s.Why},
-		{Name: "started", Value: view.Time(s.Started)},
-		{Name: "ended", Value: view.Time(s.Ended)},
-		{Name: "position", Value: numbered("%d before it in its thread", s.Position)},
-		{Name: "attempt", Value: numbered("%d", s.Attempt)},
-		{Name: "worker", Value: s.Worker},
-		{Name: "cancelled by", Value: s.Cancel},
-		{Name: "in the run of", Tasks: into},
-		{Name: "ended with it", Tasks: covers},
-		{Name: "run", Value: footer},
-	} {
-		if f.Value != "" || f.Tasks != nil {
-			known = append(known, f)
-		}
-	}
-	return known
 }
 
 // pictureNames lists the pictures that came with a task.
