@@ -114,7 +114,7 @@ func New(cfg Config) (*Handler, error) {
 	(&api.API{
 		View: h.view, Logs: h.logs, Out: out, Examine: cfg.Examine, Heartbeat: cmp.Or(cfg.Heartbeat, 15*time.Second), Life: life,
 	}).Route(h.mux)
-	h.mux.HandleFunc("GET /livez", h.livez)
+	h.mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { writeText(w, http.StatusOK, "ok\n") })
 	h.mux.HandleFunc("GET /readyz", h.readyz)
 	h.mux.HandleFunc("GET /login", out.Handle(h.guard.LoginPage))
 	h.mux.HandleFunc("POST /login", out.Handle(h.guard.Login))
@@ -166,9 +166,6 @@ func (h *Handler) public(pattern string) bool {
 	_, path, ok := strings.Cut(pattern, "/") // after method and host
 	return ok && slices.ContainsFunc(h.open, func(prefix string) bool { return strings.HasPrefix("/"+path, prefix) })
 }
-
-// livez reports that the process serves requests.
-func (h *Handler) livez(w http.ResponseWriter, _ *http.Request) { writeText(w, http.StatusOK, "ok\n") }
 
 // readyz reports whether the process can do its work. It is public, so the reason names no address.
 func (h *Handler) readyz(w http.ResponseWriter, r *http.Request) {

@@ -42,22 +42,20 @@ type API struct {
 
 // Route adds the routes of the API.
 func (a *API) Route(mux *http.ServeMux) {
-	for pattern, handle := range map[string]func(http.ResponseWriter, *http.Request) error{
+	a.Out.Route(mux, map[string]respond.Handler{
 		"GET /api/tasks":              a.list,
-		"GET /api/tasks/{id}":         a.get,
+		"GET /api/tasks/{id}":         a.task(http.StatusOK, a.View.Task),
 		"GET /api/tasks/{id}/events":  a.events,
 		"GET /api/tasks/{id}/log":     a.Logs.Send,
-		"POST /api/tasks/{id}/cancel": a.cancel,
-		"POST /api/tasks/{id}/retry":  a.retry,
+		"POST /api/tasks/{id}/cancel": a.task(http.StatusAccepted, a.View.Cancel),
+		"POST /api/tasks/{id}/retry":  a.task(http.StatusAccepted, a.View.Retry),
 		"POST /api/tasks/{id}/answer": a.answer,
 		"GET /api/costs":              a.costs,
 		"GET /api/agents":             a.agents,
 		"GET /api/health":             a.health,
 		"GET /api/health/services":    a.services,
 		"GET /api/openapi.yaml":       a.describe,
-	} {
-		mux.HandleFunc(pattern, a.Out.Handle(handle))
-	}
+	})
 }
 
 func (a *API) list(w http.ResponseWriter, r *http.Request) error {
@@ -68,27 +66,15 @@ func (a *API) list(w http.ResponseWriter, r *http.Request) error {
 	return a.Out.JSON(w, http.StatusOK, l)
 }
 
-func (a *API) get(w http.ResponseWriter, r *http.Request) error {
-	s, err := a.View.Task(r)
-	return a.task(w, http.StatusOK, s, err)
-}
-
-func (a *API) cancel(w http.ResponseWriter, r *http.Request) error {
-	s, err := a.View.Cancel(r)
-	return a.task(w, http.StatusAccepted, s, err)
-}
-
-func (a *API) retry(w http.ResponseWriter, r *http.Request) error {
-	s, err := a.View.Retry(r)
-	return a.task(w, http.StatusAccepted, s, err)
-}
-
-// task writes a task, unless err says that there is none.
-func (a *API) task(w http.ResponseWriter, status int, s tasks.Status, err error) error {
-	if err != nil {
-		return err
+// task returns a handler that answers with the task that do returns.
+func (a *API) task(status int, do func(*http.Request) (tasks.Status, error)) respond.Handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		s, err := do(r)
+		if err != nil {
+			return err
+		}
+		return a.Out.JSON(w, status, view.NewTask(s))
 	}
-	return a.Out.JSON(w, status, view.NewTask(s))
 }
 
 // answer reads {"question": key, "answer": text}. The key may be empty if one question is open.

@@ -55,7 +55,7 @@ func New(cfg Config, mux *http.ServeMux) *Console {
 		view: cfg.View, logs: cfg.Logs, out: cfg.Out, chat: cfg.Chat, examine: cfg.Examine,
 		queues: newQueues(cfg.Redis, cfg.QueuesWritable), renders: make(chan struct{}, maxRenders),
 	}
-	for pattern, handle := range map[string]func(http.ResponseWriter, *http.Request) error{
+	cfg.Out.Route(mux, map[string]respond.Handler{
 		"GET /{$}":                c.listPage,
 		"GET /health":             c.healthPage,
 		"GET /costs":              c.costsPage,
@@ -64,20 +64,16 @@ func New(cfg Config, mux *http.ServeMux) *Console {
 		"GET /chat/{thread}":      c.chatPage,
 		"GET /tasks/{id}":         c.taskPage,
 		"GET /tasks/{id}/log":     c.logPage,
-		"POST /tasks/{id}/cancel": c.cancelTask,
-		"POST /tasks/{id}/retry":  c.retryTask,
+		"POST /tasks/{id}/cancel": button(c.view.Cancel),
+		"POST /tasks/{id}/retry":  button(c.view.Retry),
 		"POST /tasks/{id}/answer": c.answerQuestion,
 		"POST /format":            c.formatText,
 		"GET /queues/tasks/{id}":  c.redirectToTask,
-	} {
-		mux.HandleFunc(pattern, cfg.Out.Handle(handle))
-	}
+	})
 	mux.HandleFunc("/queues/", c.serveQueues)
 	if cfg.QueuesWritable {
 		const active = "POST /queues/api/queues/{queue}/active_tasks"
-		mux.HandleFunc(active+"/{id}", cfg.Out.Handle(c.cancelDelivery))
-		mux.HandleFunc(active+":batch_cancel", cfg.Out.Handle(refuseBatch))
-		mux.HandleFunc(active+":cancel_all", cfg.Out.Handle(refuseBatch))
+		cfg.Out.Route(mux, map[string]respond.Handler{active + "/{id}": c.cancelDelivery, active + ":batch_cancel": refuseBatch, active + ":cancel_all": refuseBatch})
 	}
 	return c
 }

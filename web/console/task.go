@@ -162,16 +162,12 @@ func newMeter(s tasks.Status, used tasks.Logged, now time.Time) meter {
 	return m
 }
 
-// cancelTask is the Stop button.
-func (c *Console) cancelTask(w http.ResponseWriter, r *http.Request) error {
-	s, err := c.view.Cancel(r)
-	return redirectBack(w, r, s.Task.ID, err)
-}
-
-// retryTask is the Retry button.
-func (c *Console) retryTask(w http.ResponseWriter, r *http.Request) error {
-	s, err := c.view.Retry(r)
-	return redirectBack(w, r, s.Task.ID, err)
+// button returns the handler of a button that changes a task.
+func button(do func(*http.Request) (tasks.Status, error)) respond.Handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		s, err := do(r)
+		return redirectBack(w, r, s.Task.ID, err)
+	}
 }
 
 // answerQuestion is the buttons and the field below a question.

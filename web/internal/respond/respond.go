@@ -48,8 +48,18 @@ type Responder struct {
 	log   *slog.Logger
 }
 
+// Handler is a handler that returns an error instead of writing it.
+type Handler = func(http.ResponseWriter, *http.Request) error
+
+// Route adds handlers to mux by their patterns.
+func (o *Responder) Route(mux *http.ServeMux, routes map[string]Handler) {
+	for pattern, handle := range routes {
+		mux.HandleFunc(pattern, o.Handle(handle))
+	}
+}
+
 // Handle adapts a handler that returns an error.
-func (o *Responder) Handle(handle func(http.ResponseWriter, *http.Request) error) http.HandlerFunc {
+func (o *Responder) Handle(handle Handler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if err := handle(w, r); err != nil {
 			o.Fail(w, r, err)
