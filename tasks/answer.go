@@ -126,27 +126,6 @@ type Reply struct {
 	Only bool
 }
 
-// submitReply submits a message that can only be an answer.
-func (d *Desk) submitReply(ctx context.Context, t Task) (Receipt, error) {
-	rec, _, err := d.store.Submit(ctx, store.Record{ID: t.ID, Thread: t.Thread, Reply: store.OnlyReply})
-	open, ok := errors.AsType[*store.OpenQuestion](err)
-	switch {
-	case ok:
-		if receipt, err := d.reply(ctx, open.ID, t); err != nil || receipt.Answered {
-			return receipt, err
-		}
-		return Receipt{}, ErrNoQuestion
-	case errors.Is(err, store.ErrSpent):
-		return Receipt{ID: t.ID, Class: t.Class, Answered: true}, nil
-	case errors.Is(err, store.ErrNoQuestion):
-		return Receipt{}, ErrNoQuestion
-	case err != nil:
-		return Receipt{}, fmt.Errorf("submit reply %s: %w", t.ID, err)
-	}
-	d.enqueueWaiting(ctx, rec) // the message has become a task before
-	return Receipt{ID: t.ID, Class: rec.Class}, nil
-}
-
 // reply answers the open question of a running task with a message. The receipt is Answered if the message is the
 // answer; it is New unless
 // the message was used as an answer before.

@@ -133,12 +133,11 @@ const (
 // later edits of a task have greater values. Repeating an edit, or applying an older one, changes nothing. Amend
 // returns the errors of Submit, and ErrNotFound.
 func (d *Desk) Amend(ctx context.Context, t Task, edit string) (Amendment, error) {
-	topic := topic(t)
-	t, err := d.policy.apply(t)
+	t, rec, err := d.record(t)
 	if err != nil {
 		return 0, err
 	}
-	err = d.store.Amend(ctx, store.Record{ID: t.ID, Task: format.JSON(t), MergeKey: MergeKey(t), Scopes: t.scopes(), Topic: topic}, edit)
+	err = d.store.Amend(ctx, rec, edit)
 	switch {
 	case errors.Is(err, store.ErrBegun):
 		return d.correct(ctx, t, edit)

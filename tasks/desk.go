@@ -1,6 +1,7 @@
 package tasks
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,14 +16,14 @@ import (
 	"github.com/errand-fleet/errand/store"
 )
 
-// ErrNotFound means that the task does not exist or has expired.
-var ErrNotFound = errors.New("no such task")
-
-// ErrNotEnded means that a task cannot be retried because it has not ended.
-var ErrNotEnded = errors.New("the task has not ended")
-
-// ErrNoQuestion is returned by [Desk.Submit] for a message that can only be an answer, if it answers no open question.
-var ErrNoQuestion = errors.New("no open question")
+var (
+	// ErrNotFound means that the task does not exist or has expired.
+	ErrNotFound = errors.New("no such task")
+	// ErrNotEnded means that a task cannot be retried because it has not ended.
+	ErrNotEnded = errors.New("the task has not ended")
+	// ErrNoQuestion is returned by [Desk.Submit] for a message that can only be an answer, if it answers no open question.
+	ErrNoQuestion = errors.New("no open question")
+)
 
 // Repository says what the fleet may do in a repository.
 type Repository struct {
@@ -104,30 +105,26 @@ func (d *Desk) Submit(ctx context.Context, t Task) (Receipt, error) {
 }
 
 func (d *Desk) submit(ctx context.Context, t Task) (Receipt, error) {
-	if t.Reply != nil && t.Reply.Only {
-		return d.submitReply(ctx, t)
-	}
-	topic := topic(t) // before the policy is applied, because the policy may have changed by the next task
-	t, err := d.policy.apply(t)
-	if err != nil {
-		return Receipt{}, err
-	}
-	body, err := json.Marshal(t)
-	if err != nil {
-		return Receipt{}, fmt.Errorf("marshal task %s: %w", t.ID, err)
-	}
-	record := store.Record{ID: t.ID, Thread: t.Thread, Class: t.Class, Task: body, MergeKey: MergeKey(t), Scopes: t.scopes(), Topic: topic, At: t.NotBefore}
-	if err := d.savePictures(ctx, t); err != nil {
-		return Receipt{}, err
-	}
-	budgets := d.policy.Budgets.Daily()
-	if t.Reply != nil {
-		record.Reply = store.MayReply
+	record := store.Record{ID: t.ID, Thread: t.Thread, Reply: store.OnlyReply}
+	only := t.Reply != nil && t.Reply.Only
+	var budgets []store.Budget
+	if !only {
+		var err error
+		if t, record, err = d.record(t); err != nil {
+			return Receipt{}, err
+		}
+		if err := d.savePictures(ctx, t); err != nil {
+			return Receipt{}, err
+		}
+		budgets = d.policy.Budgets.Daily()
 	}
 	rec, created, err := d.store.Submit(ctx, record, budgets...)
 	if open, ok := errors.AsType[*store.OpenQuestion](err); ok {
 		if receipt, err := d.reply(ctx, open.ID, t); err != nil || receipt.Answered {
 			return receipt, err
+		}
+		if only {
+			return Receipt{}, ErrNoQuestion
 		}
 		record.Reply = store.NoReply
 		rec, created, err = d.store.Submit(ctx, record, budgets...)
@@ -135,6 +132,8 @@ func (d *Desk) submit(ctx context.Context, t Task) (Receipt, error) {
 	switch {
 	case errors.Is(err, store.ErrSpent): // the message was used as an answer before and is redelivered
 		return Receipt{ID: t.ID, Class: t.Class, Answered: true}, nil
+	case errors.Is(err, store.ErrNoQuestion):
+		return Receipt{}, ErrNoQuestion
 	case errors.Is(err, store.ErrTooLarge):
 		return Receipt{}, tooLong()
 	case err != nil:
@@ -147,10 +146,30 @@ func (d *Desk) submit(ctx context.Context, t Task) (Receipt, error) {
 	if created {
 		d.log.Info("task submitted", "run", t.ID, "thread", rec.Thread, "source", t.Source)
 	}
-	return Receipt{ID: t.ID, New: created, Class: t.Class, Position: rec.Before, Joins: rec.Joins}, nil
+	return Receipt{ID: t.ID, New: created, Class: rec.Class, Position: rec.Before, Joins: rec.Joins}, nil
 }
 
-// enqueueWaiting enqueues a submitted task. An older submission may have died between storing and enqueuing it, so a
+// record applies the policy to a task, and returns it with its record.
+func (d *Desk) record(t Task) (Task, store.Record, error) {
+	topic := topic(t) // before the policy is applied, because the policy may have changed by the next task
+	t, err := d.policy.apply(t)
+	if err != nil {
+		return t, store.Record{}, err
+	}
+	body, err := json.Marshal(t)
+	if err != nil {
+		return t, store.Record{}, fmt.Errorf("marshal task %s: %w", t.ID, err)
+	}
+	rec := store.Record{
+		ID: t.ID, Thread: t.Thread, Class: t.Class, Task: body, MergeKey: MergeKey(t), Scopes: t.scopes(), Topic: topic, At: t.NotBefore,
+	}
+	if t.Reply != nil {
+		rec.Reply = store.MayReply
+	}
+	return t, rec, nil
+}
+
+// enqueueWaiting enqueues a submitted or retried task. An older submission may have died between storing and enqueuing it, so a
 // task that existed is enqueued as well. A failure is only logged: the task is stored, and the reconciler enqueues it.
 // If Submit returned the error, the sender would send it again, and a person would get two tasks.
 func (d *Desk) enqueueWaiting(ctx context.Context, rec store.Record) {
@@ -164,10 +183,7 @@ func (d *Desk) enqueueWaiting(ctx context.Context, rec store.Record) {
 
 // apply checks a task against the policy and returns it with the policy's limits applied.
 func (p Policy) apply(t Task) (Task, error) {
-	if err := t.check(); err != nil {
-		return t, err
-	}
-	if err := p.Choices.check(t.Options); err != nil {
+	if err := cmp.Or(t.check(), p.Choices.check(t.Options)); err != nil {
 		return t, err
 	}
 	if t.Repo != "" {
@@ -236,9 +252,7 @@ func (d *Desk) Retry(ctx context.Context, id string) (Status, error) {
 	if err != nil {
 		return Status{}, d.notFound(id, err)
 	}
-	if err := d.queue.Enqueue(ctx, rec.ID, rec.Class, rec.Delivery, rec.At); err != nil {
-		d.log.Warn("enqueue task", "run", id, "err", err) // the task waits again, and the reconciler enqueues it
-	}
+	d.enqueueWaiting(ctx, rec)
 	return d.Status(ctx, id)
 }
 

@@ -90,7 +90,7 @@ func (d *Desk) complete(ctx context.Context, rec store.Record) (Status, error) {
 func (d *Desk) status(rec store.Record) Status {
 	t, err := ReadTask(rec)
 	if err != nil {
-		t = standIn(rec, err)
+		t = Task{ID: rec.ID, Source: sourceOf(rec.ID), Kind: "unreadable", Thread: rec.Thread, Class: rec.Class, Prompt: err.Error()}
 	}
 	s := Status{
 		Task: t, State: string(rec.State), Attempt: rec.Attempt, Delivery: DeliveryID(rec.ID, rec.Delivery), Worker: rec.Worker,
@@ -233,7 +233,9 @@ func (f Filter) query(people People) store.ListQuery {
 	q := store.ListQuery{State: store.State(f.State), Limit: f.Limit, Before: f.Before, Look: lookQuickly}
 	if f.Source != "" || f.Repo != "" || f.Person != "" || f.Channel != "" {
 		persons := people.filter(f.Person)
-		q.Head = func(r store.Record) bool { return f.head(r, persons) }
+		q.Head = func(r store.Record) bool {
+			return (f.Source == "" || f.Source == sourceOf(r.ID)) && within(r.Scopes, f.Repo, persons, f.Channel)
+		}
 	}
 	if f.Text != "" || f.Ending != "" {
 		q.Match, q.Look = f.match, lookClosely
@@ -242,11 +244,6 @@ func (f Filter) query(people People) store.ListQuery {
 		q.State = store.Ended
 	}
 	return q
-}
-
-// head matches the record's scopes and ID.
-func (f Filter) head(r store.Record, persons []string) bool {
-	return (f.Source == "" || f.Source == sourceOf(r.ID)) && within(r.Scopes, f.Repo, persons, f.Channel)
 }
 
 // within reports whether scopes contain the repository, one of the persons and the channel. An empty argument matches
@@ -339,11 +336,6 @@ func ReadMemo[T any](log *slog.Logger, name string, body json.RawMessage, v *T) 
 		return
 	}
 	*v = read
-}
-
-// standIn returns a task to show in place of one that cannot be decoded.
-func standIn(rec store.Record, why error) Task {
-	return Task{ID: rec.ID, Source: sourceOf(rec.ID), Kind: "unreadable", Thread: rec.Thread, Class: rec.Class, Prompt: why.Error()}
 }
 
 // noteUnreadable records the tasks that cannot be decoded for `enqueue doctor`.

@@ -126,12 +126,6 @@ func (t Task) check() error {
 	if err := agent.CheckPrompt(t.Prompt); err != nil {
 		return bad("%s.", err)
 	}
-	// These become arguments of the CLI, so allow only what names of models and agents look like.
-	for _, o := range [...]struct{ what, word string }{{"a model", t.Options.Model}, {"a level of effort", t.Options.Effort}, {"an agent", t.Options.Agent}} {
-		if o.word != "" && !wordForm.MatchString(o.word) {
-			return bad("%q is not the name of %s.", o.word, o.what)
-		}
-	}
 	return nil
 }
 
@@ -210,13 +204,18 @@ type Choices struct {
 	Efforts []string
 }
 
-// check validates the names in a task's options.
+// check validates the names in a task's options. They become arguments of the CLI, so it allows only what names of
+// models and agents look like.
 func (c Choices) check(o Options) error {
 	for _, choice := range []struct {
-		what, name string
-		of         []string
-	}{{"model", o.Model, c.Models}, {"level of effort", o.Effort, c.Efforts}} {
-		if choice.name != "" && len(choice.of) > 0 && !slices.Contains(choice.of, choice.name) {
+		a, what, name string
+		of            []string
+	}{{"a", "model", o.Model, c.Models}, {"a", "level of effort", o.Effort, c.Efforts}, {"an", "agent", o.Agent, nil}} {
+		switch {
+		case choice.name == "":
+		case !wordForm.MatchString(choice.name):
+			return &InputError{Sentence: fmt.Sprintf("%q is not the name of %s %s.", choice.name, choice.a, choice.what)}
+		case len(choice.of) > 0 && !slices.Contains(choice.of, choice.name):
 			return &InputError{Sentence: fmt.Sprintf("The %s %s is not available here. Choose %s.",
 				choice.what, choice.name, strings.Join(choice.of, ", "))}
 		}

@@ -72,14 +72,19 @@ func (j *janitor) tidyThreads(ctx context.Context) error {
 }
 
 func (j *janitor) discardMirror(ctx context.Context, m workspace.Mirror) (bool, error) {
-	gone, err := j.Workspace.DiscardMirror(ctx, m)
+	gone, err := j.Workspace.DiscardMirror(ctx, m) // an error means that it is damaged; the next checkout repairs it
+	return j.discarded(ctx, gone, err, "old mirror", "repo", m.Repo, "used", m.Used, "bytes", m.Size)
+}
+
+// discarded logs the result of an attempt to remove something, and returns it without the error: others may go.
+func (j *janitor) discarded(ctx context.Context, gone bool, err error, what string, args ...any) (bool, error) {
 	switch {
 	case ctx.Err() != nil:
 		return false, ctx.Err()
-	case err != nil: // damaged; the next checkout repairs it
-		j.Log.Warn("old mirror stays", "repo", m.Repo, "err", err)
+	case err != nil:
+		j.warn(err, what+" stays", args...)
 	case gone:
-		j.Log.Info("old mirror removed", "repo", m.Repo, "used", m.Used, "bytes", m.Size)
+		j.Log.Info(what+" removed", args...)
 	}
 	return gone, nil
 }
@@ -106,26 +111,15 @@ func (j *janitor) whileIdle(ctx context.Context, thread string, do func() (bool,
 func (j *janitor) discard(ctx context.Context, t workspace.Thread) (bool, error) {
 	saving, cancel := context.WithTimeout(ctx, saveFor)
 	defer cancel()
+	args := []any{"thread", t.Name, "dir", t.Dir, "used", t.Used, "bytes", t.Size}
 	saved, err := j.Workspace.Save(saving, t.Name, j.LogDir)
-	if ctx.Err() != nil {
-		return false, ctx.Err()
-	}
 	if err != nil {
-		j.Log.Warn("old thread stays, as its work cannot be saved", "thread", t.Name, "dir", t.Dir, "used", t.Used, "bytes", t.Size, "err", err)
-		return false, nil
+		return j.discarded(ctx, false, fmt.Errorf("save its work: %w", err), "old thread", args...)
 	}
 	moving, stop := context.WithTimeout(ctx, j.Timing.Discard)
 	defer stop()
 	gone, err := j.Workspace.Discard(moving, t)
-	switch {
-	case ctx.Err() != nil:
-		return false, ctx.Err()
-	case err != nil: // in use, or it cannot be moved; continue with others
-		j.Log.Warn("old thread stays", "thread", t.Name, "dir", t.Dir, "used", t.Used, "bytes", t.Size, "err", err)
-	case gone:
-		j.Log.Info("directories of old thread removed", "thread", t.Name, "used", t.Used, "bytes", t.Size, "saved", saved)
-	}
-	return gone, nil
+	return j.discarded(ctx, gone, err, "old thread", append(args, "saved", saved)...)
 }
 
 func (j *janitor) tidyLogs(ctx context.Context) error {

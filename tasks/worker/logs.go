@@ -16,14 +16,15 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// How many packed bytes of a run's logs are stored; together this is the store's limit per run.
 const (
+	// How many packed bytes of a run's logs are stored; together this is the store's limit per run.
 	keptPeople = 2 << 20
 	keptRaw    = 3 << 20
-)
 
-// uploadFor bounds an upload, because a drain has to continue.
-const uploadFor = 10 * time.Second
+	uploadFor = 10 * time.Second // because a drain has to continue
+	packPiece = 64 << 10         // bytes that are packed at once, in whole lines if possible
+	packMost  = 64 << 20         // bytes that are read at most for one half of a log
+)
 
 // runLogs are the parts of a task's log files that one run writes. Earlier runs on this machine wrote the parts
 // before.
@@ -141,11 +142,6 @@ func (h runMarker) WithGroup(name string) slog.Handler {
 	h.Handler = h.Handler.WithGroup(name)
 	return h
 }
-
-const (
-	packPiece = 64 << 10 // bytes that are packed at once, in whole lines if possible
-	packMost  = 64 << 20 // bytes that are read at most for one half of a log
-)
 
 // pack compresses the bytes of a file between two offsets into at most limit bytes of gzip. If that is too little, it
 // keeps the beginning and the end, with a line between them that says how many bytes are missing; cut is the format

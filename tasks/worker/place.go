@@ -17,8 +17,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// diffLimit bounds the diff that is written for the agent. The clone has the rest.
-const diffLimit = 1 << 20
+const (
+	diffLimit     = 1 << 20  // longest diff that is written for the agent; the clone has the rest
+	maxAttachment = 20 << 20 // largest file that an agent may post
+)
 
 // place is where a run works.
 type place struct {
@@ -80,20 +82,11 @@ func (l *placer) clone(ctx context.Context, t tasks.Task, b briefing, before *re
 	}
 	p.Dir, p.Reads, p.Clone, p.Fresh = c.Dir, []string{c.Mirror}, c, c.Fresh
 	p.About = fmt.Sprintf("You are in a clone of %s; origin/%s is its base. There is no remote, ", t.Repo, c.Base) + p.fate(t)
-	if b.Diff {
-		path, note, err := l.diff(ctx, c, b.files)
-		if err != nil {
-			return place{}, err
-		}
-		p.About += fmt.Sprintf(" The change in question, %s...%s, is in %s%s.", c.BaseSHA, c.Head, path, note)
+	about, err := l.writeChanges(ctx, c, b)
+	if err != nil {
+		return place{}, err
 	}
-	if b.Since != "" {
-		about, err := l.since(ctx, c, b.Since, b.files)
-		if err != nil {
-			return place{}, err
-		}
-		p.About += about
-	}
+	p.About += about
 	return p, nil
 }
 
@@ -110,19 +103,46 @@ func (p place) fate(t tasks.Task) string {
 	return said
 }
 
-// diff writes the change to the thread's directory.
-func (l *placer) diff(ctx context.Context, c workspace.Clone, files string) (path, note string, err error) {
-	text, cut, err := l.Workspace.Diff(ctx, c, diffLimit)
+// writeChanges writes the change in question, and what is new in it since an earlier head, to the thread's directory,
+// as far as the brief asks for them. It returns sentences about the files for the agent. If the earlier head no longer
+// exists, there is only the whole change.
+func (l *placer) writeChanges(ctx context.Context, c workspace.Clone, b briefing) (about string, err error) {
+	if b.Diff {
+		text, cut, err := l.Workspace.Diff(ctx, c, diffLimit)
+		if err != nil {
+			return "", err
+		}
+		path, err := leave(b.files, "changes.diff", text)
+		if err != nil {
+			return "", err
+		}
+		about = fmt.Sprintf(" The change in question, %s...%s, is in %s", c.BaseSHA, c.Head, path)
+		if cut {
+			about += fmt.Sprintf(" (only its first %d KiB; read the rest in the clone)", diffLimit>>10)
+		}
+		about += "."
+	}
+	if b.Since == "" {
+		return about, nil
+	}
+	s, err := l.Workspace.Since(ctx, c, b.Since, diffLimit)
+	if errors.Is(err, workspace.ErrRef) {
+		return about, nil
+	} else if err != nil {
+		return "", err
+	}
+	path, err := leave(b.files, "since.diff", s.Text)
 	if err != nil {
-		return "", "", err
+		return "", err
 	}
-	if path, err = leave(files, "changes.diff", text); err != nil {
-		return "", "", err
+	about += fmt.Sprintf(" The changes since %s, an earlier head, are in %s", b.Since, path)
+	if s.Truncated {
+		about += " (only the beginning)"
 	}
-	if cut {
-		note = fmt.Sprintf(" (only its first %d KiB; read the rest in the clone)", diffLimit>>10)
+	if s.Rewritten {
+		about += "; the history was rewritten since then, so the file may start with the output of git range-diff"
 	}
-	return path, note, nil
+	return about + ".", nil
 }
 
 // spec returns the specification of a run.
@@ -157,29 +177,6 @@ func (w *Worker) spec(t tasks.Task, b tasks.Brief, s setting) agent.Spec {
 	}
 }
 
-// since writes the change since an earlier head to the thread's directory, and returns a sentence about it for the
-// agent. If that head no longer exists, there is only the whole change.
-func (l *placer) since(ctx context.Context, c workspace.Clone, earlier, files string) (about string, err error) {
-	s, err := l.Workspace.Since(ctx, c, earlier, diffLimit)
-	if errors.Is(err, workspace.ErrRef) {
-		return "", nil
-	} else if err != nil {
-		return "", err
-	}
-	path, err := leave(files, "since.diff", s.Text)
-	if err != nil {
-		return "", err
-	}
-	about = fmt.Sprintf(" The changes since %s, an earlier head, are in %s", earlier, path)
-	if s.Truncated {
-		about += " (only the beginning)"
-	}
-	if s.Rewritten {
-		about += "; the history was rewritten since then, so the file may start with the output of git range-diff"
-	}
-	return about + ".", nil
-}
-
 // leave writes a file to the thread's directory. An agent may have written there before; os.Root does not follow
 // links out of the directory.
 func leave(files, name, text string) (path string, err error) {
@@ -194,9 +191,6 @@ func leave(files, name, text string) (path string, err error) {
 	}
 	return filepath.Join(files, name), nil
 }
-
-// maxAttachment is the largest file an agent may post.
-const maxAttachment = 20 << 20
 
 // read reads a file from the run's directories.
 func (p place) read(path string) ([]byte, error) {

@@ -14,9 +14,14 @@ import (
 	"github.com/errand-fleet/errand/tasks/internal/format"
 )
 
-// postLimit bounds one attempt to post a final message, which may have several parts. It is shorter than the outbox's
-// lease.
-const postLimit = 50 * time.Second
+const (
+	posters      = 8                // messages that a worker posts at once, so that a source that hangs does not delay the others
+	maxPosts     = 300              // attempts to post a final message: about a day's worth at the longest pause
+	postLimit    = 50 * time.Second // for one attempt, which may post several parts; shorter than the outbox's lease
+	noticeLimit  = 15 * time.Second // for posting one notice
+	noticesApart = 15 * time.Second // between two updates of a status message: positions change often, and Slack limits edits
+	maxNotices   = 1000             // kept for later; others are dropped, because the task's status has the reason
+)
 
 // outboxPoster posts the final messages of this and other workers' tasks. It is safe for concurrent use.
 type outboxPoster struct {
@@ -41,12 +46,6 @@ func (o *outboxPoster) post(ctx context.Context, id string, report tasks.Report)
 		o.send(ctx, p, report)
 	}
 }
-
-// posters is how many final messages a worker posts at once, so that a source that hangs does not delay the others.
-const posters = 8
-
-// maxPosts is how many attempts a final message gets: about a day's worth at the longest pause.
-const maxPosts = 300
 
 // postDue starts posting the final messages that are due, of any worker's tasks. It does not wait for them, so that
 // it can start others.
@@ -132,16 +131,6 @@ func (o *outboxPoster) postEnding(ctx context.Context, id string, report tasks.R
 	}
 	return m, report.Close(ctx, m.ending)
 }
-
-// noticesApart is the minimum time between a notice and an update of the task's status message, because positions
-// change often and Slack limits edits.
-const noticesApart = 15 * time.Second
-
-// noticeLimit bounds the time for posting one notice.
-const noticeLimit = 15 * time.Second
-
-// maxNotices is how many notices are kept for later. Others are dropped, because the task's status has the reason.
-const maxNotices = 1000
 
 // waitNotices posts notices of why tasks wait, to the tasks' followers and in the places where they were requested. It
 // is safe for concurrent use.

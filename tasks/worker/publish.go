@@ -17,12 +17,17 @@ import (
 	"github.com/errand-fleet/errand/workspace"
 )
 
-// How long publishing may take; how much longer it may take when the worker drains; and how long an answer waits for
-// its pull request.
 const (
 	publishFor      = 2 * time.Minute
-	publishDraining = 20 * time.Second
-	proposeFor      = 3 * time.Minute
+	publishDraining = 20 * time.Second // how much longer publishing may take when the worker drains
+	proposeFor      = 3 * time.Minute  // how long an answer waits for its pull request
+
+	// Bounds of the time for all verification commands together; within them it is the rest of the run's limit.
+	// asynq's deadline follows soon after.
+	verifyAtLeast   = 2 * time.Minute
+	verifyAtMost    = 15 * time.Minute
+	askCommandsFor  = 10 * time.Second // to get the list of commands
+	maxVerifyOutput = 2000             // bytes that are kept of the end of an output
 )
 
 // branchOf returns the branch for the work of a thread. It is always the same branch, and a hash hides names of
@@ -222,18 +227,6 @@ func (b *publisher) proposeDue(ctx context.Context, t tasks.Task, e *tasks.Endin
 		". A pull request could not be opened. Ask again here to retry."
 	return nil
 }
-
-// Bounds of the time for all commands together; within them it is the rest of the run's limit. asynq's deadline
-// follows soon after.
-const (
-	verifyAtLeast = 2 * time.Minute
-	verifyAtMost  = 15 * time.Minute
-)
-
-const (
-	askCommandsFor  = 10 * time.Second // to get the list of commands
-	maxVerifyOutput = 2000             // bytes that are kept of the end of an output
-)
 
 // verify runs a repository's verification commands in the directory where its agent has worked. An error means that
 // nothing may be published.

@@ -42,8 +42,8 @@ func (r *recovery) reconcile(ctx context.Context) {
 	if err == nil && term != "" {
 		err = r.examine(ctx, term)
 	}
-	if err != nil && ctx.Err() == nil {
-		r.Log.Warn("reconcile", "err", err)
+	if ctx.Err() == nil {
+		r.warn(err, "reconcile")
 	}
 }
 
@@ -73,11 +73,12 @@ func (r *recovery) examine(ctx context.Context, term string) error {
 		if live, r.after, err = r.Store.LiveAfter(ctx, r.after, lookStep); err != nil {
 			return err
 		}
-		for _, rec := range live {
+		live = slices.DeleteFunc(live, func(rec store.LiveRecord) bool {
 			if rec.Unreadable != "" {
 				r.passOver(ctx, rec)
 			}
-		}
+			return rec.Unreadable != ""
+		})
 		if err = r.recoverDead(ctx, term, live); err == nil {
 			err = r.deliver(ctx, live)
 		}
@@ -107,9 +108,6 @@ func (r *recovery) explainOutage(live []store.LiveRecord, why string) {
 		return
 	}
 	for _, rec := range live { // the oldest first
-		if rec.Unreadable != "" {
-			continue
-		}
 		if _, found := r.heads[rec.Thread]; !found {
 			r.heads[rec.Thread] = rec.ID
 		}
@@ -193,7 +191,7 @@ func (r *recovery) deliver(ctx context.Context, live []store.LiveRecord) error {
 	var due []store.LiveRecord
 	for _, rec := range live {
 		switch {
-		case rec.State != store.Waiting, rec.Unreadable != "":
+		case rec.State != store.Waiting:
 		case rec.CancelCause != "":
 			// It was cancelled while it ran, and then it was handed back or its worker died.
 			_, err := tasks.EndWaiting(ctx, r.Store, rec.ID, tasks.CancellationOf(rec.Record).Ending())
@@ -223,9 +221,9 @@ func (r *recovery) redeliver(ctx context.Context, rec store.LiveRecord, taken bo
 	now, err := rec.Record, error(nil)
 	if taken {
 		now, err = r.Store.Requeue(ctx, rec.ID, rec.Delivery, rec.Fence, false)
-		if errors.Is(err, store.ErrStale) {
-			return
-		}
+	}
+	if errors.Is(err, store.ErrStale) {
+		return
 	}
 	if err == nil {
 		err = r.Queue.Enqueue(ctx, rec.ID, rec.Class, now.Delivery, rec.At)

@@ -17,9 +17,14 @@ import (
 	"github.com/errand-fleet/errand/workspace"
 )
 
-// packFor bounds the packing of a clone while its run is live. Packing takes a fraction of a second unless the clone
-// is huge or hostile. During a drain the bound is Timing.Pack.
-const packFor = time.Minute
+const (
+	// packFor bounds the packing of a clone while its run is live. Packing takes a fraction of a second unless the
+	// clone is huge or hostile. During a drain the bound is Timing.Pack.
+	packFor    = time.Minute
+	maxTurn    = 8 << 10   // bytes of a turn that is stored for a thread
+	maxSaid    = 64 << 10  // bytes of all of them
+	maxAnswers = 512 << 10 // bytes of the stored answers of a run; the log has all of them
+)
 
 // checkpoint is the state of a run from which another run can resume, apart from its session's data and the bundle of
 // its clone.
@@ -231,12 +236,6 @@ type conversation struct {
 	said    []agent.Turn   // thread and the prompts of an interrupted run, for a CLI that cannot resume the session
 }
 
-// Bounds of the turns that are stored for a thread, in bytes.
-const (
-	maxTurn = 8 << 10
-	maxSaid = 64 << 10
-)
-
 // saved is stored with a session.
 type saved struct {
 	Session agent.Session `json:"session"`
@@ -323,9 +322,6 @@ type answers struct {
 	mu    sync.Mutex
 	given string
 }
-
-// maxAnswers bounds the stored answers, in bytes; the log has all of them.
-const maxAnswers = 512 << 10
 
 // newAnswers starts with the answers of earlier runs.
 func newAnswers(before *resumeState) *answers {

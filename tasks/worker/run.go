@@ -14,21 +14,16 @@ import (
 	"github.com/errand-fleet/errand/tasks/internal/format"
 )
 
-// Delays after which a task that lacks something is delivered again.
 const (
+	maxAttempts = 3 // tries of a task if the infrastructure fails
+	maxCrashes  = 3 // workers that may die while they run one task
+
+	// Delays after which a task that lacks something is delivered again.
 	slotWait = time.Second
 	busyWait = 2 * time.Second // for its thread or a place under a cap; a release wakes the task earlier, so this bounds a missed wake
-)
 
-// maxAttempts bounds how often a task is tried if the infrastructure fails.
-const maxAttempts = 3
-
-// maxCrashes bounds how many workers may die while they run one task.
-const maxCrashes = 3
-
-// How long a worker tries to store a result while Redis is unreachable. During a drain the limit has to fit into the
-// container's stop timeout.
-const (
+	// How long a worker tries to store a result while Redis is unreachable. During a drain the limit has to fit into
+	// the container's stop timeout.
 	persistFor      = 2 * time.Minute
 	persistDraining = 15 * time.Second
 )

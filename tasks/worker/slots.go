@@ -230,22 +230,18 @@ type isolation struct {
 	waker  waker
 }
 
-// whyAlone is why a suspect waits, for people.
-const whyAlone = "it needs a worker without other runs, because a worker died while it ran"
-
-// searches is the fraction of Timing.Alone during which a suspect looks for an idle worker in the fleet before it
-// waits on one.
-const searches = 12
-
-// innocent times Timing.Alone is how long a suspect has to run before another one may start on the same worker.
-// Otherwise, after a crash of a machine with many long runs, they would run one after the other.
-const innocent = 10
-
-// longest is the assumed duration of the longest run if runs have no limit.
-const longest = 2 * time.Hour
-
-// postponeMost is the longest wait of a suspect before it is delivered again, ± 50 %.
-const postponeMost = 3 * time.Minute
+const (
+	// whyAlone is why a suspect waits, for people.
+	whyAlone = "it needs a worker without other runs, because a worker died while it ran"
+	// searches is the fraction of Timing.Alone during which a suspect looks for an idle worker in the fleet before it
+	// waits on one.
+	searches = 12
+	// innocent times Timing.Alone is how long a suspect has to run before another one may start on the same worker.
+	// Otherwise, after a crash of a machine with many long runs, they would run one after the other.
+	innocent     = 10
+	longest      = 2 * time.Hour   // the longest run, if runs have no limit
+	postponeMost = 3 * time.Minute // longest wait of a suspect before it is delivered again, ± 50 %
+)
 
 // strict reports whether a suspect must not share its worker, because its next crash would end it.
 func strict(rec store.Record) bool { return rec.Crashes+1 >= maxCrashes }
