@@ -16,7 +16,7 @@ func TestCostsPage(t *testing.T) {
 	h.contains(h.get("/costs?by=repository"), http.StatusOK, "<i>no repository</i>", `<a href="/?repository=acme%2Fapi">tasks</a>`)
 	h.contains(h.get("/costs?by=channel&days=7&person=ann"), http.StatusOK, "person <b>ann</b>", "<b>2</b> runs", "!no channel",
 		`<a href="/?channel=test%2FC1&amp;person=ann">tasks</a>`, `<a href="/costs?by=channel&amp;days=7">clear</a>`, `name="person" value="ann"`)
-	h.contains(h.get("/costs?by=model"), http.StatusOK, "&lt; $0.01", "!>tasks</a>")
+	h.contains(h.get("/costs?by=model"), http.StatusOK, "under $0.01", "!>tasks</a>")
 	h.contains(h.get("/costs?by=day&by=person&by=model&model=opus"), http.StatusOK, "costs several", "<b>1</b> run<", "!>tasks</a>")
 	h.contains(h.get("/costs?person=nobody"), http.StatusOK, "No runs in this period match the filter.", "!<table")
 

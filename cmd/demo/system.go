@@ -25,7 +25,6 @@ type system struct {
 	console string // login link, which works once
 	base    string
 	token   string
-	seen    map[string]bool // tasks that were already reported
 }
 
 // stopWithin is the worker's time budget for an orderly stop, plus a margin.
@@ -48,7 +47,7 @@ func startSystem(ctx context.Context, env []string, log io.Writer) (*system, err
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start the worker: %w (make build)", err)
 	}
-	s := &system{cmd: cmd, seen: map[string]bool{}}
+	s := &system{cmd: cmd}
 	lines := bufio.NewScanner(out)
 	for s.token == "" && lines.Scan() {
 		switch name, value, _ := strings.Cut(strings.TrimSpace(lines.Text()), " "); name {
@@ -97,9 +96,9 @@ func (s *system) get(ctx context.Context, path string) (*http.Response, error) {
 	return resp, nil
 }
 
-// newest returns the source's task that was not reported yet. It exists, because its event was answered.
+// newest returns the source's newest task. It exists, because its event was answered.
 func (s *system) newest(ctx context.Context, source string) (string, error) {
-	resp, err := s.get(ctx, "/api/tasks")
+	resp, err := s.get(ctx, "/api/tasks?limit=1&source="+source)
 	if err != nil {
 		return "", err
 	}
@@ -110,13 +109,10 @@ func (s *system) newest(ctx context.Context, source string) (string, error) {
 	if err := json.NewDecoder(resp.Body).Decode(&list); err != nil {
 		return "", fmt.Errorf("read the list of tasks: %w", err)
 	}
-	for _, t := range list.Tasks {
-		if t.Task.Source == source && !s.seen[t.Task.ID] {
-			s.seen[t.Task.ID] = true
-			return t.Task.ID, nil
-		}
+	if len(list.Tasks) == 0 {
+		return "", fmt.Errorf("the event from %s became no task", source)
 	}
-	return "", fmt.Errorf("the event from %s became no task", source)
+	return list.Tasks[0].Task.ID, nil
 }
 
 // follow prints what the agent does on the source's new task until the task has ended.

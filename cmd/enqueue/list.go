@@ -85,15 +85,7 @@ func cost(v task) string {
 	if v.Ending == nil || v.Ending.CostUSD() == 0 {
 		return ""
 	}
-	return dollars(v.Ending.CostUSD())
-}
-
-// dollars formats an amount. A positive amount is never shown as zero.
-func dollars(usd float64) string {
-	if usd > 0 && usd < 0.005 {
-		return "<$0.01"
-	}
-	return fmt.Sprintf("$%.2f", usd)
+	return legible.Dollars(v.Ending.CostUSD())
 }
 
 func showCommand(t *terminal, _ *flag.FlagSet) runFunc {
@@ -242,7 +234,7 @@ func (t *terminal) printCosts(c costs) {
 	list.spare = []string{"OUT", "TOKENS IN", "RUNS"}
 	line := func(names []string, s tasks.CostSum) {
 		in := s.Usage.Input + s.Usage.CacheRead + s.Usage.CacheCreation
-		list.add(append(names, dollars(s.USD), fmt.Sprint(s.Runs), fmt.Sprint(in), fmt.Sprint(s.Usage.Output))...)
+		list.add(append(names, legible.Dollars(s.USD), fmt.Sprint(s.Runs), fmt.Sprint(in), fmt.Sprint(s.Usage.Output))...)
 	}
 	for _, row := range c.Rows {
 		names := make([]string, len(c.By))

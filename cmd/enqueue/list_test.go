@@ -102,15 +102,6 @@ func TestAnswersForPrograms(t *testing.T) {
 	}
 }
 
-func TestDollars(t *testing.T) {
-	t.Parallel()
-	for usd, want := range map[float64]string{0: "$0.00", 0.001: "<$0.01", 0.005: "$0.01", 12.5: "$12.50"} {
-		if got := dollars(usd); got != want {
-			t.Errorf("%v is %s, want %s", usd, got, want)
-		}
-	}
-}
-
 func TestShow(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t)

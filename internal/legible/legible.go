@@ -87,3 +87,11 @@ func Count(n int64) string {
 	}
 	return fmt.Sprintf("%.1fM", float64(n)/1e6)
 }
+
+// Dollars formats an amount. A positive amount is never shown as zero. The console's static/task.js does the same.
+func Dollars(usd float64) string {
+	if usd > 0 && usd < 0.005 {
+		return "under $0.01"
+	}
+	return fmt.Sprintf("$%.2f", usd)
+}

@@ -168,12 +168,8 @@ func costsURL(q view.CostsQuery, change ...func(*view.CostsQuery)) string {
 
 func newCostFigures(s tasks.CostSum) costFigures {
 	u := s.Usage
-	f := costFigures{
-		fmt.Sprintf("$%.2f", s.USD), strconv.FormatInt(s.Runs, 10),
+	return costFigures{
+		legible.Dollars(s.USD), strconv.FormatInt(s.Runs, 10),
 		legible.Count(u.Input + u.CacheRead + u.CacheCreation), legible.Count(u.Output),
 	}
-	if s.USD > 0 && s.USD < 0.005 {
-		f.Cost = "< $0.01"
-	}
-	return f
 }

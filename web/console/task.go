@@ -156,9 +156,7 @@ func newMeter(s tasks.Status, used tasks.Logged, now time.Time) meter {
 			m.Tokens = legible.Count(in) + " tokens in, " + legible.Count(usage.Output) + " out"
 		}
 	}
-	if m.Cost = view.USD(usd); usd > 0 && usd < 0.01 {
-		m.Cost = "under $0.01"
-	}
+	m.Cost = view.USD(usd)
 	return m
 }
 

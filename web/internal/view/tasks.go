@@ -6,7 +6,6 @@ package view
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -15,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/errand-fleet/errand/internal/legible"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/web/internal/respond"
@@ -219,7 +219,7 @@ func USD(amount float64) string {
 	if amount <= 0 {
 		return ""
 	}
-	return fmt.Sprintf("$%.2f", amount)
+	return legible.Dollars(amount)
 }
 
 // ValidEventID reports whether s may be the ID of an event, or empty.

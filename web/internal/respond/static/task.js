@@ -178,7 +178,7 @@ const count = (n) => n < 1000 ? String(n) : n < 1e6 ? (n / 1e3).toFixed(1) + "k"
 function meter(e) {
   const u = e.usage || {};
   $("tokens").textContent = `${count((u.input_tokens || 0) + (u.cache_read_input_tokens || 0) + (u.cache_creation_input_tokens || 0))} tokens in, ${count(u.output_tokens || 0)} out`;
-  if (e.cost_usd > 0) $("cost").textContent = e.cost_usd >= 0.01 ? "$" + e.cost_usd.toFixed(2) : "under $0.01";
+  if (e.cost_usd > 0) $("cost").textContent = e.cost_usd >= 0.005 ? "$" + e.cost_usd.toFixed(2) : "under $0.01";
 }
 
 // tick shows the elapsed time of the run.
