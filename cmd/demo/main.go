@@ -4,17 +4,24 @@
 package main
 
 import (
+	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
+	"syscall"
 	"time"
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/cmd/internal/wire"
+	"github.com/errand-fleet/errand/tasks"
 )
 
 func main() {
@@ -97,4 +104,140 @@ type teller struct {
 
 func (t *teller) say(where, format string, args ...any) {
 	fmt.Fprintf(t.w, "%6.1fs  %-8s %s\n", time.Since(t.start).Seconds(), where, fmt.Sprintf(format, args...))
+}
+
+// system is the worker that the demo started: the real binary, started the usual way.
+type system struct {
+	cmd     *exec.Cmd
+	console string // login link, which works once
+	base    string
+	token   string
+}
+
+// stopWithin is the worker's time budget for an orderly stop, plus a margin.
+const stopWithin = 75 * time.Second
+
+func startSystem(ctx context.Context, env []string, log io.Writer) (*system, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find the worker: %w", err)
+	}
+	// Do not use ctx itself: its end would kill the worker, but the stop should be orderly.
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), filepath.Join(filepath.Dir(self), "worker"), "-standalone")
+	cmd.Env, cmd.Stderr = env, log
+	// Ctrl-C in the terminal must reach only the demo, which then stops the worker.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, fmt.Errorf("start the worker: %w", err)
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start the worker: %w (make build)", err)
+	}
+	s := &system{cmd: cmd}
+	lines := bufio.NewScanner(out)
+	for s.token == "" && lines.Scan() {
+		switch name, value, _ := strings.Cut(strings.TrimSpace(lines.Text()), " "); name {
+		case "console":
+			s.console = strings.TrimSpace(value)
+		case "token": // printed after the console
+			s.token = strings.TrimSpace(value)
+		}
+	}
+	if s.token == "" {
+		return nil, errors.Join(errors.New("the worker did not start; demo -v shows its log"), cmd.Wait())
+	}
+	s.base, _, _ = strings.Cut(s.console, "/login?")
+	go func() { _, _ = io.Copy(io.Discard, out) }()
+	return s, nil
+}
+
+// stop stops the worker in an orderly way.
+func (s *system) stop() error {
+	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		return fmt.Errorf("stop the worker: %w", err)
+	}
+	kill := time.AfterFunc(stopWithin, func() { _ = s.cmd.Process.Kill() })
+	defer kill.Stop()
+	if err := s.cmd.Wait(); err != nil {
+		return fmt.Errorf("stop the worker: %w", err)
+	}
+	return nil
+}
+
+// get sends a request to the worker's API.
+func (s *system) get(ctx context.Context, path string) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.base+path, nil)
+	if err != nil {
+		return nil, fmt.Errorf("ask the worker: %w", err)
+	}
+	req.Header.Set("Authorization", "Bearer "+s.token)
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil, fmt.Errorf("ask the worker: %w", err)
+	}
+	if resp.StatusCode != http.StatusOK {
+		_ = resp.Body.Close()
+		return nil, fmt.Errorf("ask the worker for %s: %s", path, resp.Status)
+	}
+	return resp, nil
+}
+
+// newest returns the source's newest task. It exists, because its event was answered.
+func (s *system) newest(ctx context.Context, source string) (string, error) {
+	resp, err := s.get(ctx, "/api/tasks?limit=1&source="+source)
+	if err != nil {
+		return "", err
+	}
+	defer resp.Body.Close()
+	var list struct {
+		Tasks []struct{ Task tasks.Task }
+	}
+	if err := json.NewDecoder(resp.Body).Decode(&list); err != nil {
+		return "", fmt.Errorf("read the list of tasks: %w", err)
+	}
+	if len(list.Tasks) == 0 {
+		return "", fmt.Errorf("the event from %s became no task", source)
+	}
+	return list.Tasks[0].Task.ID, nil
+}
+
+// follow prints what the agent does on the source's new task until the task has ended.
+func (s *system) follow(ctx context.Context, source string, t *teller) error {
+	id, err := s.newest(ctx, source)
+	if err != nil {
+		return err
+	}
+	t.say("errand", "task %s submitted", id)
+	resp, err := s.get(ctx, "/api/tasks/"+id+"/events")
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	lines := bufio.NewScanner(resp.Body)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		data, ok := strings.CutPrefix(lines.Text(), "data: ")
+		var e agent.Event
+		if !ok || json.Unmarshal([]byte(data), &e) != nil {
+			continue
+		}
+		switch e.Kind {
+		case agent.Started:
+			t.say("agent", "running, model %s", e.Text)
+		case agent.ToolUse:
+			t.say("agent", "→ %s", e.Text)
+		case agent.ToolResult:
+			first, _, _ := strings.Cut(e.Text, "\n")
+			t.say("agent", "← %s", first)
+		case agent.Notice:
+			t.say("agent", "! %s", e.Text)
+		case agent.TurnEnd:
+			t.say("agent", "answered")
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return fmt.Errorf("follow task %s: %w", id, err)
+	}
+	return nil
 }
