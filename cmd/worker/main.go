@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"flag"
 	"fmt"
@@ -198,7 +199,7 @@ func healthcheck(ctx context.Context, addr string, stdout io.Writer) error {
 func standalone(ctx context.Context, c config.Config, stdout, stderr io.Writer, o wire.Options) (err error) {
 	generated := c.HTTP.ConsoleToken == ""
 	if generated {
-		c.HTTP.ConsoleToken = config.Secret(wire.Token())
+		c.HTTP.ConsoleToken = config.Secret(rand.Text())
 	}
 	log := wire.Logger(stderr, c, true)
 	if c.Redis.URL == "" {
@@ -309,7 +310,7 @@ func startRedis(ctx context.Context, state string, log *slog.Logger) (url string
 func memoryRedis(log *slog.Logger) (url string, stop func(), err error) {
 	log.Warn("redis-server is not on PATH: tasks are kept in memory and are lost at exit; install redis-server or set REDIS_URL")
 	m := miniredis.NewMiniRedis()
-	password := wire.Token()
+	password := rand.Text()
 	m.RequireAuth(password)
 	if err := m.Start(); err != nil {
 		return "", nil, fmt.Errorf("start in-memory Redis: %w", err)

@@ -2,7 +2,6 @@ package wire
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -93,9 +92,6 @@ func (p *Parts) FrontDoor(ctx context.Context) (*Door, error) {
 func (p *Parts) MayScrape(r *http.Request) bool {
 	return auth.BearerMatches(r, p.Config.Fleet.MetricsToken.Reveal())
 }
-
-// Token returns a random secret of 128 bits for people to paste.
-func Token() string { return rand.Text() }
 
 // version is set by the linker if the build has no git information (Dockerfile).
 var version string

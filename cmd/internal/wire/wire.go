@@ -187,12 +187,14 @@ func (p *Parts) sources(o Options) error {
 		p.Sources, p.Forge, p.commands = append(p.Sources, s), hub, s.VerificationCommands
 	}
 	if c.Slack.Enabled() {
+		allowed := c.Routing.Slack
 		s, err := slack.New(slack.Config{
 			People: p.policy.People,
 			Token:  c.Slack.BotToken.Reveal(), APIURL: c.Slack.APIURL, SigningSecret: c.Slack.SigningSecret.Reveal(), AppToken: c.Slack.AppToken.Reveal(),
 			Channels:     func(id string) (string, bool) { ch, ok := c.Routing.Channels[id]; return ch.Repository, ok },
 			Repositories: slices.Sorted(maps.Keys(c.Routing.Repositories)), GitHubURL: c.GitHub.URL,
-			Pulls: p.Forge, Access: access(c.Routing.Slack), Approvers: c.Routing.Slack.Approvers, Results: c.Routing.Results(), Memory: p.Store.Memos,
+			Access:    slack.Access{People: allowed.People, Teams: allowed.Teams, Channels: allowed.Channels, Bots: allowed.Bots},
+			Approvers: allowed.Approvers, Pulls: p.Forge, Results: c.Routing.Results(), Memory: p.Store.Memos,
 			ConsoleURL: c.HTTP.PublicURL, Interval: o.Status, Limiter: p.Store.Memos, Ballot: p.Store.Votes,
 			Log:  p.Log,
 			HTTP: &http.Client{Transport: asked.Transport("slack", slack.Transport())},
@@ -217,11 +219,6 @@ func people(c config.Config) (list tasks.People) {
 		list = append(list, tasks.Person{Name: name, Slack: one.Slack, GitHub: one.GitHub})
 	}
 	return list
-}
-
-// access returns who may use errand in Slack.
-func access(s config.SlackPeople) slack.Access {
-	return slack.Access{People: s.People, Teams: s.Teams, Channels: s.Channels, Bots: s.Bots}
 }
 
 // Worker creates the worker of this process. address is where its logs are served, see WorkerURL.
