@@ -82,9 +82,9 @@ func (j *janitor) discarded(ctx context.Context, gone bool, err error, what stri
 	case ctx.Err() != nil:
 		return false, ctx.Err()
 	case err != nil:
-		j.warn(err, what+" stays", args...)
+		j.warn(err, "discard data", append(args, "what", what)...)
 	case gone:
-		j.Log.Info(what+" removed", args...)
+		j.Log.Info("data discarded", append(args, "what", what)...)
 	}
 	return gone, nil
 }

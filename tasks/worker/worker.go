@@ -63,7 +63,7 @@ type Config struct {
 // warn logs a failure that does not stop anything. It does nothing if err is nil.
 func (c *Config) warn(err error, msg string, args ...any) {
 	if err != nil {
-		c.Log.Warn(msg, append(args, "err", err)...)
+		c.Log.Warn(msg, append(args, "err", err)...) //nolint:sloglint // each caller passes a constant
 	}
 }
 
