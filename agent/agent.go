@@ -247,7 +247,7 @@ func (r *Runner) check(s Spec) *Error {
 	case !info.IsDir():
 		return NewError(ClassWorkspace, "working directory "+s.Dir+" is not a directory")
 	case unix.Access(s.Dir, unix.R_OK|unix.X_OK) != nil:
-		return NewError(ClassWorkspace, "working directory "+s.Dir+" may not be read by this user")
+		return NewError(ClassWorkspace, "working directory "+s.Dir+" cannot be read by this user")
 	}
 	return nil
 }

@@ -41,7 +41,7 @@ func (d *Desk) answer(ctx context.Context, id, key string, given Answer) (Answer
 	for i := range asked {
 		switch {
 		case key == "" && asked[i].Answer == nil && q != nil:
-			return Answer{}, &InputError{Sentence: "Several questions are open: say which one is answered."}
+			return Answer{}, &InputError{Sentence: "Several questions are open. Say which one you answer."}
 		case asked[i].Key == key, key == "" && asked[i].Answer == nil:
 			q = &asked[i]
 		}

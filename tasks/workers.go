@@ -121,7 +121,7 @@ func (d *Desk) Offer(ctx context.Context, where Where) (Offer, error) {
 	case where.Repo != "" && where.Dir != "":
 		return Offer{}, &InputError{Sentence: "Name either a repository or a directory, not both."}
 	case len(where.Dir) > maxPath:
-		return Offer{}, &InputError{Sentence: fmt.Sprintf("The name of a directory has at most %d bytes.", maxPath)}
+		return Offer{}, &InputError{Sentence: fmt.Sprintf("The path of a directory can have at most %d bytes.", maxPath)}
 	case where.Repo != "":
 		// Check this first, because a worker takes seconds to answer.
 		if _, err := d.policy.Allowed(where.Repo); err != nil {

@@ -156,7 +156,7 @@ func TestCredentialNeedsSomebody(t *testing.T) {
 	when := "no run starts before " + view.Time(until)
 	h.contains(h.get("/api/health"), http.StatusServiceUnavailable, `"ok": false`, `"name": "0a1b"`, "the usage limit is reached", until.UTC().Format("2006-01-02T15:04:05"), `"severity": "error"`)
 	for _, page := range []string{"/", "/chat"} {
-		h.contains(h.get(page), http.StatusOK, `class="banner error" role="alert">Tasks do not run, or fail. No run starts before `+view.Time(until)+": the usage limit is reached.")
+		h.contains(h.get(page), http.StatusOK, `class="banner error" role="alert">New tasks will not run, or will fail. No run starts before `+view.Time(until)+": the usage limit is reached.")
 	}
 	h.contains(h.get("/health"), http.StatusOK, `class="banner error"`, when, "!All checks pass")
 	if err := h.Store.Credentials.Refuse(t.Context(), "0a1b", "authentication failed"); err != nil {

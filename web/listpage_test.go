@@ -63,7 +63,7 @@ func TestListIsFiltered(t *testing.T) {
 func TestListShowsTheFleet(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
-	h.contains(h.get("/"), http.StatusOK, "Tasks do not run, or fail. No worker is alive. Start one, with the same REDIS_URL.", "No worker is alive.", "<b>0</b> of 0 slots", "!today", "!the oldest")
+	h.contains(h.get("/"), http.StatusOK, "New tasks will not run, or will fail. No worker is alive. Start one, with the same REDIS_URL.", "No worker is alive.", "<b>0</b> of 0 slots", "!today", "!the oldest")
 	for _, w := range []store.Worker{
 		{ID: "a-1", Host: "a.test", Version: "v1.2", Pid: 77, Slots: 4, Running: 3, Memory: 5 << 29, Health: json.RawMessage(`{"ok":true,"version":"2.1.9"}`)},
 		{ID: "b-1", Host: "b.test", Slots: 2, Draining: true},

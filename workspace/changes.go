@@ -259,7 +259,7 @@ func (in *importer) read(name string) (mode string, content []byte, large *large
 // files, because an agent could truncate them meanwhile.
 const maxHeld = 32 << 20
 
-// largeFile is read piece by piece, up to the length that git was given.
+// largeFile reads a file piece by piece, up to the length that was announced to git.
 type largeFile struct {
 	f    *os.File
 	left int64

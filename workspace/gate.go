@@ -133,7 +133,7 @@ func basic(username, password string) string {
 func (p *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	i := min(len(r.URL.Path), len(p.path))
 	if subtle.ConstantTimeCompare([]byte(r.URL.Path[:i]), []byte(p.path)) != 1 {
-		refuse(w, "This address serves one git.", http.StatusNotFound)
+		refuse(w, "This address serves only one git command.", http.StatusNotFound)
 		return
 	}
 	done, ok := p.conns.Use(r.Context())

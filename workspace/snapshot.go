@@ -65,7 +65,7 @@ func (w *Workspace) reach(ctx context.Context, c Clone) (_ clone, release func()
 	}
 	thread, found := strings.CutSuffix(c.Dir, filepath.FromSlash("/repos/"+c.Repo))
 	if !found || filepath.Dir(thread) != filepath.Join(w.cfg.Dir, "threads") {
-		return clone{}, nil, errors.New("it is no clone of this workspace")
+		return clone{}, nil, errors.New("the directory is not a clone of this workspace")
 	}
 	return w.lockClone(ctx, thread, c)
 }

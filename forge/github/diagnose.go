@@ -62,7 +62,7 @@ func (f *Forge) diagnoseToken(ctx context.Context) []doctor.Finding {
 	}
 	if !slices.Contains(scopes, "repo") {
 		list = append(list, doctor.Finding{
-			What: "GitHub: the token lacks the scope repo", Why: "Private repositories are not seen, and public ones with public_repo alone.",
+			What: "GitHub: the token lacks the scope repo", Why: "errand cannot access private repositories, and public ones only with public_repo.",
 			Remedy: "Make one with it, and set GITHUB_TOKEN to it.",
 		})
 	}
@@ -113,8 +113,8 @@ func (f *Forge) clockSkew(resp *github.Response) []doctor.Finding {
 		return nil
 	}
 	return []doctor.Finding{{
-		What: fmt.Sprintf("the clock is %s away from GitHub's", skew.Abs()), Why: "30 s ahead or 90 s behind, all that the App signs is refused.",
-		Remedy: "Set the clock by NTP, on every machine of the fleet.", Fatal: skew <= -behind || ahead <= skew,
+		What: fmt.Sprintf("the clock is %s away from GitHub's", skew.Abs()), Why: "GitHub rejects an App whose clock is 30 s ahead or 90 s behind.",
+		Remedy: "Synchronise the clocks of all machines of the fleet, for example with NTP.", Fatal: skew <= -behind || ahead <= skew,
 	}}
 }
 
@@ -171,7 +171,7 @@ func (f *Forge) diagnoseInstallations(ctx context.Context, app *github.App) (lis
 		at := one.GetAccount().GetLogin()
 		if !one.GetSuspendedAt().IsZero() {
 			list = append(list, doctor.Finding{
-				What: "GitHub: the installation at " + at + " is suspended", Why: "Its repositories are not seen.", Remedy: "Unsuspend it at " + one.GetHTMLURL() + ".",
+				What: "GitHub: the installation at " + at + " is suspended", Why: "errand cannot access its repositories.", Remedy: "Unsuspend it at " + one.GetHTMLURL() + ".",
 			})
 			continue
 		}
@@ -207,7 +207,7 @@ func (f *Forge) diagnoseHook(ctx context.Context) (list []doctor.Finding) {
 	}
 	if hook.GetSecret() == "" {
 		list = append(list, doctor.Finding{
-			What: "GitHub: webhooks are not signed", Why: "No event is accepted.", Fatal: true, Remedy: "Set the secret, the same as GITHUB_WEBHOOK_SECRET," + general,
+			What: "GitHub: webhooks are not signed", Why: "No event is accepted.", Fatal: true, Remedy: "Set the secret to the value of GITHUB_WEBHOOK_SECRET" + general,
 		})
 	}
 	if hook.GetInsecureSSL() == "1" {

@@ -57,7 +57,7 @@ func (f *Forge) Publish(ctx context.Context, p forge.Proposal) (forge.PullReques
 	return forge.PullRequestRef{Number: pr.GetNumber(), URL: pr.GetHTMLURL()}, nil
 }
 
-// explainPublish is Explain with GitHub's own words for an invalid request.
+// explainPublish is like Explain, but quotes GitHub's reason for rejecting an invalid request.
 func (f *Forge) explainPublish(what string, err error) error {
 	if _, limited := RetryAfter(err); StatusCode(err) == http.StatusUnprocessableEntity && !limited {
 		return &forge.RefusedError{Sentence: "GitHub did not let errand " + what + ": " + untrusted.Line(messages(err), 300) + "."}

@@ -24,7 +24,7 @@ type Stream struct {
 	err error
 }
 
-// New begins the response and sends its headers at once. Set other headers before.
+// New begins the response and sends its headers at once. Set other headers before calling it.
 func New(w http.ResponseWriter) *Stream {
 	s := &Stream{w: w, rc: http.NewResponseController(w)}
 	h := w.Header()

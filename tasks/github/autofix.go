@@ -77,7 +77,8 @@ func (i *interpreter) autofix(ctx context.Context, desk *tasks.Desk, kind string
 	return submitted(i.submit(ctx, desk, t))
 }
 
-// autofixTalk reads the pull request of an automatic task. Unrequested work is for one head and follows the settings.
+// autofixTalk reads the pull request of an automatic task. It refuses unrequested work if the head has changed or the
+// repository's settings turn that work off.
 func (b *briefer) autofixTalk(ctx context.Context, t tasks.Task, o origin) (talk, error) {
 	k, err := b.talk(ctx, t, o)
 	if err != nil {
@@ -94,8 +95,8 @@ func (b *briefer) autofixTalk(ctx context.Context, t tasks.Task, o origin) (talk
 	return k, nil
 }
 
-// once lets a task do the work of key unless another task has it, within the limit of automatic work. A requested task
-// is always allowed.
+// once refuses an unrequested task if another task has done the work named by key, or if the limit of automatic work
+// is reached. It always allows a requested task.
 func (k talk) once(ctx context.Context, key string) error {
 	if !nobodyAsked(k.task, k.o) {
 		return nil

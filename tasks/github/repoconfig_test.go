@@ -53,9 +53,9 @@ func TestWrongSettings(t *testing.T) {
 		{"triggers: {deploy: true}", "`triggers.deploy` is not a kind of automatic work."},
 		{"models: {review: --help}", "`models.review` is not a model name for a kind of task."},
 		{"models: {cook: sonnet}", "`models.cook` is not a model name for a kind of task."},
-		{"skip: {branches: ['[']}", "`skip.branches` has entries that cannot be used."},
-		{`checks: ["", "make\ntest"]`, "`checks` has entries that cannot be used."},
-		{"checks: [" + strings.Repeat("x,", 60) + "]", "`checks` has entries that cannot be used."},
+		{"skip: {branches: ['[']}", "`skip.branches` has invalid entries."},
+		{`checks: ["", "make\ntest"]`, "`checks` has invalid entries."},
+		{"checks: [" + strings.Repeat("x,", 60) + "]", "`checks` has invalid entries."},
 	} {
 		got, wrong := parseSettings([]byte("triggers: {review: false}\n"))
 		if got.on("review") || wrong != nil {

@@ -13,8 +13,8 @@ import (
 )
 
 // post submits a plan's findings for lines of the diff as one review with a comment each. It returns the plan as
-// posted, and the new head if the pull request has got one; then nothing is posted. An existing review is found by its
-// mark.
+// posted. If the pull request has a new head, post returns that head and posts nothing. It finds an existing review by
+// its mark.
 //
 // GitHub refuses a whole review for one comment outside the diff, which can change before the review arrives. After one
 // refusal post reads the diff again; after another it puts the findings into the review's text.

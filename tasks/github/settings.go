@@ -337,7 +337,7 @@ func (c settings) validated(wrong []string) (settings, []string) {
 			return strings.TrimSpace(s) == "" || len(s) > maxEntry || strings.ContainsAny(s, "\r\n\x00") || l.good != nil && !l.good(s)
 		})
 		if kept = kept[:min(len(kept), maxList)]; len(kept) < len(*l.list) {
-			refuse(l.key, "has entries that cannot be used")
+			refuse(l.key, "has invalid entries")
 		}
 		*l.list = kept
 	}

@@ -32,7 +32,7 @@ type Ballot interface {
 	Vote(ctx context.Context, task, voter, vote string) (counts string, err error)
 }
 
-// buttons does what the buttons, menus and dialogs of messages are for.
+// buttons handles interactions with the buttons, menus and dialogs of messages.
 type buttons struct {
 	*client
 	guard  *guard

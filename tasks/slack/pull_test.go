@@ -198,7 +198,7 @@ func TestListPulls(t *testing.T) {
 	}
 	for i, want := range map[string]string{
 		"list PRs in gone": "GitHub did not let errand list them.", "list PRs in slow": tryLater,
-		"list PRs in none": "Which repository's? Write for example: list PRs in owner/name.",
+		"list PRs in none": "Name the repository, for example: list PRs in owner/name.",
 		"list PRs in cli":  `I know no repository called "cli": write it as owner/name.`,
 		"/pr list in a/b":  "Repository a/b is not one errand works on. An operator can add it under repositories: in errand.yaml.",
 	} {

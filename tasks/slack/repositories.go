@@ -209,7 +209,7 @@ func (rs *repositories) toList(channel, named string, thread tasks.Thread) (stri
 		return "", err
 	}
 	if rs.pulls != nil && (t.Repo == "" || len(candidates) > 0) {
-		return "", inputError("Which repository's? Write for example: list PRs in owner/name.")
+		return "", inputError("Name the repository, for example: list PRs in owner/name.")
 	}
 	return t.Repo, rs.canLook(t.Repo)
 }

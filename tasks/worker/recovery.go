@@ -149,7 +149,7 @@ func (r *recovery) recoverDead(ctx context.Context, term string, live []store.Li
 	return nil
 }
 
-// recover takes over a run whose worker died. The run's keeper ended it long ago (DESIGN invariant 1).
+// recover takes over a run whose worker died. The run's keeper has already ended it.
 func (r *recovery) recover(ctx context.Context, rec store.LiveRecord) {
 	absorbed, aerr := r.Store.Absorbed(ctx, rec.ID) // a dead run absorbs no more
 	now, err := r.Store.Requeue(ctx, rec.ID, rec.Delivery, rec.Fence, true)

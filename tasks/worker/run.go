@@ -148,7 +148,7 @@ func (r *run) persist(what string, step func() error) (done bool, _ error) {
 // Causes for which a worker stops a run. They are context causes: the first one wins and decides the ending.
 var (
 	errDrain     = errors.New("the worker is shutting down")
-	errClaimLost = errors.New("the claim on the thread is lost")
+	errClaimLost = errors.New("the claim on the thread was lost")
 )
 
 // waker delivers tasks whose turn has come, because they would otherwise be delivered only after busyWait. It is safe

@@ -23,8 +23,8 @@ type serverSet struct {
 	ended    atomic.Bool  // the set is retired and its deliveries have ended
 }
 
-// takeTasks takes deliveries while this worker can run tasks (DESIGN invariant 11), until ctx ends. Then it
-// interrupts the live runs, hands them back to the fleet and returns.
+// takeTasks takes deliveries until ctx ends, whenever this worker can run tasks. Then it interrupts the live runs, hands
+// them back to the fleet and returns.
 func (w *Worker) takeTasks(ctx context.Context) error {
 	var current *serverSet
 	var sets []*serverSet // all sets that may still have deliveries
@@ -132,8 +132,8 @@ func (w *Worker) forwardAsynqCancels(ctx context.Context) {
 	})
 }
 
-// health is the state of this worker's CLI. While the CLI cannot be used, the worker takes no tasks (DESIGN invariant
-// 11) and checks the CLI more often, so that a fix takes effect soon.
+// health is the state of this worker's CLI. While the CLI cannot be used, the worker takes no tasks and checks the CLI
+// more often, so that a fix takes effect soon.
 type health struct {
 	*Config
 

@@ -231,7 +231,7 @@ type isolation struct {
 }
 
 const (
-	// whyAlone is why a suspect waits, for people.
+	// whyAlone is the reason shown to people while a suspect waits.
 	whyAlone = "it needs a worker without other runs, because a worker died while it ran"
 	// searches is the fraction of Timing.Alone during which a suspect looks for an idle worker in the fleet before it
 	// waits on one.
@@ -280,7 +280,7 @@ func (i *isolation) patience(rec store.Record) time.Duration {
 	return span - waited
 }
 
-// postpone postpones a suspect: at first by seconds, in the end by minutes.
+// postpone makes a suspect wait, for seconds at first and for minutes later.
 func postpone(rec store.Record) error {
 	return tasks.Later(around(min(max(busyWait, searched(rec)/32), postponeMost)), whyAlone)
 }

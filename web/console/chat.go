@@ -206,7 +206,7 @@ func (c *Console) postChat(w http.ResponseWriter, r *http.Request) error {
 	}
 	if err != nil && !errors.Is(err, http.ErrNotMultipart) {
 		return respond.Error(http.StatusBadRequest, "Invalid form",
-			"A message has at most 1 MiB of text and 8 MB of pictures.")
+			"A message can have at most 1 MiB of text and 8 MB of pictures.")
 	}
 	if c.chat.Source == nil {
 		return respond.Error(http.StatusNotFound, "No chat", "Chat is not available here.")

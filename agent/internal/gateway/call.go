@@ -16,7 +16,7 @@ import (
 	"github.com/errand-fleet/errand/agent/internal/redact"
 )
 
-// Bounds of the questions in a gateway's memory. The API itself accepts at most maxQuestion.
+// Bounds of the requests that a gateway holds in memory. The API itself accepts at most maxQuestion.
 const (
 	maxQuestion  = 32 << 20
 	maxQuestions = 2 * maxQuestion // of all together; further ones wait
@@ -78,7 +78,7 @@ func (g *Gateway) ask(w http.ResponseWriter, req *http.Request, proxy http.Handl
 	err := c.reserve(req.Context())
 	if errors.Is(err, ErrSpent) {
 		g.overspend()
-		apiError(w, http.StatusPaymentRequired, "billing_error", "this run has spent its maximum")
+		apiError(w, http.StatusPaymentRequired, "billing_error", "this run has reached its maximum cost")
 		return
 	}
 	if err != nil {
@@ -93,7 +93,7 @@ func (g *Gateway) readCall(w http.ResponseWriter, req *http.Request) (*call, []b
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(sendLimit))
 	body, err := io.ReadAll(http.MaxBytesReader(w, req.Body, maxQuestion))
 	if _, large := errors.AsType[*http.MaxBytesError](err); large {
-		apiError(w, http.StatusRequestEntityTooLarge, "request_too_large", "the question is larger than the model's API accepts")
+		apiError(w, http.StatusRequestEntityTooLarge, "request_too_large", "the request is larger than the model's API accepts")
 		return nil, nil
 	}
 	if err != nil {
@@ -103,7 +103,7 @@ func (g *Gateway) readCall(w http.ResponseWriter, req *http.Request) (*call, []b
 	c := &call{traffic: &g.seen, size: int64(len(body)), began: time.Now()}
 	// Duplicate fields are an error: gateway and model could each read another one.
 	if json.Unmarshal(body, &c.question, jsontext.AllowInvalidUTF8(true)) != nil {
-		apiError(w, http.StatusBadRequest, "invalid_request_error", "the question is not the JSON that the model's API accepts")
+		apiError(w, http.StatusBadRequest, "invalid_request_error", "the request is not the JSON that the model's API accepts")
 		return nil, nil
 	}
 	name := redact.Clip(c.Model, 100)

@@ -331,7 +331,7 @@ func (s *Stream) handle(l *outputLine) {
 		s.mu.Unlock()
 	case "control_request":
 		if l.Request == nil {
-			l.Request = &Request{Subtype: "of a shape errand does not know"} // it must be answered, or the CLI waits indefinitely
+			l.Request = &Request{Subtype: "of unknown form"} // it must be answered, or the CLI waits indefinitely
 		}
 		s.Handler.Ask(l.RequestID, l.Request)
 	case "control_response":

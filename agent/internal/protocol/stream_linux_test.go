@@ -161,7 +161,7 @@ func TestBeginningsOfLongLinesCount(t *testing.T) {
 	a := newAssembler(&Budget{})
 	a.most = 64
 	r.read(in, a)
-	if diff := cmp.Diff([]string{"q1 of a shape errand does not know"}, r.asked); diff != "" {
+	if diff := cmp.Diff([]string{"q1 of unknown form"}, r.asked); diff != "" {
 		t.Error(diff)
 	}
 	if f := r.facts; f.CutLines != 4 || f.Lines != 4 || f.RawLines != 0 || len(f.Unknown) != 0 || !f.Last.IsError {

@@ -62,8 +62,8 @@ func PullKey(p forge.PullRequest) string {
 	return strings.ToLower(p.Repo) + "#" + strconv.Itoa(p.Number)
 }
 
-// Beginning shortens parts that are more than people read to one, which says that where is all of the text; false if
-// they are few enough.
+// Beginning replaces parts that are too many to read by one: the beginning of whole, and a sentence that names where
+// to find all of it. It returns false if the parts are few enough.
 func Beginning(parts []Part, whole, where string) (Part, bool) {
 	if len(parts) <= maxParts {
 		return Part{}, false
