@@ -176,8 +176,7 @@ func (r *Runner) environment(s Spec, d session.Dirs, a gateway.Access) []string 
 		// Work that outlives its turn would outlive its answer.
 		"CLAUDE_CODE_DISABLE_BACKGROUND_TASKS": "1", "CLAUDE_CODE_DISABLE_CRON": "1",
 		// An MCP server that hangs delays the first turn, by 10 s instead of 30. The CLI waits for it, so that init can
-		// report whether it
-		// is available.
+		// report whether it is available.
 		"MCP_TIMEOUT": "10000", "MCP_CONNECTION_NONBLOCKING": "0",
 		"CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS": "1", "CLAUDE_CODE_STARTUP_FAILURE_RESULTS": "1",
 		"GIT_TERMINAL_PROMPT": "0", "GIT_AUTHOR_NAME": "errand", "GIT_AUTHOR_EMAIL": "errand@localhost",

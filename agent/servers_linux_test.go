@@ -48,8 +48,7 @@ func lookup(vars map[string]string) func(string) string {
 }
 
 // The server's tool should be called without approval; its configuration should pass through a private file that is
-// removed, and
-// its secret into no log.
+// removed, and its secret into no log.
 func TestCLIServer(t *testing.T) {
 	t.Parallel()
 	model, servers := newModel(t), []MCPServer{teller(t, "teller")}

@@ -57,6 +57,16 @@ func (c *Claim) First(ctx context.Context, key string) (bool, error) {
 	return r.text(0) == "ok", nil
 }
 
+// FirstWhileWaiting is [Claim.First] for a waiting task that no worker has claimed. It returns [ErrStale] if the task
+// is not waiting.
+func (s *Questions) FirstWhileWaiting(ctx context.Context, id, key string) (bool, error) {
+	r, err := s.run(ctx, "first", id, "", key, rand.Text())
+	if err != nil {
+		return false, fmt.Errorf("mark as said for %s: %w", id, err)
+	}
+	return r.text(0) == "ok", nil
+}
+
 // Answer answers a question of a task, from any process. The first answer counts, and Answer returns it. message is
 // the ID that the answer would have as a task, or empty. If it becomes the answer, submitting it or answering with it
 // again returns [ErrSpent], for as long as the task is kept. Answer returns [ErrNotFound] if the question does not

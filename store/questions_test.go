@@ -54,7 +54,13 @@ func TestQuestionOutlivesItsRun(t *testing.T) {
 		if !must(first.First(ctx, "u")) || must(first.First(ctx, "u")) {
 			h.Error("said twice, or not at all")
 		}
+		if _, err := s.Questions.FirstWhileWaiting(ctx, id, "w"); !errors.Is(err, ErrStale) {
+			h.Errorf("spoke for a task that runs: %v", err)
+		}
 		h.ok(first.Return(ctx, Wait{}))
+		if must(s.Questions.FirstWhileWaiting(ctx, id, "u")) || !must(s.Questions.FirstWhileWaiting(ctx, id, "w")) || must(s.Questions.FirstWhileWaiting(ctx, id, "w")) {
+			h.Error("said twice while it waits, or not at all")
+		}
 		if _, err := first.Ask(ctx, "l", json.RawMessage(`1`)); !errors.Is(err, ErrStale) {
 			h.Errorf("a stale holder asked: %v", err)
 		}

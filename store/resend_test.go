@@ -34,7 +34,10 @@ func TestLostAnswers(t *testing.T) {
 		"give back": func(h *harness, _ *Store, c *Claim) any { return c.GiveBack(h.Context(), true, h.take(c)) },
 		"ask":       func(h *harness, _ *Store, c *Claim) any { return result(c.Ask(h.Context(), "k", json.RawMessage(`1`))) },
 		"first":     func(h *harness, _ *Store, c *Claim) any { return result(c.First(h.Context(), "k")) },
-		"reserve":   func(h *harness, _ *Store, c *Claim) any { return result(c.Reserve(h.Context(), 1, threeDollars...)) },
+		"first of one that waits": func(h *harness, s *Store, _ *Claim) any {
+			return result(s.Questions.FirstWhileWaiting(h.Context(), other(h, s), "k"))
+		},
+		"reserve": func(h *harness, _ *Store, c *Claim) any { return result(c.Reserve(h.Context(), 1, threeDollars...)) },
 		"spend": func(h *harness, _ *Store, c *Claim) any {
 			return result(c.Spend(h.Context(), Expense{USD: 2.7}, threeDollars...))
 		},

@@ -147,6 +147,9 @@ var steps = map[string]func(ctx context.Context, w world, id string) error{
 		_, _, err := w.s.Explain(ctx, id, Explanation{Key: "k", Event: event(1)})
 		return err
 	},
+	"Questions.FirstWhileWaiting": func(ctx context.Context, w world, id string) error {
+		return failed(w.s.Questions.FirstWhileWaiting(ctx, id, "k"))
+	},
 	"Pushing":        func(ctx context.Context, w world, _ string) error { return w.c.Pushing(ctx, "r", "b", "1") },
 	"SaveSession":    func(ctx context.Context, w world, _ string) error { return w.c.SaveSession(ctx, Session{}) },
 	"SaveCheckpoint": func(ctx context.Context, w world, _ string) error { return w.c.SaveCheckpoint(ctx, Checkpoint{}) },

@@ -21,9 +21,8 @@ const maxAnswer = 4 << 10
 
 // Answer answers a question of a running task on behalf of by. An empty key means the only open question. If the
 // question offers options, text can be the number of one. The first answer wins, and Answer returns it, regardless
-// of who gave
-// it. An *InputError says why the answer is invalid; ErrNotFound means that the task or question does not exist or is
-// not open.
+// of who gave it. An *InputError says why the answer is invalid; ErrNotFound means that the task or question does not
+// exist or is not open.
 func (d *Desk) Answer(ctx context.Context, id, key, by, text string) (Answer, error) {
 	return d.answer(ctx, id, key, Answer{Text: text, By: by, At: time.Now()})
 }

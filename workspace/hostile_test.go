@@ -92,8 +92,7 @@ func spring(t *testing.T, plant trap, c Clone) (marker string) {
 }
 
 // Every row plants something that executes "touch <marker>" when git is used in the clone without precautions, which
-// the
-// test checks first: a trap that does not work would prove nothing.
+// the test checks first: a trap that does not work would prove nothing.
 func TestNothingInTheCloneExecutes(t *testing.T) {
 	t.Parallel()
 	for name, plant := range traps() {

@@ -1,9 +1,8 @@
 // Package browser looks at errand as people do: in Debian's Chromium, at the pages of the programs that people run.
 // `make browser` gets what
 // that needs of the machine and runs the tests. Each page is looked at by day, by night and on a phone, with scripts
-// and without; whatever
-// happens in a tab that should not, such as an error in its console, a dialog, a request to elsewhere or something
-// that the page's policy
+// and without; whatever happens in a tab that should not, such as an error in its console, a dialog, a request to
+// elsewhere or something that the page's policy
 // had to forbid, fails the test that opened it. A picture of each page is written to e2e/out/; -pictures writes
 // those that the README shows
 // (`make pictures`).

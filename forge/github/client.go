@@ -22,8 +22,7 @@ import (
 const attempt = 10 * time.Second
 
 // clients holds one client per credential, because go-github keeps the rate limit it has met in the client. It is
-// safe for concurrent
-// use.
+// safe for concurrent use.
 type clients struct {
 	cfg       Config
 	base      *url.URL
@@ -205,8 +204,7 @@ func (c *clients) password(ctx context.Context, repo string) (string, error) {
 }
 
 // tokenRefusals turns a response that refuses the App a token into an error, as go-github does with all others.
-// ghinstallation would not
-// read its body, nor close it.
+// ghinstallation would not read its body, nor close it.
 type tokenRefusals struct{ http.RoundTripper }
 
 // RoundTrip returns the error of github.CheckResponse if a token is refused.

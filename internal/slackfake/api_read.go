@@ -11,8 +11,7 @@ import (
 const maxPage = 1000 // messages; a higher limit is cut, since a page may always hold fewer than asked for
 
 // conversationsReplies gives the root, then the replies, oldest first. The root comes whatever the time range, and
-// once: it counts
-// as one of the first page and later pages are without it.
+// once: it counts as one of the first page and later pages are without it.
 func (s *Server) conversationsReplies(f url.Values) (answer, error) {
 	ch, err := s.open(f.Get("channel"))
 	if err != nil {
@@ -71,9 +70,8 @@ func inRange(in []*record, f url.Values) ([]*record, error) {
 }
 
 // page cuts the part out that cursor and limit ask for. A cursor names the first message of its page by time, so
-// that messages that
-// come or go meanwhile shift nothing; reached says whether a message is at that time or behind it in the order of
-// the answer.
+// that messages that come or go meanwhile shift nothing; reached says whether a message is at that time or behind it in
+// the order of the answer.
 func (s *Server) page(all []*record, f url.Values, limit int, reached func(r *record, from int64) bool) (answer, error) {
 	if v := f.Get("limit"); v != "" {
 		n, err := strconv.Atoi(v)

@@ -55,9 +55,8 @@ func (s *Server) Deliver(to string) {
 }
 
 // Mention stores a message in which User addresses the bot (its mention is put in front of a Text that has none) and
-// sends the
-// app_mention event. If that is not answered with 200, or not acked, there is an error, but the message is stored
-// and ts is valid for Redeliver.
+// sends the app_mention event. If that is not answered with 200, or not acked, there is an error, but the message is
+// stored and ts is valid for Redeliver.
 func (s *Server) Mention(ctx context.Context, m Message) (ts string, err error) {
 	if at := "<@" + s.cfg.BotUserID + ">"; !strings.Contains(m.Text, at) {
 		m.Text = strings.TrimSpace(at + " " + m.Text)

@@ -20,8 +20,8 @@ const (
 	maxAltText  = 2_000
 
 	// Slack also bounds the message as a whole, which no reference tells: one markdown block may have 13,297
-	// characters, with a
-	// divider beside it 13,172 (bolt-js#2509). We read that as 125 for each block, which also explains bolt-js#2867.
+	// characters, with a divider beside it 13,172 (bolt-js#2509). We read that as 125 for each block, which also
+	// explains bolt-js#2867.
 	maxTotal  = 13_297 + blockCost
 	blockCost = 125
 )
@@ -37,9 +37,8 @@ var blockTypes = []string{
 
 // Lint says what Slack would hold against a message: one line for each problem, beginning with Slack's error code, as
 // "invalid_blocks: must be less than 3001 characters [json-pointer:/blocks/0/text/text]". The fake refuses a message
-// for the same
-// problems, except for message_truncated: then the text is cut. The 4,000 characters of text that chat.update takes
-// are not in it.
+// for the same problems, except for message_truncated: then the text is cut. The 4,000 characters of text that
+// chat.update takes are not in it.
 //
 // It knows the blocks a bot writes (section, header, context, actions, markdown, image); of the others only that
 // they exist.

@@ -3,15 +3,13 @@
 // Tests and the demo point the real client library at it instead of mocking it.
 //
 // It promises: the answers, error codes and limits of Slack where we know them (each with its source at the place it
-// is coded);
-// a message that Slack would refuse is refused here; every call is recorded in the order of its arrival; ts and
-// event ids are
+// is coded); a message that Slack would refuse is refused here; every call is recorded in the order of its arrival; ts
+// and event ids are
 // unique and increasing; what a predicate of Wait sees is never older than the change that woke it.
 //
 // It does not promise: rate limits (Fail makes them), retries (Redeliver makes them), scopes,
-// attachments,
-// markdown_text, scheduled messages, broadcast replies, tombstones, events for what the bot itself posts, the
-// translation of
+// attachments, markdown_text, scheduled messages, broadcast replies, tombstones, events for what the bot itself posts,
+// the translation of
 // markdown blocks into rich text, what Slack makes of files, changes of a modal once it is open. Streaming has no
 // file here yet.
 //
@@ -51,9 +49,8 @@ type Config struct {
 	Scopes []string
 
 	// DropBlocks makes a chat.update with text but without blocks remove the old blocks. Slack's reference says so
-	// today; it used
-	// to say that they are kept, and people saw them kept (slack-go#1214). A client is safe only if it passes with
-	// both.
+	// today; it used to say that they are kept, and people saw them kept (slack-go#1214). A client is safe only if it
+	// passes with both.
 	DropBlocks bool
 
 	// AnswerWithin is how long the app may take to answer an event; 3 s, as Slack grants.

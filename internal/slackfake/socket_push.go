@@ -25,9 +25,8 @@ type frame struct {
 }
 
 // Push sends an envelope through Socket Mode and returns what the app answered with its ack. It goes to the newest
-// connection that was
-// not asked to disconnect. An error means that it was not acked within Config.AnswerWithin, or that there was no
-// connection.
+// connection that was not asked to disconnect. An error means that it was not acked within Config.AnswerWithin, or that
+// there was no connection.
 func (s *Server) Push(ctx context.Context, kind string, payload any, retry int) (json.RawMessage, error) {
 	body, err := json.Marshal(payload)
 	if err != nil {

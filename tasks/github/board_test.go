@@ -82,8 +82,7 @@ func (w *world) want(b *pinboard, want ...string) {
 }
 
 // Reviews of a watched repository should be posted in full on the board, earlier findings only in short, and
-// automatic ones that
-// has not come to anything not at all.
+// automatic ones that has not come to anything not at all.
 func TestReviewsOnTheBoard(t *testing.T) {
 	t.Parallel()
 	b := &pinboard{}

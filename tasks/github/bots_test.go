@@ -82,8 +82,7 @@ func TestPermissionOfBots(t *testing.T) {
 }
 
 // A bot's request counts as automatic work: it should stop at the limit, say so once, and start again when a person
-// asks. A stranger's
-// code is not looked at for it.
+// asks. A stranger's code is not looked at for it.
 func TestBotsComeToAnEnd(t *testing.T) {
 	t.Parallel()
 	w := ticking(t)

@@ -209,6 +209,10 @@ func howToAnswer(q tasks.Question, me string) string {
 
 // outcomeOf returns the line below a question that shows its answer.
 func outcomeOf(q tasks.Question) string {
-	neutral := func(s string) string { return markdown.NeutralLine(untrusted.Line(s, len(s))) }
-	return intake.Outcome(q, neutral, neutral)
+	if q.Answer != nil { // first, because hidden text must not count when Outcome shortens
+		a := *q.Answer
+		a.By, a.Text = untrusted.Line(a.By, len(a.By)), untrusted.Line(a.Text, len(a.Text))
+		q.Answer = &a
+	}
+	return intake.Outcome(q, markdown.NeutralLine, markdown.NeutralLine)
 }

@@ -16,8 +16,7 @@ type Memory interface {
 	// Memo reads a value, or nil.
 	Memo(ctx context.Context, name string) (json.RawMessage, error)
 	// ChangeMemo replaces a value by what change returns; nil leaves it as it is. change may be called several times if
-	// others write
-	// meanwhile.
+	// others write meanwhile.
 	ChangeMemo(ctx context.Context, name string, change func(json.RawMessage) (json.RawMessage, error)) error
 }
 
@@ -145,8 +144,7 @@ func (c *Cache[T]) finish(key string, e *cached[T]) {
 // Limiter is a set of token buckets that the whole fleet shares.
 type Limiter interface {
 	// Allow takes a token from the bucket with a name, which gains one token per every and holds at most burst. It does
-	// not block: a
-	// wait of 0 means that a token was taken; anything else is how long until there is one.
+	// not block: a wait of 0 means that a token was taken; anything else is how long until there is one.
 	Allow(ctx context.Context, name string, every time.Duration, burst int) (wait time.Duration, err error)
 }
 

@@ -20,8 +20,7 @@ import (
 
 const (
 	// callLimit bounds each call of the Web API. Calls are not retried here: only the caller knows whether a repetition
-	// after a lost
-	// answer would post something twice.
+	// after a lost answer would post something twice.
 	callLimit = 10 * time.Second
 	// uploadLimit bounds an upload, with the calls before and after it.
 	uploadLimit = time.Minute

@@ -71,8 +71,7 @@ func (e envelope) origin(ev event) origin {
 var newMessages = []string{"", "file_share", "thread_broadcast"}
 
 // event returns the event inside, or zero. odd says which of its fields has an unexpected form: the others are read
-// all the
-// same, so that the type of any event is known.
+// all the same, so that the type of any event is known.
 func (e envelope) event() (ev event, odd error) {
 	if e.Type != "event_callback" {
 		return event{}, nil
@@ -81,8 +80,7 @@ func (e envelope) event() (ev event, odd error) {
 }
 
 // isNewMessage reports whether an event is a message that a user just wrote; false for other events and messages
-// (edited, joined,
-// deleted …). An error is for the log: it would be the same if Slack sent the event again.
+// (edited, joined, deleted …). An error is for the log: it would be the same if Slack sent the event again.
 func (e envelope) isNewMessage(ev event, odd error) (ok bool, err error) {
 	edited := len(ev.Edited) > 0 && !bytes.Equal(ev.Edited, []byte("null"))
 	switch {

@@ -12,6 +12,7 @@ import (
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/internal/format"
 	"github.com/errand-fleet/errand/workspace"
 )
 
@@ -61,13 +62,16 @@ func (w *Worker) refused(run *run, err error) (tasks.Ending, error) {
 // handBack returns an unfinished task to the fleet.
 func (w *Worker) handBack(run *run, cause error) error {
 	rec := run.claim.Record()
-	wait, why, note := w.waitAfter(rec, cause)
+	wait, why, note, message := w.waitAfter(rec, cause)
 	level := slog.LevelWarn
 	if why == ReturnWait {
 		level = slog.LevelInfo // waiting is normal
 	}
 	w.cfg.Log.Log(run.detached, level, "task handed back", "run", rec.ID, "attempt", rec.Attempt, "err", cause)
 	w.cfg.Meter.Returned(rec.Class, why)
+	if message != "" {
+		w.announce(run, note.key, message)
+	}
 	run.report.leave() // before the task's next run can start
 	done, err := run.persist("return", func() error { return run.claim.Return(run.detached, wait) })
 	if err != nil {
@@ -75,30 +79,43 @@ func (w *Worker) handBack(run *run, cause error) error {
 	}
 	if !done {
 		w.orphaned(run)
-	} else if note.key != "" {
+	} else if note.key != "" && message == "" {
 		w.waits.post(note)
 	}
 	return &tasks.ErrLater{At: wait.At, Why: cause.Error()} // also if another worker has the task by now: the next delivery finds out
 }
 
+// announce says in the events and in the thread of a task why it waits for long, while the claim still protects it: after
+// a death right here, the next run repeats nothing.
+func (w *Worker) announce(run *run, key, text string) {
+	e := agent.Event{Kind: agent.Notice, Text: text, Time: time.Now()}
+	w.waits.sayOnce(run.detached, run.claim.ID(), text, func(ctx context.Context) (bool, error) {
+		first, err := run.claim.First(ctx, key)
+		if first {
+			w.cfg.warn(run.claim.Append(ctx, format.JSON(e)), "store events", "run", run.claim.ID())
+		}
+		return first, err
+	})
+}
+
 // waitAfter decides by its cause how an unfinished task waits: a drain or a lost claim means at once and uncounted, an
 // ErrLater and a retryError name the time, and any other error counts and backs off. The notice has a key if the
-// task's thread should learn of it.
-func (w *Worker) waitAfter(rec store.Record, cause error) (wait store.Wait, why Return, note waitNotice) {
+// task's status should show it. A message is for the thread instead, once for the notice's key.
+func (w *Worker) waitAfter(rec store.Record, cause error) (wait store.Wait, why Return, note waitNotice, message string) {
 	note = waitNotice{id: rec.ID, delivery: rec.Delivery}
 	later, asked := errors.AsType[*tasks.ErrLater](cause)
 	failed, again := errors.AsType[*retryError](cause)
 	switch {
 	case again && failed.Parked:
 		wait, why = failed.Wait, ReturnParked
-		note.key, note.message = fmt.Sprintf("parked-%d", wait.At.UnixMicro()), parked(rec.ID, wait)
+		note.key, message = fmt.Sprintf("parked-%d", wait.At.UnixMicro()), parked(rec.ID, wait)
 	case again:
 		wait, why = failed.Wait, ReturnRetry
 	case asked: // a rate-limited source or the credential's limit names the time
 		wait, why = store.Wait{At: later.At, Why: w.cfg.Policy.Redactor.String(later.Why)}, ReturnWait
 		note.key = later.Tell
 		if _, held := errors.AsType[heldError](cause); held {
-			note.message = parked(rec.ID, wait)
+			message = parked(rec.ID, wait)
 		}
 	case errors.Is(cause, errDrain):
 		wait, why = store.Wait{Why: cause.Error()}, ReturnDrain
@@ -109,7 +126,7 @@ func (w *Worker) waitAfter(rec store.Record, cause error) (wait store.Wait, why 
 		wait.Why = "an internal error occurred; the worker's log has details"
 	}
 	note.why = wait.Why
-	return wait, why, note
+	return wait, why, note, message
 }
 
 // orphaned ends a task that no worker has: Redis lost it while it ran, and the thread's next task has started. If

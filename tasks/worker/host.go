@@ -192,8 +192,7 @@ type pendingReport struct {
 }
 
 // openReport opens the task's report in the background. The run continues if that fails; posting the final message
-// opens it
-// again.
+// opens it again.
 func (r *run) openReport(j job) *pendingReport {
 	ctx, cancel := context.WithCancel(r.life)
 	o := &pendingReport{done: make(chan struct{}), cancel: cancel}

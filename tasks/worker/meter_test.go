@@ -130,7 +130,7 @@ func TestReturns(t *testing.T) {
 		ReturnDrain: errDrain, ReturnLost: errClaimLost, ReturnWait: tasks.Later(time.Second, "busy"),
 		ReturnRetry: &retryError{}, ReturnParked: &retryError{Wait: store.Wait{Parked: true}}, ReturnError: errors.New("redis is away"),
 	} {
-		if _, got, _ := new(Worker).waitAfter(store.Record{}, cause); got != want {
+		if _, got, _, _ := new(Worker).waitAfter(store.Record{}, cause); got != want {
 			t.Errorf("%v is %s, want %s", cause, got, want)
 		}
 	}

@@ -19,7 +19,7 @@ const (
 	maxPosts     = 300              // attempts to post a final message: about a day's worth at the longest pause
 	postLimit    = 50 * time.Second // for one attempt, which may post several parts; shorter than the outbox's lease
 	noticeLimit  = 15 * time.Second // for posting one notice
-	noticesApart = 15 * time.Second // between two updates of a status message: positions change often, and Slack limits edits
+	noticesApart = 15 * time.Second // between two notices about a task: positions change often, and Slack limits edits
 	maxNotices   = 1000             // kept for later; others are dropped, because the task's status has the reason
 )
 
@@ -132,8 +132,8 @@ func (o *outboxPoster) postEnding(ctx context.Context, id string, report tasks.R
 	return m, report.Close(ctx, m.ending)
 }
 
-// waitNotices posts notices of why tasks wait, to the tasks' followers and in the places where they were requested. It
-// is safe for concurrent use.
+// waitNotices shows why tasks wait: as notices in their status, to their followers and in the places where they were
+// requested, and as messages in their threads. It is safe for concurrent use.
 type waitNotices struct {
 	*Config
 
@@ -153,7 +153,6 @@ type waitNotice struct {
 	delivery int
 	key      string    // identifies the reason
 	why      string    // the reason in the task's record
-	message  string    // text of a message for the thread; empty: why is shown in the task's status message
 	repeats  bool      // the task is delivered again soon, and will then report its reason again
 	at       time.Time // when to post it; zero: at once
 }
@@ -191,14 +190,11 @@ func (n *waitNotices) postNow(t waitNotice) {
 				return // it no longer waits, or waits for another reason
 			}
 		}
-		event, apart := agent.Event{Kind: agent.Notice, Text: t.message, Time: time.Now()}, time.Duration(0)
-		if t.message == "" {
-			event.Tool, event.Text, apart = tasks.Waits, "Waiting: "+t.why, n.apart
-		}
-		fresh, early, err := n.Store.Explain(ctx, t.id, store.Explanation{Delivery: t.delivery, Key: t.key, Event: format.JSON(event), Interval: apart})
+		event := agent.Event{Kind: agent.Notice, Tool: tasks.Waits, Text: "Waiting: " + t.why, Time: time.Now()}
+		fresh, early, err := n.Store.Explain(ctx, t.id, store.Explanation{Delivery: t.delivery, Key: t.key, Event: format.JSON(event), Interval: n.apart})
 		switch {
 		case err == nil && fresh:
-			err = n.show(ctx, t, event.Text)
+			err = n.show(ctx, t.id, event.Text)
 		case early > 0:
 			n.keep(t, early)
 		}
@@ -230,23 +226,40 @@ func (n *waitNotices) due(most int) (list []waitNotice) {
 }
 
 // show shows a notice in the place where the task was requested, as far as its source can.
-func (n *waitNotices) show(ctx context.Context, w waitNotice, text string) error {
-	rec, err := n.Store.Get(ctx, w.id)
+func (n *waitNotices) show(ctx context.Context, id, text string) error {
+	rec, err := n.Store.Get(ctx, id)
 	if err != nil || rec.State != store.Waiting {
 		return err
 	}
 	t, source, err := n.tasks.read(rec)
-	if err != nil {
-		return err
-	}
-	if w.message != "" {
-		if to, ok := talker(source, t); ok {
-			return to.Say(ctx, t, text)
-		}
-	} else if to, ok := source.(tasks.Waiter); ok {
+	if to, ok := source.(tasks.Waiter); ok && err == nil {
 		return to.Waits(ctx, t, text)
 	}
-	return nil
+	return err
+}
+
+// sayOnce posts a message about a task to its thread, if its source can speak and first returns true. over means that
+// it need not be tried again. Errors are logged: the task's status says the same.
+func (n *waitNotices) sayOnce(ctx context.Context, id, text string, first func(context.Context) (bool, error)) (said, over bool) {
+	ctx, cancel := context.WithTimeout(withRun(ctx, id), noticeLimit)
+	defer cancel()
+	rec, err := n.Store.Get(ctx, id)
+	if err != nil {
+		return false, false // it is gone, or Redis is unreachable
+	}
+	t, source, err := n.tasks.read(rec)
+	if err != nil {
+		return false, true // a worker that can read it does it
+	}
+	to, ok := talker(source, t)
+	if !ok {
+		return false, true
+	}
+	if is, err := first(ctx); err != nil || !is {
+		return false, err == nil
+	}
+	n.warn(to.Say(ctx, t, text), "say why a task waits", "run", id)
+	return true, true
 }
 
 // fullKey identifies a notice about a full scope. Further back than third, a new position is worth a notice only when

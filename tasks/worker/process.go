@@ -129,10 +129,10 @@ func (w *Worker) execute(r *run) (tasks.Ending, error) {
 // accept decodes the task and hands it to another worker if it has crashed workers and cannot have this one to
 // itself.
 func (w *Worker) accept(r *run) (j job, err error) {
-	if j.task, j.source, err = w.tasks.read(r.claim.Record()); err != nil {
+	j.task, j.source, err = w.tasks.read(r.claim.Record())
+	if r.source = j.task.Source; err != nil {
 		return j, err
 	}
-	r.source = j.task.Source
 	if repo, err := w.cfg.Policy.Allowed(j.task.Repo); err == nil { // the policy may have become stricter since Submit
 		j.task.Profile = repo.Narrow(j.task.Profile)
 	}

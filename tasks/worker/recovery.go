@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/errand-fleet/errand/store"
@@ -12,20 +11,15 @@ import (
 )
 
 // recovery repairs the state that a dead worker leaves: a run without a claim waits again, and a waiting task without a
-// delivery gets one. It also informs the threads of waiting tasks that no worker can run them. Every worker is a
-// candidate, and only the leader does it. If two workers believe that they lead, the store lets one of them win. Only
-// one goroutine uses it.
+// delivery gets one. Every worker is a candidate, and only the leader does it. If two workers believe that they lead, the
+// store lets one of them win. Only one goroutine uses it.
 type recovery struct {
 	*Config
 
 	tasks  *taskReader
 	leader *store.Leader
-	health *health
-	waits  *waitNotices
 
-	after    string            // the walk through all live tasks continues after this one; empty: at the first
-	heads    map[string]string // by thread: the first task of this walk; nil: no outage when the walk began
-	informed map[string]bool   // tasks whose threads know of the outage
+	after string // the walk through all live tasks continues after this one; empty: at the first
 }
 
 // One pass over live tasks reads lookStep tasks at a time, few enough to be repaired within a leader's lease, and at
@@ -57,17 +51,10 @@ func (r *recovery) examine(ctx context.Context, term string) error {
 			return lerr // another leader may have begun
 		}
 	}
-	outage := r.outage(ctx)
 	// Repairs take time, too: after one interval, the rest is left to the next pass.
 	for begun, looked := time.Now(), 0; err == nil && looked < lookMost && time.Since(begun) < r.Timing.Reconcile; looked += lookStep {
 		if again, err := r.leader.Lead(ctx); err != nil || again != term {
 			return err // another leader may have begun
-		}
-		if r.after == "" && outage != "" {
-			if r.heads == nil {
-				r.informed = map[string]bool{}
-			}
-			r.heads = map[string]string{}
 		}
 		var live []store.LiveRecord
 		if live, r.after, err = r.Store.LiveAfter(ctx, r.after, lookStep); err != nil {
@@ -82,44 +69,11 @@ func (r *recovery) examine(ctx context.Context, term string) error {
 		if err = r.recoverDead(ctx, term, live); err == nil {
 			err = r.deliver(ctx, live)
 		}
-		r.explainOutage(live, outage)
 		if r.after == "" {
 			break // the next pass starts from the beginning
 		}
 	}
 	return err
-}
-
-// outage says why no worker can run tasks; empty if one can.
-func (r *recovery) outage(ctx context.Context) string {
-	if last := r.health.state(); !last.OK && !last.at.IsZero() {
-		if workers, err := r.Store.Workers.List(ctx); err == nil && len(workers) > 0 { // otherwise this worker's heartbeat is not visible yet
-			return tasks.WhyNoWorker(workers)
-		}
-	}
-	r.heads, r.informed = nil, nil
-	return ""
-}
-
-// explainOutage informs, once, the threads whose first task has waited for an able worker for as long as
-// Timing.Observe.
-func (r *recovery) explainOutage(live []store.LiveRecord, why string) {
-	if why == "" || r.heads == nil {
-		return
-	}
-	for _, rec := range live { // the oldest first
-		if _, found := r.heads[rec.Thread]; !found {
-			r.heads[rec.Thread] = rec.ID
-		}
-		if r.heads[rec.Thread] != rec.ID || r.informed[rec.ID] || rec.State != store.Waiting || time.Since(rec.Due()) < r.Timing.Observe {
-			continue
-		}
-		r.informed[rec.ID] = true
-		r.waits.post(waitNotice{
-			id: rec.ID, delivery: rec.Delivery, key: "unable", why: rec.Why,
-			message: strings.ToUpper(why[:1]) + why[1:] + ". This waits and starts by itself when that is fixed. " + howToCancel(rec.ID),
-		})
-	}
 }
 
 // resign gives up the leadership, so that another worker leads at once.

@@ -102,8 +102,7 @@ func (k *checkpointer) save(ctx context.Context, r *run, p place, c checkpoint, 
 }
 
 // resumeState is the state of a task's earlier run: a checkpoint to resume from, or the reason why it cannot resume.
-// The
-// zero value is that of a task that has not started before.
+// The zero value is that of a task that has not started before.
 type resumeState struct {
 	checkpoint
 	at      time.Time

@@ -241,7 +241,7 @@ func (h *health) problem(ctx context.Context) error {
 }
 
 // unable hands back a task that this worker cannot run, without counting an attempt. No thread is informed: another
-// worker takes the task at once, or outageNotes says that there is no such worker.
+// worker takes the task at once, or outage says that there is no such worker.
 func unable() *tasks.ErrLater {
 	return &tasks.ErrLater{At: time.Now(), Why: "the worker that took it cannot run tasks"}
 }

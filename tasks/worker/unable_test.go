@@ -89,43 +89,69 @@ func TestTasksWaitForAnAbleWorker(t *testing.T) {
 	}
 }
 
-// Among workers that cannot run tasks, the leader informs each thread once, however long the queue is.
+// Among workers that cannot run tasks, one informs the threads, a few at a time and each only once.
 func TestOneUnableWorkerTells(t *testing.T) {
 	t.Parallel()
 	f, source := talking(t, nil)
 	source.said = make(chan string, 100)
 	broken := func() *Worker {
-		w := f.idle(with(&fakeAgent{health: noCLI}), func(c *Config) {
-			c.Sources, c.Timing.Lead = []tasks.Source{source}, 200*time.Millisecond // they take turns
-		})
-		w.recovery.Timing.Observe = 1
+		w := f.idle(with(&fakeAgent{health: noCLI}), func(c *Config) { c.Sources = []tasks.Source{source} })
+		w.outage.leader = w.cfg.Store.Leader("outage", time.Minute)
+		w.outage.Timing.Observe = 1
 		w.beat(t.Context())
 		return w
 	}
-	workers := []*Worker{broken(), broken()}
-	const threads = 2*posters + 5
-	want := map[string]int{}
+	one, other := broken(), broken()
 	for i := range lookStep + 5 { // the last thread has many
-		if id := f.submit(f.task(fmt.Sprint(min(i, threads-1)), "x")); i < threads {
-			want[id] = 1
-		}
+		f.submit(f.task(fmt.Sprint(min(i, maxInformed+4)), "x"))
 	}
-	got := map[string]int{}
-	for began := time.Now(); len(got) < threads && time.Since(began) < 20*time.Second || time.Since(began) < time.Second; {
-		for _, w := range workers {
-			w.recovery.reconcile(t.Context())
-			w.waits.posting.Wait()
-			w.waits.postLater(t.Context())
-			w.waits.posting.Wait()
+	for look, want := range []int{maxInformed, 5, 0} {
+		one.outage.inform(t.Context())
+		other.outage.inform(t.Context())
+		if n := len(source.said); n != want {
+			t.Errorf("round %d informed %d threads, want %d", look, n, want)
 		}
 		for len(source.said) > 0 {
-			_, after, _ := strings.Cut(<-source.said, "enqueue cancel ")
-			id, _, _ := strings.Cut(after, "`")
-			got[id]++
+			<-source.said
 		}
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
+	if n := len(one.outage.done); n != maxInformed+5 || len(other.outage.heads) != 0 {
+		t.Errorf("informed %d; the other has checked %d", n, len(other.outage.heads))
+	}
+	for thread, id := range one.outage.heads {
+		if !one.outage.done[id] {
+			t.Errorf("%s: %s is not informed", thread, id)
+		}
+	}
+}
+
+// A repaired fleet informs nobody, although a pass had not reached all threads. The next outage begins with them.
+func TestOutageIsOverInTheMiddle(t *testing.T) {
+	t.Parallel()
+	f, source := talking(t, nil)
+	source.said = make(chan string, 100)
+	broken := &fakeAgent{health: noCLI}
+	w := f.idle(with(broken), func(c *Config) { c.Sources = []tasks.Source{source} })
+	w.outage.Timing.Observe = 1
+	w.beat(t.Context())
+	for i := range maxInformed + 5 {
+		f.submit(f.task(fmt.Sprint(i), "x"))
+	}
+	w.outage.inform(t.Context())
+	broken.breaks(nil)
+	w.health.check(t.Context())
+	w.outage.inform(t.Context())
+	if n := len(source.said); n != maxInformed {
+		t.Errorf("informed %d threads, want %d", n, maxInformed)
+	}
+	broken.breaks(noCLI)
+	w.health.check(t.Context())
+	w.beat(t.Context())
+	for range 3 {
+		w.outage.inform(t.Context())
+	}
+	if n := len(source.said); n != maxInformed+5 {
+		t.Errorf("informed %d threads in both outages, want each once: %d", n, maxInformed+5)
 	}
 }
 

@@ -135,6 +135,7 @@ type Worker struct {
 	outbox   *outboxPoster
 	recovery *recovery
 	waits    *waitNotices
+	outage   *outage
 	janitor  *janitor
 	offers   *offerer
 }
@@ -170,14 +171,17 @@ func New(c Config) (*Worker, error) {
 	w.publisher = &publisher{shared}
 	w.placer = &placer{Config: shared, checkpoints: w.checkpoints, publisher: w.publisher}
 	w.outbox = &outboxPoster{Config: shared, tasks: w.tasks, publisher: w.publisher, tokens: make(chan struct{}, posters)}
+	named := *shared // nothing else in the log lines of these names the machine
+	named.Log = named.Log.With("worker", w.id)
 	w.waits = &waitNotices{
 		Config: shared, tasks: w.tasks, apart: noticesApart, tokens: make(chan struct{}, posters), later: map[string]waitNotice{},
 	}
-	w.recovery = &recovery{
-		Config: shared, tasks: w.tasks, leader: c.Store.Leader("recovery", c.Timing.Lead), health: w.health, waits: w.waits,
+	w.recovery = &recovery{Config: &named, tasks: w.tasks, leader: c.Store.Leader("recovery", c.Timing.Lead)}
+	w.outage = &outage{
+		Config: &named, leader: c.Store.Leader("outage", 3*c.Timing.Observe), health: w.health, waits: w.waits, done: map[string]bool{},
 	}
-	w.janitor = &janitor{Config: shared, waker: w.waker}
-	w.offers = &offerer{Config: shared, health: w.health}
+	w.janitor = &janitor{Config: &named, waker: w.waker}
+	w.offers = &offerer{Config: &named, health: w.health}
 	return w, nil
 }
 
@@ -197,6 +201,7 @@ func (w *Worker) Run(ctx context.Context) error {
 		{w.cfg.Timing.Outbox, w.outbox.postDue},
 		{w.cfg.Timing.Outbox, w.waits.postLater},
 		{w.cfg.Timing.Reconcile, w.recovery.reconcile},
+		{w.cfg.Timing.Observe, w.outage.inform},
 		{w.cfg.Timing.Tidy, w.janitor.tidy},
 	} {
 		running.Go(func() { every(loops, l.every, l.do) })

@@ -66,8 +66,7 @@ func keep(control, status *os.File) int {
 }
 
 // reapOrphans reaps dead children other than the leader: processes that tools left behind and that then ended by
-// themselves. Over hours
-// they would fill the process table.
+// themselves. Over hours they would fill the process table.
 func reapOrphans(leader int) {
 	for _, pid := range children(os.Getpid()) {
 		if pid != leader {
@@ -159,9 +158,8 @@ func sealedPipe() (r, w *os.File, err error) {
 }
 
 // A run with its own network has nothing but loopback in its sandbox, where only the run is. A socket belongs to the
-// network it was
-// created in, whichever process holds it. So the keeper, which is inside, creates the one on which the gateway
-// listens and passes it to
+// network it was created in, whichever process holds it. So the keeper, which is inside, creates the one on which the
+// gateway listens and passes it to
 // the worker: the CLI connects to an address in its private network and is answered from outside.
 
 // socketPair returns two ends between which a socket can be passed.
@@ -231,8 +229,8 @@ func openProgram() (*os.File, error) {
 }
 
 // MakePrivate makes this process unreadable to other processes of its user. Their shells could otherwise read its
-// environment and memory,
-// including secrets, in /proc. It returns a notice for the operator if that does not help: root can always read.
+// environment and memory, including secrets, in /proc. It returns a notice for the operator if that does not help: root
+// can always read.
 func MakePrivate() (notice string, err error) {
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return "", fmt.Errorf("make the process non-dumpable: %w", err)

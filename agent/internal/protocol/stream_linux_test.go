@@ -145,8 +145,7 @@ func TestSecretAtTheCutOfAPartialAnswer(t *testing.T) {
 }
 
 // The beginning of a line that is too long should be decoded: a question must be answered, or the CLI waits
-// indefinitely,
-// and a tool's output is a sign of work.
+// indefinitely, and a tool's output is a sign of work.
 func TestBeginningsOfLongLinesCount(t *testing.T) {
 	t.Parallel()
 	r := newReading(t, nil)

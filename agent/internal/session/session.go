@@ -1,8 +1,8 @@
 // Package session manages the directories of a run, and the session that the CLI saves in them.
 //
 // [Make] creates the directories and locks them, so that [Sweep] leaves them alone as long as this process lives.
-// [Dirs.Restore] puts a
-// saved session where the CLI looks for it, and [Dirs.Save] packs it again. Functions may be called from any goroutine.
+// [Dirs.Restore] puts a saved session where the CLI looks for it, and [Dirs.Save] packs it again. Functions may be
+// called from any goroutine.
 package session
 
 import (
@@ -28,8 +28,7 @@ import (
 // too long for a message and the conversations of sub-agents.
 
 // projectDir returns the CLI's directory for sessions that run in dir, below that of its configuration. Its name is
-// the path with
-// everything but letters and digits turned into dashes.
+// the path with everything but letters and digits turned into dashes.
 func projectDir(dir string) string {
 	return filepath.Join("projects", strings.Map(func(r rune) rune {
 		if r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z' {
@@ -40,8 +39,7 @@ func projectDir(dir string) string {
 }
 
 // Restore writes a saved session to where the CLI looks for it when it runs in workDir. Where the conversation names
-// the session's other
-// files, the paths are changed to the new ones.
+// the session's other files, the paths are changed to the new ones.
 func (d Dirs) Restore(a Archive, id, workDir string) error {
 	project := projectDir(workDir)
 	if err := os.MkdirAll(filepath.Join(d.Config, project), 0o700); err != nil {
@@ -71,8 +69,7 @@ func (d Dirs) Restore(a Archive, id, workDir string) error {
 }
 
 // Save packs the session as the CLI has saved it so far; nil if none can be used. The CLI may be writing to it, and
-// so may its
-// tools: Save follows no link out of the directory, does not wait for a pipe, and bounds all sizes.
+// so may its tools: Save follows no link out of the directory, does not wait for a pipe, and bounds all sizes.
 func (d Dirs) Save(id string) []byte {
 	root, err := os.OpenRoot(d.Config)
 	if err != nil {
@@ -169,8 +166,8 @@ var errTooLarge = errors.New("archive: larger than a session can be")
 // Holds reports whether the conversation contains something with that ID, such as a message that the CLI has taken
 // up. It is there as a
 // separate line ("uuid") or as a message sent into a turn ("source_uuid"). A message that was only queued when the
-// CLI was interrupted
-// is not part of the conversation; the CLI names it as the "commandUuid" of what it dropped (observed).
+// CLI was interrupted is not part of the conversation; the CLI names it as the "commandUuid" of what it dropped
+// (observed).
 func (a Archive) Holds(id string) bool {
 	return bytes.Contains(a.Conversation(), []byte(`uuid":"`+id+`"`))
 }
@@ -247,9 +244,8 @@ func Unpack(data []byte) (a Archive, err error) {
 }
 
 // Dirs are the directories of one run. Each run has its own, because sessions that share a configuration see one
-// another
-// and can exchange messages (CLI 2.1.329), and because a home that outlived its run would lead from one run to the
-// next.
+// another and can exchange messages (CLI 2.1.329), and because a home that outlived its run would lead from one run to
+// the next.
 type Dirs struct {
 	Root, Config, Temp, Home string
 

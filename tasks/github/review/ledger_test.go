@@ -343,8 +343,7 @@ func TestDetailsAreBounded(t *testing.T) {
 }
 
 // A report that GitHub held up is closed after that of a later review: its findings are known, but the later one has
-// the
-// last word.
+// the last word.
 func TestToldLate(t *testing.T) {
 	t.Parallel()
 	l, ids := reviewed(at(10, Major, closes))

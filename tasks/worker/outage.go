@@ -1,0 +1,106 @@
+package worker
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/errand-fleet/errand/store"
+	"github.com/errand-fleet/errand/tasks"
+)
+
+// outage informs the threads of waiting tasks, once, that no worker can run them. Like recovery, only a leader does it.
+// Only one goroutine uses it.
+type outage struct {
+	*Config
+
+	leader *store.Leader
+	health *health
+	waits  *waitNotices
+
+	after string            // the walk through live tasks continues after this one; empty: at the first
+	heads map[string]string // by thread: the first of its tasks in this walk
+	done  map[string]bool   // tasks that are informed or cannot be; the store knows those of other workers
+}
+
+// maxInformed is how many threads one pass informs, so that a long queue does not use up a source's rate limit.
+const maxInformed = 20
+
+// inform informs some threads, the longest waiting first, while no worker can run tasks.
+func (o *outage) inform(ctx context.Context) {
+	why := o.why(ctx)
+	if why == "" {
+		return
+	}
+	if term, err := o.leader.Lead(ctx); err != nil || term == "" {
+		return // another worker does it, or Redis is unreachable, which the reconciler logs
+	}
+	for informed, looked := 0, 0; looked < lookMost && ctx.Err() == nil; looked += lookStep {
+		live, next, err := o.Store.LiveAfter(ctx, o.after, lookStep)
+		if err != nil {
+			return
+		}
+		if o.after == "" {
+			o.begin()
+		}
+		o.after = next
+		for _, rec := range live { // the oldest first
+			if !o.due(rec.Record) {
+				continue
+			}
+			if o.health.state().OK {
+				o.after = ""
+				return
+			}
+			text := strings.ToUpper(why[:1]) + why[1:] + ". This waits and starts by itself when that is fixed. " + howToCancel(rec.ID)
+			said, over := o.waits.sayOnce(ctx, rec.ID, text, func(ctx context.Context) (bool, error) {
+				return o.Store.Questions.FirstWhileWaiting(ctx, rec.ID, "unable")
+			})
+			if o.done[rec.ID] = over; said {
+				informed++
+			}
+			if informed == maxInformed {
+				o.after = rec.ID
+				return
+			}
+		}
+		if next == "" {
+			return // the next pass starts from the beginning
+		}
+	}
+}
+
+// why says why no worker can run tasks; empty if one can or if that is unknown.
+func (o *outage) why(ctx context.Context) string {
+	if last := o.health.state(); last.OK || last.at.IsZero() {
+		return ""
+	}
+	workers, err := o.Store.Workers.List(ctx)
+	if err != nil || len(workers) == 0 { // this worker's heartbeat is not visible yet
+		return ""
+	}
+	return tasks.WhyNoWorker(workers)
+}
+
+// begin starts a new walk. It forgets tasks that are no longer the first of their thread.
+func (o *outage) begin() {
+	still := map[string]bool{}
+	for _, id := range o.heads {
+		if o.done[id] {
+			still[id] = true
+		}
+	}
+	o.heads, o.done = map[string]string{}, still
+}
+
+// due reports whether a task is the first of its thread, has waited for as long as Timing.Observe, and is not done.
+func (o *outage) due(rec store.Record) bool {
+	if rec.Unreadable != "" {
+		return false
+	}
+	if first, ok := o.heads[rec.Thread]; ok && first != rec.ID {
+		return false
+	}
+	o.heads[rec.Thread] = rec.ID
+	return rec.State == store.Waiting && !o.done[rec.ID] && time.Since(rec.Due()) >= o.Timing.Observe
+}
