@@ -80,7 +80,7 @@ var (
 		"bypass_root":                          {ClassConfig, "Run the worker as an ordinary user: as root the CLI does not allow all tools."},
 		"config_file_invalid":                  {ClassConfig, "Repair or remove the configuration file that the message names; until then no run can start."},
 		"proxy_invalid":                        {ClassConfig, "Make HTTPS_PROXY and HTTP_PROXY complete URLs."},
-		"cwd_unavailable":                      {ClassWorkspace, "Find out who deletes or moves working directories while runs begin."},
+		"cwd_unavailable":                      {ClassWorkspace, "Find out what deletes or moves working directories while runs start."},
 		"temp_dir_unusable":                    {ClassWorkspace, "Let the worker's user write to TMPDIR."},
 		"cli_version_too_old":                  {ClassCLIVersion, ""},
 		"org_verify_failed":                    {ClassAuth, ""},

@@ -141,7 +141,7 @@ func (r *Runner) protection(ctx context.Context) (h Health, why *sandbox.Unavail
 	}
 	if r.cfg.Direct && r.cfg.Credential != (Credential{}) {
 		h.Notices = append(h.Notices, "runs get the model's credential, and the agent's tools may read it: "+
-			"set ERRAND_GATEWAY=on, unless the model accepts it in requests of the CLI only")
+			"set ERRAND_GATEWAY=on, unless only the CLI's own requests may use this credential")
 	}
 	h.Private = true // in a sandbox: a tool sees only processes of its run, and has no capabilities even as root
 	if h.Sandbox != string(SandboxBwrap) {

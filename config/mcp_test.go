@@ -43,7 +43,7 @@ func TestServerProblems(t *testing.T) {
 		{"t: {type: websocket}", `f:2: mcp.t.type must be stdio, http or sse, not "websocket"`},
 		{"t: {command: ./x}", `f:2: mcp.t.command is "./x", which would be looked for in each checkout; write an absolute path, or a name to find on PATH`},
 		{"t: {type: stdio, command: x, url: 'http://h'}", "f:2: mcp.t has a url or headers besides a command; keep command, args and env, or url and headers"},
-		{"t: {command: x, url: 'http://h'}", "f:2: mcp.t has a command, args or env besides a url; keep command, args and env, or url and headers"},
+		{"t: {command: x, url: 'http://h'}", "f:2: mcp.t has a url and also a command, args or env; keep command, args and env, or url and headers"},
 		{"t: {type: sse}", "f:2: mcp.t.url is not an absolute http or https URL without a user; write it like https://mcp.example.com/mcp"},
 		{"t: {url: 'https://hush:hush@h'}", "f:2: mcp.t.url is not an absolute http or https URL without a user; write it like https://mcp.example.com/mcp"},
 		{"t:\n    command: x\n    profiles: [untrusted]", "f:4: mcp.t.profiles must be `write` or `read`, not \"untrusted\"; runs on untrusted input get no servers"},

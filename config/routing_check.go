@@ -286,7 +286,7 @@ func (v routingCheck) remote(s Server, path []string) {
 	u, err := url.Parse(s.URL)
 	switch {
 	case s.Command != "" || len(s.Args)+len(s.Env) > 0:
-		v.add("has a command, args or env besides a url", "keep command, args and env, or url and headers", path...)
+		v.add("has a url and also a command, args or env", "keep command, args and env, or url and headers", path...)
 	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil:
 		v.add("is not an absolute http or https URL without a user", "write it like https://mcp.example.com/mcp", append(path, "url")...)
 	}

@@ -140,7 +140,7 @@ func persistence(server map[string]string) []Finding {
 			"Set appendonly yes, and keep its directory on a volume.")
 	}
 	if server["aof_last_write_status"] == "err" {
-		return one(Fatal, "Redis cannot write its append-only file", "It refuses writes until it can.", "Look at its disk and its log.")
+		return one(Fatal, "Redis cannot write its append-only file", "Redis refuses all writes until it can.", "Look at its disk and its log.")
 	}
 	switch server["appendfsync"] {
 	case "always":
@@ -168,7 +168,7 @@ func skewed(ahead time.Duration) []Finding {
 	return []Finding{{
 		Warning, fmt.Sprintf("this machine's clock is %v %s Redis'", ahead.Abs().Round(time.Second), side),
 		"Tasks that wait for a time start too late or too early by as much, and so do asynq's leases.",
-		"Let both synchronise their clocks (NTP).",
+		"Synchronise both clocks, for example with NTP.",
 	}}
 }
 
@@ -209,7 +209,7 @@ func (s *Doctor) loss(ctx context.Context, now time.Time) ([]Finding, error) {
 	return []Finding{{
 		Warning, "Redis lost its data at " + lost.Format("2006-01-02 15:04:05 UTC"),
 		"Tasks that waited are gone, and their threads begin new conversations. Runs under way went on.",
-		"Find out why: FLUSHALL, a volume that is not mounted, or a restart without appendonly. Ask again for what waited. This is shown for " +
+		"Find out why: FLUSHALL, a volume that is not mounted, or a restart without appendonly. Request the waiting tasks again. This is shown for " +
 			fmt.Sprintf("%.0f days.", s.cfg.Retention.Hours()/24),
 	}}, nil
 }

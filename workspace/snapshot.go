@@ -275,7 +275,7 @@ func (w *Workspace) restore(ctx context.Context, want Want, b Bundle) (Clone, er
 	for _, sha := range needs {
 		_, err := c.mirror.sync(ctx, Want{Ref: sha, Base: want.Base})
 		if errors.Is(err, ErrRef) {
-			return Clone{}, fmt.Errorf("%w: commit %s is not there any more", ErrBundle, sha)
+			return Clone{}, fmt.Errorf("%w: commit %s no longer exists", ErrBundle, sha)
 		}
 		if err != nil {
 			return Clone{}, err

@@ -273,7 +273,7 @@ const (
 	maxIndent    = 400       // columns before a line; every two can be a list
 )
 
-// Tame reports whether a text can be parsed in little time.
+// Tame reports whether a text can be parsed quickly.
 func Tame(s string) bool {
 	if len(s) > maxText {
 		return oneBlock(s)

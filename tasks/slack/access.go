@@ -38,7 +38,7 @@ func (g *guard) may(ctx context.Context, us who, user, channel string) (why stri
 	case slices.Contains(a.People, user):
 		return "", nil
 	case len(a.People) > 0 && len(a.Teams) == 0:
-		return "I do not work for you: you are not on the list of people who may ask me.", nil
+		return "You cannot ask me: you are not on the list of people who can.", nil
 	}
 	u, err := g.people.get(ctx, user)
 	switch member := us.has(u); {

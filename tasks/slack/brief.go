@@ -308,7 +308,7 @@ func (d *downloader) download(ctx context.Context, f attachment) ([]byte, error)
 	return data, nil
 }
 
-// isSlack reports whether a URL is of the host of Slack's API or below it.
+// isSlack reports whether the host of a URL is that of Slack's API or a subdomain of it.
 func (d *downloader) isSlack(address string) bool {
 	u, err := url.Parse(address)
 	if err != nil || u.User != nil || u.Scheme != d.api.Scheme {

@@ -41,7 +41,7 @@ type buttons struct {
 	desk   *tasks.Desk
 }
 
-// handler returns what deals with a press; nil for links and for what is not known.
+// handler returns the function that handles a press, or nil for links and unknown buttons.
 func (b *buttons) handler(p press) func(ctx context.Context) {
 	do, ok := map[string]func(context.Context, press) (string, error){
 		render.ActionStop:             b.stop,

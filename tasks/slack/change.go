@@ -199,7 +199,7 @@ func (r *request) set(option string) error {
 	return err
 }
 
-// inputError is a mistake of the person who asked, in a sentence for them.
+// inputError returns an error for a mistake in the request, with a sentence for its author.
 func inputError(format string, args ...any) error {
 	return &tasks.InputError{Sentence: fmt.Sprintf(format, args...)}
 }

@@ -200,7 +200,7 @@ func (s *Source) arrivals() []doctor.Finding {
 		return nil
 	}
 	return []doctor.Finding{{
-		What: "Slack: the last request had a wrong signature", Why: "If it was Slack's, no event is received.",
+		What: "Slack: the last request had a wrong signature", Why: "If the request came from Slack, errand accepts none of Slack's events.",
 		Remedy: "Compare SLACK_SIGNING_SECRET with the app's, under Basic Information.",
 	}}
 }

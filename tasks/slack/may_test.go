@@ -21,7 +21,7 @@ func TestWhoMayAsk(t *testing.T) {
 	}
 	const (
 		guest, member = "I do not work for guests.", "I work only for members of this workspace."
-		listed, their = "I do not work for you: you are not on the list of people who may ask me.", "I do not work for members of your workspace."
+		listed, their = "You cannot ask me: you are not on the list of people who can.", "I do not work for members of your workspace."
 		elsewhere     = "I do not work in this channel."
 	)
 	all := []string{ann, "U0GUEST", "U0VISITOR", "U0STRANGER", "U0COUSIN", "U0THEIRGUEST"}

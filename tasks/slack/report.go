@@ -145,7 +145,7 @@ func (r *report) Close(ctx context.Context, e tasks.Ending) error {
 		err = nil
 	}
 	if _, at, ok := f.final(e.Retried); ok && !at.Equal(e.At.Truncate(time.Microsecond)) {
-		r.log.Warn("final message skipped: the thread has one of an ending that Redis has lost", "ended", at)
+		r.log.Warn("final message skipped: one is posted for an ending that is missing in Redis", "ended", at)
 	} else if err == nil && !e.Found {
 		err = r.postFinal(ctx, f, e)
 	}

@@ -125,7 +125,7 @@ func (t *traffic) copy() *API {
 	return &api
 }
 
-// maxNoted limits the notes about a run's requests: a tool could send a new word with each.
+// maxNoted limits the notes about a run's requests, because a tool could cause a new note with each request.
 const maxNoted = 20
 
 // noteOnce reports whether a note is new and may be written.

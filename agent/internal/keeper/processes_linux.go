@@ -167,7 +167,7 @@ func lockLimit() uint64 {
 	return min(own.Max-1, 1<<30+uint64(os.Getpid())) //nolint:gosec // a process ID is positive
 }
 
-// setLockLimit marks what this process starts from now on.
+// setLockLimit marks every process that this one starts from now on.
 func setLockLimit(limit uint64) {
 	_ = unix.Setrlimit(unix.RLIMIT_LOCKS, &unix.Rlimit{Cur: limit, Max: limit})
 }

@@ -231,7 +231,7 @@ func WorkerMark() string {
 	return fmt.Sprintf("%s/%d/%s", namespace, os.Getpid(), start)
 }
 
-// pidNamespace names this boot of the machine and this process namespace: where process IDs mean what they mean here.
+// pidNamespace names this boot of the machine and this process namespace. A process ID is valid only within both.
 func pidNamespace() (name string, ok bool) {
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {

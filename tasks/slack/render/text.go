@@ -55,7 +55,7 @@ func mrkdwn(text string) string {
 		case markdown.Code:
 			b.WriteString(Escape(l.Text))
 		case markdown.Opening, markdown.Closing:
-			// Slack knows neither other fences nor a language behind one.
+			// Slack supports neither other fences nor a language after one.
 			if before := l.Text[:strings.IndexAny(l.Text, "`~")]; strings.TrimSpace(before) != "" {
 				b.WriteString(Escape(before)) // the sign of a quote or a list
 			}
