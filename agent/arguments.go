@@ -21,11 +21,10 @@ import (
 	"github.com/errand-fleet/errand/agent/internal/tools"
 )
 
-// arguments returns the CLI's command line. It is public in /proc, so nothing that a person wrote is in it except
-// the validated name of a
-// model or a level of effort. The prompt and the context go through stdin, and values that may be secret through
-// files of the run.
-// Values are joined to their flags with "=", because a value that starts with a dash would otherwise be read as a flag.
+// arguments returns the CLI's command line. It is public in /proc, so nothing that a person wrote is in it except the
+// validated name of a model or a level of effort. The prompt and the context go through stdin, and values that may be
+// secret through files of the run. Values are joined to their flags with "=", because a value that starts with a dash
+// would otherwise be read as a flag.
 func (r *Runner) arguments(cli string, s Spec, resume *Session, session string, d session.Dirs) ([]string, error) {
 	args := []string{
 		cli, "--print", "--output-format=stream-json", "--input-format=stream-json", "--verbose", "--include-partial-messages",
@@ -65,14 +64,11 @@ func (r *Runner) arguments(cli string, s Spec, resume *Session, session string, 
 }
 
 // A trusted checkout brings its own settings, CLAUDE.md, AGENTS.md, agents, commands and MCP servers. The CLI also
-// looks for some of them in
-// the directories above (observed with 2.1.329: CLAUDE.md, AGENTS.md and .mcp.json, whose commands it runs). These
-// are not trusted: a
-// worker's state directory may be inside a person's project.
+// looks for some of them in the directories above (observed with 2.1.329: CLAUDE.md, AGENTS.md and .mcp.json, whose
+// commands it runs). These are not trusted: a worker's state directory may be inside a person's project.
 
-// settingArguments makes the CLI load the settings of a trusted checkout but nothing from the directories above it,
-// and no settings for any
-// other.
+// settingArguments makes the CLI load the settings of a trusted checkout but nothing from the directories above it, and
+// no settings for any other.
 func settingArguments(s Spec, d session.Dirs) ([]string, error) {
 	if !s.trusts() {
 		return []string{"--setting-sources="}, nil
@@ -105,8 +101,7 @@ var escapeGlob = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`,
 	`(`, `\(`, `)`, `\)`, `!`, `\!`, `+`, `\+`, `@`, `\@`)
 
 // ownServers returns the checkout's list of MCP servers; empty if it has none that can be read. If it is named
-// explicitly, the CLI reads no
-// other list.
+// explicitly, the CLI reads no other list.
 func ownServers(dir string) string {
 	path := filepath.Join(dir, ".mcp.json")
 	if info, err := os.Lstat(path); err != nil || !info.Mode().IsRegular() || info.Size() > 1<<20 {
@@ -118,9 +113,8 @@ func ownServers(dir string) string {
 	return path
 }
 
-// serverArguments tells the CLI which servers exist, in a file that only this run can read since it may hold
-// secrets, and that their tools
-// and those of Spec.Tools need no permission.
+// serverArguments tells the CLI which servers exist, in a file that only this run can read since it may hold secrets,
+// and that their tools and those of Spec.Tools need no permission.
 func (r *Runner) serverArguments(s Spec, d session.Dirs) ([]string, error) {
 	if s.inert {
 		return nil, nil
@@ -153,9 +147,8 @@ func (r *Runner) serverArguments(s Spec, d session.Dirs) ([]string, error) {
 	return args, nil
 }
 
-// inherited lists the variables that the CLI gets from the worker's environment. The address of a proxy may contain
-// a password, which the
-// agent's tools can then see (docs/security.md).
+// inherited lists the variables that the CLI gets from the worker's environment. The address of a proxy may contain a
+// password, which the agent's tools can then see (docs/security.md).
 var inherited = []string{
 	"PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "USER", "LOGNAME",
 	"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy",
@@ -219,13 +212,11 @@ func exempt(env map[string]string, host string) {
 // callable lists the commands and agents of a session that a message can call by name, as reported by its CLI.
 //
 // In text that a person typed, the CLI expands a /command at the beginning, agents (@agent-name), and files (@path),
-// which it reads at once:
-// no hook, permission or rule sees that, and no log shows it. So every message is marked as not typed
-// ("client_composed"), except one that
-// begins with a command of the list; and an agent is called in a separate block, because the CLI expands only the
-// last block. The CLI would
-// still search arguments of commands, those of skills that the model uses, and the text of commands for files:
-// CLAUDE_CODE_DISABLE_FILE_MENTIONS in its environment turns that off everywhere (all observed with 2.1.329).
+// which it reads at once: no hook, permission or rule sees that, and no log shows it. So every message is marked as not
+// typed ("client_composed"), except one that begins with a command of the list; and an agent is called in a separate
+// block, because the CLI expands only the last block. The CLI would still search arguments of commands, those of skills
+// that the model uses, and the text of commands for files: CLAUDE_CODE_DISABLE_FILE_MENTIONS in its environment turns
+// that off everywhere (all observed with 2.1.329).
 type callable struct {
 	commands, agents []string
 }

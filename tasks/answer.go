@@ -126,8 +126,7 @@ type Reply struct {
 }
 
 // reply answers the open question of a running task with a message. The receipt is Answered if the message is the
-// answer; it is New unless
-// the message was used as an answer before.
+// answer; it is New unless the message was used as an answer before.
 func (d *Desk) reply(ctx context.Context, running string, t Task) (Receipt, error) {
 	asked, err := d.Status(ctx, running)
 	if err != nil || len(asked.Questions) != 1 || asked.Task.Source != t.Source {

@@ -76,9 +76,8 @@ func sameHost(r *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// Client returns the client for a repository. installation is that of the event that the call is about, or 0 if it
-// is not known: events
-// of a repository's own webhook do not have it.
+// Client returns the client for a repository. installation is that of the event that the call is about, or 0 if it is
+// not known: events of a repository's own webhook do not have it.
 func (f *Forge) Client(ctx context.Context, repo string, installation int64) (*github.Client, error) {
 	return f.clients.of(ctx, f.path(repo), installation)
 }
@@ -136,9 +135,8 @@ func (c *clients) me(ctx context.Context) (string, error) {
 	return login, nil
 }
 
-// app returns a transport that signs as the App. Each installation needs its own, because ghinstallation writes to
-// it when it refreshes a
-// token.
+// app returns a transport that signs as the App. Each installation needs its own, because ghinstallation writes to it
+// when it refreshes a token.
 func (c *clients) app() (*ghinstallation.AppsTransport, error) {
 	t, err := ghinstallation.NewAppsTransport(tokenRefusals{c.transport}, c.cfg.AppID, c.cfg.AppKey)
 	if err != nil {
@@ -224,8 +222,7 @@ func (t tokenRefusals) RoundTrip(r *http.Request) (*http.Response, error) {
 const limitPause = time.Minute
 
 // RetryAfter reports whether err is one of GitHub's rate limits, and how long to wait. go-github v60 recognizes only
-// some of them: every 429
-// and a 403 with only Retry-After are ordinary errors to it.
+// some of them: every 429 and a 403 with only Retry-After are ordinary errors to it.
 func RetryAfter(err error) (time.Duration, bool) {
 	if e, ok := errors.AsType[*github.RateLimitError](err); ok {
 		return until(e.Rate.Reset.Time), true

@@ -92,8 +92,7 @@ func missingPermissions(whom string, has map[string]string, remedy string) (list
 }
 
 // How far this machine's clock may be ahead of GitHub's, and behind, for the App's signatures to be valid:
-// ghinstallation dates them 30
-// seconds back, and for 2 minutes.
+// ghinstallation dates them 30 seconds back, and for 2 minutes.
 const (
 	ahead  = 30 * time.Second
 	behind = 90 * time.Second

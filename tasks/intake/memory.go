@@ -37,9 +37,8 @@ func (m Memo[T]) Load(ctx context.Context) (value T, err error) {
 	return value, nil
 }
 
-// Change changes the value and writes it, even if it is the same, so that it is kept for some more weeks. An error
-// of change leaves the
-// value as it is and is returned.
+// Change changes the value and writes it, even if it is the same, so that it is kept for some more weeks. An error of
+// change leaves the value as it is and is returned.
 func (m Memo[T]) Change(ctx context.Context, change func(*T) error) error {
 	err := m.Memory.ChangeMemo(ctx, m.Name, func(old json.RawMessage) (json.RawMessage, error) {
 		var value T

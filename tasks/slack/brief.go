@@ -100,9 +100,8 @@ func (b *briefer) ReadThread(ctx context.Context, t tasks.Task) (string, error) 
 	return b.quoteThread(ctx, o, "", "until now")
 }
 
-// quoteThread returns the messages of the thread before a time (empty: until now), each in a fence; empty if there
-// are none. The agent learns
-// that they are from when.
+// quoteThread returns the messages of the thread before a time (empty: until now), each in a fence; empty if there are
+// none. The agent learns that they are from when.
 func (b *briefer) quoteThread(ctx context.Context, o origin, before, when string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, briefLimit)
 	defer cancel()
@@ -221,8 +220,7 @@ type downloader struct {
 }
 
 // attachments downloads a message's files for the agent into the thread's directory for files and describes them,
-// including those that could
-// not be downloaded. Pictures that the model can look at are returned as well.
+// including those that could not be downloaded. Pictures that the model can look at are returned as well.
 func (d *downloader) attachments(ctx context.Context, t tasks.Task, o origin, dir string) (about string, pictures []agent.File) {
 	ctx, cancel := context.WithTimeout(ctx, d.limit)
 	defer cancel()

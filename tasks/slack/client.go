@@ -145,10 +145,8 @@ func (c *client) edit(ctx context.Context, o origin, ts string, opts ...slack.Ms
 }
 
 // Slack takes some 50 edits a minute for a whole workspace (its tier 3). The fleet makes no more in any minute,
-// including those that come at
-// once after a pause. The last edit of a message, without which it would say forever that the agent works, may use
-// turns that are kept from
-// the others.
+// including those that come at once after a pause. The last edit of a message, without which it would say forever that
+// the agent works, may use turns that are kept from the others.
 const (
 	editEvery  = time.Minute / 40
 	editBurst  = 5
@@ -262,8 +260,7 @@ func (c *client) removeEyes(ctx context.Context, o origin) {
 }
 
 // thread yields the messages of a thread after one time and before another, oldest first; an empty time is no bound.
-// The root is yielded
-// whatever the times are.
+// The root is yielded whatever the times are.
 func (c *client) thread(ctx context.Context, o origin, after, before string) iter.Seq2[slack.Message, error] {
 	return func(yield func(slack.Message, error) bool) {
 		cursor := ""

@@ -17,8 +17,7 @@ import (
 )
 
 // digest posts the results of repositories that are only watched to a channel. The first notice of a pull request
-// begins a thread there; the
-// others go into that thread.
+// begins a thread there; the others go into that thread.
 type digest struct {
 	*threads
 	console render.Console
@@ -39,9 +38,8 @@ func (d *digest) channelOf(repo string) string {
 	return ""
 }
 
-// Tell posts a notice once, however often it is called. An *tasks.ErrLater says when to try again. No refusal by
-// Slack is permanent: the app
-// may be invited to the channel later.
+// Tell posts a notice once, however often it is called. An *tasks.ErrLater says when to try again. No refusal by Slack
+// is permanent: the app may be invited to the channel later.
 func (d *digest) Tell(ctx context.Context, n tasks.Notice) error {
 	t := &digestThread{digest: d, channel: d.channelOf(n.Task.Repo), pull: n.PullRequest}
 	err := t.tell(ctx, n)

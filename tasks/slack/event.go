@@ -16,9 +16,8 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// envelope wraps an event. It has only the fields that errand needs, because an unexpected form of any field would
-// make the rest unreadable,
-// too (slack-go's ParseEvent fails on every event that it does not know).
+// envelope wraps an event. It has only the fields that errand needs, because an unexpected form of any field would make
+// the rest unreadable, too (slack-go's ParseEvent fails on every event that it does not know).
 type envelope struct {
 	Type      string `json:"type"`
 	Challenge string `json:"challenge"`
@@ -158,8 +157,7 @@ type version struct {
 }
 
 // change reads the event inside. It is false if the request is the same: for the bot's own edits, previews of links,
-// and edits by others than
-// the author.
+// and edits by others than the author.
 func (e envelope) change() (change, bool, error) {
 	var body struct {
 		Event change `json:"event"`
@@ -298,9 +296,8 @@ func (o origin) task(prompt string) tasks.Task {
 	}
 }
 
-// idForm is the form of one kind of Slack's IDs: one of these letters, then capitals and digits. IDs become part of
-// a thread's name and of a
-// task's ID, which ignore case.
+// idForm is the form of one kind of Slack's IDs: one of these letters, then capitals and digits. IDs become part of a
+// thread's name and of a task's ID, which ignore case.
 type idForm string
 
 const (

@@ -35,8 +35,7 @@ const help = "Mention me with what you want done; I answer in the thread and con
 const inThread = "Use this command in the thread of your request."
 
 // interpret deals with an event. after, if not nil, is what is left to do once Slack has its answer. An error means
-// that the event must come
-// again.
+// that the event must come again.
 func (in *interpreter) interpret(ctx context.Context, env envelope) (after func(context.Context), _ error) {
 	ev, odd := env.event()
 	switch {
@@ -55,9 +54,8 @@ func (in *interpreter) interpret(ctx context.Context, env envelope) (after func(
 	return in.onMessage(ctx, env, ev)
 }
 
-// bot returns who the bot is as far as a message can mean it; zero if no bot can be meant. While Slack does not say,
-// an app_mention names the
-// bot; any other mention can be ignored, because its app_mention comes as well.
+// bot returns the bot that a message can mean, or zero if it cannot mean one. While Slack does not say, an
+// app_mention names the bot; any other mention can be ignored, because its app_mention comes as well.
 func (in *interpreter) bot(ctx context.Context, env envelope, ev event) (who, error) {
 	mentions := strings.Contains(ev.Text, "<@")
 	if !mentions && !ev.direct() && ev.ThreadTS == "" {
@@ -264,8 +262,7 @@ func (in *interpreter) request(ctx context.Context, m message, thread tasks.Thre
 }
 
 // threadOf returns what the thread of a message goes by; zero for its first message. A message outside any thread
-// begins one, so nothing is
-// looked up.
+// begins one, so nothing is looked up.
 func (in *interpreter) threadOf(ctx context.Context, o origin) (tasks.Thread, error) {
 	if o.ThreadTS == "" {
 		return tasks.Thread{}, nil
@@ -277,9 +274,8 @@ func (in *interpreter) threadOf(ctx context.Context, o origin) (tasks.Thread, er
 	return thread, err
 }
 
-// onReaction stops the task of a message with a stopSign, unless it has ended or was retried since. Reactions of
-// people who may not stop it
-// and to other messages mean nothing.
+// onReaction stops the task of a message with a stopSign, unless it has ended or was retried since. Reactions of people
+// who may not stop it and to other messages mean nothing.
 func (in *interpreter) onReaction(ctx context.Context, env envelope) (after func(context.Context), _ error) {
 	r, ok, err := env.reaction()
 	if err != nil {

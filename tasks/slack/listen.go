@@ -153,9 +153,8 @@ type timing struct {
 	linger   time.Duration // a replaced connection goes on for this
 }
 
-// Slack pings every few seconds. Sometimes pings go on and events stop; Slack repeats an event for the last time
-// after some 6 minutes, so
-// another connection is needed within that time. In a quiet workspace that costs a call.
+// Slack pings every few seconds. Sometimes pings go on and events stop; Slack repeats an event for the last time after
+// some 6 minutes, so another connection is needed within that time. In a quiet workspace this costs one call.
 var defaultTiming = timing{
 	pause: time.Second, maxPause: time.Minute, dead: 30 * time.Second, idle: 5 * time.Minute, linger: 10 * time.Second,
 }
@@ -173,9 +172,8 @@ type socketMode struct {
 
 // run keeps a connection until ctx ends, whatever Slack answers: a wrong token or setting may be corrected there.
 //
-// slack-go's managed client is not used. It drops a connection, with all acknowledgements under way, before it asks
-// for the next one, and
-// it parses events more strictly.
+// slack-go's managed client is not used. It drops a connection, with all acknowledgements under way, before it asks for
+// the next one, and it parses events more strictly.
 func (s *socketMode) run(ctx context.Context) {
 	pause := s.timing.pause
 	for {

@@ -15,8 +15,7 @@ import (
 )
 
 // reporter shows tasks in their threads: a status message that is edited while a task waits and runs, the final
-// message, and what the agent
-// says and asks meanwhile.
+// message, and what the agent says and asks meanwhile.
 type reporter struct {
 	*threads
 	console  render.Console
@@ -84,9 +83,8 @@ func (rs *reporter) openStatus(ctx context.Context, t tasks.Task, s render.Statu
 	return d, true, d.post(ctx, render.StatusMarker(t), s, rs.console.RunButtons(t.ID))
 }
 
-// showQueued shows that a request waits for others of its thread, in the message that will show its run. A request
-// that the live run takes up
-// does not wait.
+// showQueued shows that a request waits for others of its thread, in the message that will show its run. A request that
+// the live run takes up does not wait.
 func (rs *reporter) showQueued(ctx context.Context, t tasks.Task, r tasks.Receipt) {
 	if r.Joins || r.Position == 0 {
 		return
@@ -127,8 +125,7 @@ func (rs *reporter) Final(ctx context.Context, t tasks.Task, after time.Time) (*
 func (r *report) Update(e agent.Event) { r.progress.add(e) }
 
 // Close posts the parts of the final message that are not in the thread yet, in order, and then ends the status
-// message. An error means that
-// some of it may be missing.
+// message. An error means that some of it may be missing.
 func (r *report) Close(ctx context.Context, e tasks.Ending) error {
 	r.stop()
 	select {
@@ -202,8 +199,7 @@ func (r *report) withdraw(ctx context.Context, f found, err error) error {
 }
 
 // endStatus edits the status messages of a task for the last time; there are two if two processes posted one at the
-// same moment. The final
-// message is posted by now, so that errors are only logged.
+// same moment. The final message is posted by now, so that errors are only logged.
 func (r *report) endStatus(ctx context.Context, f found, id string, e tasks.Ending) {
 	for _, ts := range f.status[id] {
 		d := &display{client: r.client, origin: r.origin, ts: ts, log: r.log}
@@ -262,8 +258,7 @@ func (p *progress) status() render.Status {
 }
 
 // keep writes the status whenever it has changed, but not more often than once per interval, nor before a rate limit
-// ends. It returns when
-// stop ends, after a write that has begun, or when there is nothing to write on any more.
+// ends. It returns when stop ends, after a write that has begun, or when there is nothing to write on any more.
 func (p *progress) keep(stop context.Context, last render.Status, interval time.Duration, write func(render.Status) error) {
 	minute := time.NewTicker(time.Minute)
 	defer minute.Stop()

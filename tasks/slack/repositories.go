@@ -46,9 +46,8 @@ func undecided(candidates []string) error {
 // Unwrap lets those who cannot show a menu say the sentence.
 func (e *errUndecided) Unwrap() error { return &e.InputError }
 
-// place decides where a task is worked on and how: as its message says, else as its thread does, else in the
-// repository of its channel. It
-// returns an *errUndecided if that leaves a choice.
+// place decides where and how a task is worked on, from its message, or else its thread, or else its channel. It returns
+// an *errUndecided if several repositories remain.
 func (rs *repositories) place(ctx context.Context, t *tasks.Task, r request, thread tasks.Thread) (pull *forge.PullRequest, err error) {
 	candidates, err := rs.chooseRepository(t, r, thread)
 	switch {
@@ -142,9 +141,9 @@ func (rs *repositories) allows(repo string) bool {
 	return len(rs.names) == 0 || slices.ContainsFunc(rs.names, func(known string) bool { return strings.EqualFold(known, repo) })
 }
 
-// pinPull ties a task to the pull request that its message names: it works at the head. A pull request to be looked
-// at is not changed, and a
-// stranger's code is not run. A number that may be an issue's is ignored if there is no such pull request.
+// pinPull ties a task to the pull request that its message names: it works at the head. A pull request to be looked at
+// is not changed, and a stranger's code is not run. A number that may be an issue's is ignored if there is no such pull
+// request.
 func (rs *repositories) pinPull(ctx context.Context, t *tasks.Task, r request) (*forge.PullRequest, error) {
 	if r.verb == "" && rs.pulls == nil {
 		return nil, nil

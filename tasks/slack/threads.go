@@ -61,9 +61,8 @@ func (f found) plain(part render.Marker) bool {
 	return false
 }
 
-// find reads what was posted after the request. Messages of other bots do not count, even with a marker of errand's:
-// if there are two errands
-// in a channel, one mention may be a task of both.
+// find reads what was posted after the request. Messages of other bots do not count, even with a marker of errand's: if
+// there are two errands in a channel, one mention may be a task of both.
 func (ts *threads) find(ctx context.Context, o origin, t tasks.Task) (found, error) {
 	f := newFound()
 	me, err := ts.me.get(ctx)
@@ -88,9 +87,8 @@ func (ts *threads) find(ctx context.Context, o origin, t tasks.Task) (found, err
 	return f, nil
 }
 
-// join finds the thread of a task in order to post there. Slack would post to the channel if the thread does not
-// exist any more. If the app
-// may not read the thread, it is taken to exist.
+// join finds the thread of a task in order to post there. Slack would post to the channel if the thread does not exist
+// any more. If the app may not read the thread, it is taken to exist.
 func (ts *threads) join(ctx context.Context, t tasks.Task) (o origin, f found, err error) {
 	if o, err = originOf(t); err != nil {
 		return o, f, err
@@ -115,9 +113,8 @@ func (ts *threads) putPatiently(ctx context.Context, o origin, f found, parts []
 	return nil
 }
 
-// put posts a part unless it was found, and records it. A part that Slack refuses with blocks is posted in plain
-// text; once that has begun,
-// blocks are not tried again. A part that it refuses in plain text, too, becomes a file.
+// put posts a part unless it was found, and records it. A part that Slack refuses with blocks is posted in plain text;
+// once that has begun, blocks are not tried again. A part that it refuses in plain text, too, becomes a file.
 func (ts *threads) put(ctx context.Context, o origin, f found, p render.Part) error {
 	if f.parts[p.Mark] {
 		return nil

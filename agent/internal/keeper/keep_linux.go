@@ -76,8 +76,7 @@ func reapOrphans(leader int) {
 }
 
 // reapAll kills and reaps everything the leader left behind. ECHILD proves that nothing is left: what the leader
-// started became a child of
-// this process when its parent died.
+// started became a child of this process when its parent died.
 func reapAll(leader *exec.Cmd) Exit {
 	e := Exit{Code: -1}
 	_ = unix.Kill(-leader.Process.Pid, unix.SIGKILL)
@@ -136,11 +135,9 @@ func killRun(known []int) {
 }
 
 // sealedPipe is os.Pipe for what the CLI and the worker say to each other. Any process of the same user can open a
-// pipe's end by
-// /proc/<pid>/fd/1, and could then speak for the CLI, or to it. A socket's end it cannot: open fails with ENXIO.
-// Each direction has a
-// separate pair, shut down in the other direction, so that it ends as a pipe does: when the last process that may
-// write is dead.
+// pipe's end by /proc/<pid>/fd/1, and could then speak for the CLI, or to it. It cannot open the end of a socket:
+// open fails with ENXIO. Each direction has a separate pair, shut down in the other direction, so that it ends as a pipe does: when the
+// last process that may write is dead.
 //
 // The buffers keep the kernel's size: 208 KiB, of which short lines use 1 KiB each, so that about as much fits in as
 // into a pipe.
@@ -159,8 +156,8 @@ func sealedPipe() (r, w *os.File, err error) {
 
 // A run with its own network has nothing but loopback in its sandbox, where only the run is. A socket belongs to the
 // network it was created in, whichever process holds it. So the keeper, which is inside, creates the one on which the
-// gateway listens and passes it to
-// the worker: the CLI connects to an address in its private network and is answered from outside.
+// gateway listens and passes it to the worker: the CLI connects to an address in its private network and is answered
+// from outside.
 
 // socketPair returns two ends between which a socket can be passed.
 func socketPair() (worker, keeper *os.File, err error) {
@@ -254,8 +251,7 @@ func Private() (ok bool, remedy string) {
 }
 
 // PrivateFromStart reports whether the kernel hides the processes of this program from their first instruction on,
-// because their user may
-// execute but not read it. MakePrivate takes effect some milliseconds later.
+// because their user may execute but not read it. MakePrivate takes effect some milliseconds later.
 func PrivateFromStart() bool {
 	return unix.Faccessat(unix.AT_FDCWD, ownProgram, unix.R_OK, unix.AT_EACCESS) != nil
 }

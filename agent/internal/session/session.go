@@ -23,9 +23,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The CLI saves a conversation as a file of JSON lines and, in a directory with the session's name beside it, the
-// tool results that were
-// too long for a message and the conversations of sub-agents.
+// The CLI saves a conversation as a file of JSON lines and, in a directory with the session's name beside it, the tool
+// results that were too long for a message and the conversations of sub-agents.
 
 // projectDir returns the CLI's directory for sessions that run in dir, below that of its configuration. Its name is
 // the path with everything but letters and digits turned into dashes.
@@ -163,11 +162,10 @@ const (
 
 var errTooLarge = errors.New("archive: larger than a session can be")
 
-// Holds reports whether the conversation contains something with that ID, such as a message that the CLI has taken
-// up. It is there as a
-// separate line ("uuid") or as a message sent into a turn ("source_uuid"). A message that was only queued when the
-// CLI was interrupted is not part of the conversation; the CLI names it as the "commandUuid" of what it dropped
-// (observed).
+// Holds reports whether the conversation contains something with that ID, such as a message that the CLI has taken up.
+// It is there as a separate line ("uuid") or as a message sent into a turn ("source_uuid"). A message that was only
+// queued when the CLI was interrupted is not part of the conversation; the CLI names it as the "commandUuid" of what it
+// dropped (observed).
 func (a Archive) Holds(id string) bool {
 	return bytes.Contains(a.Conversation(), []byte(`uuid":"`+id+`"`))
 }
@@ -198,8 +196,7 @@ func (a Archive) pack() ([]byte, error) {
 }
 
 // Unpack reads a saved session. Others may have written where it was kept, so it must be within the bounds of a
-// session. Data that is
-// not compressed is the conversation without other files.
+// session. Data that is not compressed is the conversation without other files.
 func Unpack(data []byte) (a Archive, err error) {
 	if !bytes.HasPrefix(data, []byte{0x1f, 0x8b}) {
 		return Archive{files: []file{{conversation, data}}}, nil
@@ -286,9 +283,8 @@ func Make(parent string) (Dirs, error) {
 	return d, nil
 }
 
-// lockDir locks a new directory for as long as this process lives. The file gets its name once it is locked, so that
-// no Sweep mistakes it
-// for that of a dead worker.
+// lockDir locks a new directory for as long as this process lives. The file gets its name once it is locked, so that no
+// Sweep mistakes it for that of a dead worker.
 func lockDir(root string) (*os.File, error) {
 	f, err := os.Create(filepath.Join(root, lockFile+".new"))
 	if err != nil {
@@ -332,11 +328,10 @@ func (d Dirs) Remove() error {
 	return err
 }
 
-// Sweep removes the directories of dead workers' runs below parent and returns how many. Several workers may share
-// the parent, also from
-// containers that cannot see each other's processes: a directory belongs to a live worker while its lock is held,
-// and the kernel releases
-// the lock when the holder dies. A directory without a lock file is not a run's, or not yet.
+// Sweep removes the directories of dead workers' runs below parent and returns how many. Several workers may share the
+// parent, also from containers that cannot see each other's processes: a directory belongs to a live worker while its
+// lock is held, and the kernel releases the lock when the holder dies. A directory without a lock file is not a run's,
+// or not yet.
 func Sweep(parent string) (removed int, err error) {
 	if parent == "" {
 		parent = os.TempDir()
@@ -358,9 +353,8 @@ func Sweep(parent string) (removed int, err error) {
 	return removed, errors.Join(errs...)
 }
 
-// sweepDir removes the directory of a lock unless its worker lives. Directories of other users, and those that
-// another sweep removes at the
-// same time, are no error.
+// sweepDir removes the directory of a lock unless its worker lives. Directories of other users, and those that another
+// sweep removes at the same time, are no error.
 func sweepDir(lock string) (removed bool, err error) {
 	// The agent may have written to the directory: do not follow a link, and do not wait for a pipe.
 	f, err := os.OpenFile(lock, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)

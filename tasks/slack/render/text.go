@@ -13,17 +13,15 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// The two notations that make Slack notify people: its own, also in the forms in which Markdown can write it, and
-// names of groups as people
-// type them.
+// The two notations that make Slack notify people: its own, also in the forms in which Markdown can write it, and names
+// of groups as people type them.
 var (
 	pings     = regexp.MustCompile(`(?i)(<|&(?:lt|#0*60|#x0*3c);)(\\*(?:!(?:channel|here|everyone|group|subteam)|@[a-z0-9]))`)
 	everybody = regexp.MustCompile(`(?i)(^|[^a-z0-9_.])@(here|channel|everyone)\b`)
 )
 
-// NoPings breaks everything in text that would notify people with a zero-width space. Slack does not document
-// whether a markdown block
-// expands its notation, so code is treated likewise.
+// NoPings breaks everything in text that would notify people with a zero-width space. Slack does not document whether a
+// markdown block expands its notation, so code is treated likewise.
 func NoPings(text string) string {
 	text = pings.ReplaceAllString(text, "$1\u200b$2")
 	return everybody.ReplaceAllString(text, "$1@\u200b$2")
@@ -46,8 +44,7 @@ var (
 )
 
 // mrkdwn turns Markdown into Slack's older notation, for messages whose markdown block is refused. It converts
-// headings, bold text and
-// links; the rest looks much the same in both.
+// headings, bold text and links; the rest looks much the same in both.
 func mrkdwn(text string) string {
 	var b strings.Builder
 	for _, l := range markdown.Lines(text) {
