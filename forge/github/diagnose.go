@@ -31,9 +31,9 @@ func (f *Forge) Diagnose(ctx context.Context) []doctor.Finding {
 // unreachable is the finding when GitHub does not say who errand is.
 func unreachable(err error, credential, remedy string) doctor.Finding {
 	if StatusCode(err) == http.StatusUnauthorized {
-		return doctor.Finding{What: "GitHub refuses " + credential, Why: "Nothing can be read or written.", Remedy: remedy, Fatal: true}
+		return doctor.Finding{What: "GitHub refuses " + credential, Why: "errand can neither read nor write anything.", Remedy: remedy, Fatal: true}
 	}
-	return doctor.Finding{What: "GitHub does not answer", Why: err.Error(), Remedy: "Look at the network, and at GITHUB_API_URL.", Fatal: true}
+	return doctor.Finding{What: "GitHub does not answer", Why: err.Error(), Remedy: "Check the network and GITHUB_API_URL.", Fatal: true}
 }
 
 // expiry is how long before its end a token is reported.
@@ -43,13 +43,13 @@ const expiry = 14 * 24 * time.Hour
 func (f *Forge) diagnoseToken(ctx context.Context) []doctor.Finding {
 	me, resp, err := f.clients.own.Users.Get(ctx, "")
 	if err != nil {
-		return []doctor.Finding{unreachable(err, "the token", "Make a new one, and set GITHUB_TOKEN to it.")}
+		return []doctor.Finding{unreachable(err, "the token", "Create a new one, and set GITHUB_TOKEN to it.")}
 	}
 	list := []doctor.Finding{{What: "GitHub knows errand as " + me.GetLogin()}}
 	if end := resp.TokenExpiration; !end.IsZero() && end.Sub(f.cfg.Now()) < expiry {
 		list = append(list, doctor.Finding{
-			What: "GitHub: the token ends on " + end.UTC().Format(time.DateOnly), Why: "From then on nothing can be read or written.",
-			Remedy: "Make a new one in time, and set GITHUB_TOKEN to it.",
+			What: "GitHub: the token expires on " + end.UTC().Format(time.DateOnly), Why: "After that errand can neither read nor write anything.",
+			Remedy: "Create a new one in time, and set GITHUB_TOKEN to it.",
 		})
 	}
 	said, classic := resp.Header[http.CanonicalHeaderKey("X-OAuth-Scopes")]
@@ -63,7 +63,7 @@ func (f *Forge) diagnoseToken(ctx context.Context) []doctor.Finding {
 	if !slices.Contains(scopes, "repo") {
 		list = append(list, doctor.Finding{
 			What: "GitHub: the token lacks the scope repo", Why: "errand cannot access private repositories, and public ones only with public_repo.",
-			Remedy: "Make one with it, and set GITHUB_TOKEN to it.",
+			Remedy: "Create a token with it, and set GITHUB_TOKEN to it.",
 		})
 	}
 	if slices.Contains(scopes, "workflow") {
@@ -74,7 +74,7 @@ func (f *Forge) diagnoseToken(ctx context.Context) []doctor.Finding {
 
 // workflowsFinding warns of a permission that lets an agent's commits change workflows.
 func workflowsFinding(what, remedy string) doctor.Finding {
-	return doctor.Finding{What: "GitHub: " + what, Why: "What an agent writes could change workflows, which run with the repository's secrets.", Remedy: remedy}
+	return doctor.Finding{What: "GitHub: " + what, Why: "An agent's changes could alter workflows, which run with the repository's secrets.", Remedy: remedy}
 }
 
 // missingPermissions reports the permissions that an account lacks.
@@ -130,7 +130,7 @@ func (f *Forge) diagnoseApp(ctx context.Context) []doctor.Finding {
 	has := levels(app.GetPermissions())
 	list = append(list, missingPermissions("the App", has, settings)...)
 	if has["workflows"] != "" {
-		list = append(list, workflowsFinding("the App has the permission workflows", "Take it away in the settings of the App."))
+		list = append(list, workflowsFinding("the App has the permission workflows", "Remove it in the settings of the App."))
 	}
 	for _, name := range Events() {
 		if !slices.Contains(app.Events, name) {
@@ -188,7 +188,7 @@ func (f *Forge) diagnoseInstallations(ctx context.Context, app *github.App) (lis
 
 // unreadable is the finding for one call that failed.
 func unreadable(what string, err error) doctor.Finding {
-	return doctor.Finding{What: "GitHub did not say " + what, Why: err.Error(), Remedy: "Look at GitHub's state, and ask again."}
+	return doctor.Finding{What: "GitHub did not say " + what, Why: err.Error(), Remedy: "Check GitHub's status page, and try again."}
 }
 
 // diagnoseHook checks the webhook of the App. GitHub reports only whether it has a secret.

@@ -141,9 +141,9 @@ func (s *Source) task(req request, actor string) (tasks.Task, *problem) {
 	}
 	switch {
 	case strings.TrimSpace(req.Message) == "":
-		return bad("Empty message", "Write in message what to do.")
+		return bad("Empty message", "Put the request into the field message.")
 	case !threadForm.MatchString(thread):
-		return bad("Invalid thread", "A thread is named by at most 40 of a-z, 0-9 and dash.")
+		return bad("Invalid thread", "The name of a thread has at most 40 characters of a-z, 0-9 and dash.")
 	case req.Repo != "" && !repoForm.MatchString(req.Repo):
 		return bad("Invalid repo", "Write owner/name.")
 	case req.ProjectPath != "":

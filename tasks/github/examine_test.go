@@ -61,7 +61,7 @@ func TestExamineToken(t *testing.T) {
 		},
 		"ending": {
 			&githubfake.Failure{Status: 200, Body: me, Header: http.Header{"Github-Authentication-Token-Expiration": {soon.Format("2006-01-02 15:04:05 UTC")}}},
-			[]string{"GitHub: the token ends on " + soon.Format(time.DateOnly)},
+			[]string{"GitHub: the token expires on " + soon.Format(time.DateOnly)},
 		},
 		"revoked": {&githubfake.Failure{Status: 401}, []string{"! GitHub refuses the token"}},
 		"away":    {&githubfake.Failure{Status: 502}, []string{"! GitHub does not answer"}},

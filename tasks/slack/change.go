@@ -12,8 +12,8 @@ import (
 
 // The answers to a change of a request. If the agent is working on it already, the thread shows the change.
 const (
-	replaced   = "I use your request as it reads now."
-	newRequest = "I take this as a new request."
+	replaced   = "I now use your edited request."
+	newRequest = "I treat this as a new request."
 )
 
 // onChange follows a request that its author edits or deletes.

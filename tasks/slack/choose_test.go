@@ -84,7 +84,7 @@ func TestNoRepository(t *testing.T) {
 	f.say(ann, general, "", at+"do in a/b#1 as in c/d#2")
 	equal(t, "those named", strings.Contains(f.word(general, ann, 2), ": a/b, c/d."), true)
 	f.say(ann, general, "", at+"[repo=web] fix it")
-	equal(t, "ambiguous", f.word(general, ann, 3), `There are several repositories called "web": acme/web, other/web. Write which one.`)
+	equal(t, "ambiguous", f.word(general, ann, 3), `There are several repositories called "web": acme/web, other/web. Name one of them.`)
 	f.say(ann, general, "", at+"[repo=cli] fix it")
 	equal(t, "unknown", f.word(general, ann, 4), `I know no repository called "cli": write it as owner/name.`)
 	f.say(ann, general, "", at+"[repo=none branch=dev] fix it")

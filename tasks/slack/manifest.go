@@ -189,8 +189,8 @@ func (s *Source) clock(h http.Header) []doctor.Finding {
 		return nil
 	}
 	return []doctor.Finding{{
-		What: fmt.Sprintf("the clock is %s away from Slack's", skew.Abs()), Why: "Beyond 5 minutes every event is refused as too old or too new.",
-		Remedy: "Set the clock of the front door's machine by NTP.", Fatal: skew.Abs() >= 5*time.Minute,
+		What: fmt.Sprintf("the clock is %s away from Slack's", skew.Abs()), Why: "If the difference exceeds 5 minutes, errand rejects every event.",
+		Remedy: "Synchronise the clock of the front door's machine, for example with NTP.", Fatal: skew.Abs() >= 5*time.Minute,
 	}}
 }
 

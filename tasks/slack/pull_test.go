@@ -129,7 +129,7 @@ func TestPinned(t *testing.T) {
 	for i, refused := range [][2]string{
 		{"fix acme/api#4", "I cannot fix acme/api#4: its branch is in a fork, and I do not run code from forks. I can review it."},
 		{"review PR 8 in api", "There is no pull request #8 in acme/api."},
-		{"review PR 3", "Which repository is pull request #3 of? Write for example: review PR 3 in owner/name."},
+		{"review PR 3", "Name the repository of pull request #3, for example: review PR 3 in owner/name."},
 		{"review PR 3 in other/secret", "Repository other/secret is not one errand works on. An operator can add it under repositories: in errand.yaml."},
 		{"review PR 3 in acme/slow", "GitHub did not answer in time about acme/slow#3. Ask again in a moment."},
 	} {

@@ -130,7 +130,7 @@ func (rs *repositories) fullName(name string) (string, error) {
 	case fullForm.MatchString(name):
 		return name, nil // the desk knows whether errand works on it
 	case len(found) > 1:
-		return "", inputError("There are several repositories called %q: %s. Write which one.", name, strings.Join(found, ", "))
+		return "", inputError("There are several repositories called %q: %s. Name one of them.", name, strings.Join(found, ", "))
 	}
 	return "", inputError("I know no repository called %q: write it as owner/name.", name)
 }
@@ -149,7 +149,7 @@ func (rs *repositories) pinPull(ctx context.Context, t *tasks.Task, r request) (
 		return nil, nil
 	}
 	if t.Repo == "" {
-		return nil, inputError("Which repository is pull request #%d of? Write for example: review PR %d in owner/name.", r.pull.number, r.pull.number)
+		return nil, inputError("Name the repository of pull request #%d, for example: review PR %d in owner/name.", r.pull.number, r.pull.number)
 	}
 	p, err := rs.findPull(ctx, t.Repo, r.pull.number)
 	switch {

@@ -287,7 +287,7 @@ const maxReason = 1000
 
 // DenyDialog asks for the reason why the agent may not do something. memory comes back with the answer.
 func DenyDialog(memory string) slack.ModalViewRequest {
-	reason := slack.NewPlainTextInputBlockElement(plainText("What it should do instead, perhaps"), ReasonField)
+	reason := slack.NewPlainTextInputBlockElement(plainText("What it should do instead (optional)"), ReasonField)
 	reason.Multiline, reason.MaxLength = true, maxReason
 	input := slack.NewInputBlock(ReasonField, plainText("Reason, for the agent"), nil, reason)
 	input.Optional = true

@@ -115,7 +115,7 @@ func (f Fleet) check(now time.Time) []Check {
 	}
 	list = append(list, f.notices...)
 	if f.Redis != "ok" {
-		list.add(store.Fatal, "Redis does not answer", f.Redis, "Check that Redis is running and that REDIS_URL of the front door is right.")
+		list.add(store.Fatal, "Redis does not answer", f.Redis, "Check that Redis is running and that the front door's REDIS_URL is correct.")
 		return WorstFirst(list)
 	}
 	list.add(Good, "Redis answers", "", "")
