@@ -110,7 +110,7 @@ type Config struct {
 	Getenv func(string) string // the worker's environment; nil: os.Getenv
 }
 
-// Sandbox says how far the processes of a run are kept from the rest of the machine.
+// Sandbox selects how the processes of a run are isolated from the rest of the machine.
 type Sandbox string
 
 // The sandboxes. The zero value is SandboxNone.

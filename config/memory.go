@@ -42,7 +42,7 @@ func available(read readFunc) int64 {
 	})
 }
 
-// least returns the smallest of a figure of the machine and those of the control groups that have one.
+// least returns the smallest value of a figure among the machine and the control groups that have it.
 func least(read readFunc, machine string, of func(group) (int64, bool)) int64 {
 	smallest, ok := figure(read, "/proc/meminfo", machine)
 	if !ok {

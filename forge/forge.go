@@ -21,7 +21,7 @@ type Forge interface {
 	Name() string
 	// CloneURL returns the git remote of a repository.
 	CloneURL(repo string) string
-	// Credential returns what opens the git remote of a repository.
+	// Credential returns the credential for the git remote of a repository.
 	Credential(ctx context.Context, repo string) (username, password string, err error)
 	// PullRequest reads a pull request. The error is ErrNotFound if it does not exist or cannot be seen.
 	PullRequest(ctx context.Context, repo string, number int) (PullRequest, error)

@@ -137,7 +137,7 @@ func (d *Desk) shared(ctx context.Context, s *Status) error {
 	return nil
 }
 
-// noWorker is why a task waits that no worker has claimed or postponed yet.
+// noWorker is the reason of a waiting task that no worker has claimed or postponed yet.
 const noWorker = "no worker is free yet"
 
 // reason returns why a task waits, as a clause for people. Every view shows the same clause. It is empty for a task

@@ -174,7 +174,7 @@ func (s *shadow) rev(ctx context.Context, name string) (string, error) {
 func (s *shadow) reveal(ctx context.Context) error {
 	out, err := s.git.run(ctx, "ls-files", "-v", "-z")
 	if _, failed := errors.AsType[*gitError](err); failed {
-		return nil // an index that is none; changes makes one of HEAD
+		return nil // the index is not valid; changes creates one from HEAD
 	} else if err != nil {
 		return err
 	}

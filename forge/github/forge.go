@@ -107,8 +107,8 @@ func (f *Forge) path(repo string) string {
 	return repo
 }
 
-// Credential returns what opens the git remote of a repository: the token, or one of the App's installation that opens
-// this repository only. A *forge.RefusedError means that trying again does not help.
+// Credential returns the credential for the git remote of a repository: the configured token, or a token of the App's
+// installation that is limited to this repository. A *forge.RefusedError means that trying again does not help.
 func (f *Forge) Credential(ctx context.Context, repo string) (username, password string, err error) {
 	password, err = f.clients.password(ctx, f.path(repo))
 	if err != nil {

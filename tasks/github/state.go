@@ -47,7 +47,7 @@ type prState struct {
 	Reviews      int    `json:"reviews,omitempty"`       // automatic reviews so far
 	LastReviewed string `json:"last_reviewed,omitempty"` // head of the last review, or a later one with the same changes
 	ReviewedBy   string `json:"reviewed_by,omitempty"`   // the task of that review
-	Verdict      kept   `json:"verdict,omitzero"`        // what that review's light says
+	Verdict      kept   `json:"verdict,omitzero"`        // what that review's indicator shows
 
 	Patches map[string]string `json:"patches,omitempty"` // the changes of LastReviewed and Head, by patchID
 

@@ -28,8 +28,8 @@ type guard struct {
 	pacer     intake.Pacer
 }
 
-// may says why a user may not ask in a channel, empty if they may. After an error that is unknown, and the user must
-// not be let in.
+// may returns why a user may not ask in a channel, empty if they may. After an error the answer is unknown, and the
+// user must be refused.
 func (g *guard) may(ctx context.Context, us who, user, channel string) (why string, err error) {
 	a := g.access
 	switch {

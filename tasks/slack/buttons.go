@@ -59,7 +59,7 @@ func (b *buttons) handler(p press) func(ctx context.Context) {
 	return func(ctx context.Context) { b.serve(ctx, p, do) }
 }
 
-// serve does what a button is for and shows the answer to the person who pressed it, if there is one.
+// serve handles a press of a button and shows the answer, if there is one, to the person who pressed it.
 func (b *buttons) serve(ctx context.Context, p press, do func(context.Context, press) (string, error)) {
 	limited, cancel := context.WithTimeout(ctx, pressLimit)
 	defer cancel()

@@ -49,13 +49,13 @@ func (d *digest) Tell(ctx context.Context, n tasks.Notice) error {
 	return d.later(err)
 }
 
-// about is what the thread of a notice is about.
+// about returns the memo of what a notice's thread is about.
 func (d *digest) about(channel, ts string) intake.Memo[tasks.Thread] {
 	return intake.Memo[tasks.Thread]{Memory: d.memory, Name: "slack/about/" + channel + "/" + ts, Log: d.log}
 }
 
-// threadOf returns what the first request in the thread of a notice goes by: the notice's pull request. Any other
-// thread stays as it is.
+// threadOf returns what the first request in a notice's thread starts from: the notice's pull request. It returns any
+// other thread unchanged.
 func (d *digest) threadOf(ctx context.Context, o origin, thread tasks.Thread) (tasks.Thread, error) {
 	if thread.Latest != "" || o.ThreadTS == "" || len(d.results) == 0 {
 		return thread, nil
@@ -70,7 +70,7 @@ type digestThread struct {
 	pull    forge.PullRequest
 }
 
-// threadState is what is remembered of a digestThread.
+// threadState is the stored state of a digestThread.
 type threadState struct {
 	Root    string    `json:"root,omitempty"`   // ts of its first message; empty: not known
 	Begun   time.Time `json:"begun,omitzero"`   // when a process first tried to post that message

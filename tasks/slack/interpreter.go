@@ -261,8 +261,8 @@ func (in *interpreter) request(ctx context.Context, m message, thread tasks.Thre
 	return t, err
 }
 
-// threadOf returns what the thread of a message goes by; zero for its first message. A message outside any thread
-// begins one, so nothing is looked up.
+// threadOf returns what a message takes over from its thread's latest task; zero for the first message of a thread. A
+// message outside any thread begins one, so nothing is looked up.
 func (in *interpreter) threadOf(ctx context.Context, o origin) (tasks.Thread, error) {
 	if o.ThreadTS == "" {
 		return tasks.Thread{}, nil

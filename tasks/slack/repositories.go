@@ -188,7 +188,7 @@ func (rs *repositories) findPull(ctx context.Context, repo string, number int) (
 	return p, err
 }
 
-// canLook says why pull requests of a repository cannot be looked at, if they cannot.
+// canLook returns an error for people if errand cannot look at pull requests of a repository.
 func (rs *repositories) canLook(repo string) error {
 	switch {
 	case rs.pulls == nil:
@@ -199,8 +199,8 @@ func (rs *repositories) canLook(repo string) error {
 	return nil
 }
 
-// toList decides of which repository a message wants the open pull requests: of the one that it names, of the
-// thread's or of the channel's.
+// toList returns the repository whose open pull requests a message asks for: the one that it names, the thread's or the
+// channel's.
 func (rs *repositories) toList(channel, named string, thread tasks.Thread) (string, error) {
 	t := tasks.Task{Channel: channel}
 	candidates, err := rs.chooseRepository(&t, request{repo: named}, tasks.Thread{Latest: thread.Latest, Repo: thread.Repo})
@@ -332,7 +332,7 @@ func (p *picker) choose(ctx context.Context, pressed press) (string, error) {
 	return "", nil
 }
 
-// chosen says what has become of a request that does not wait for a choice any more.
+// chosen returns a sentence about the state of a request that no longer waits for a choice.
 func (p *picker) chosen(ctx context.Context, pressed press, id string) (string, error) {
 	st, err := statusOf(ctx, p.desk, id)
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 // by its marker.
 type threads struct{ *client }
 
-// found is what a thread holds of a task's report already.
+// found holds the parts of a task's report that are already in its thread.
 type found struct {
 	status map[string][]string    // by task, for all tasks of the thread: ts of the status messages, the one in use last
 	parts  map[render.Marker]bool // of the task's final messages for all its endings, including those that are another task's

@@ -28,9 +28,8 @@ const (
 	persistDraining = 15 * time.Second
 )
 
-// run is a claimed task. Its context is detached from asynq's context, which ends when asynq decides that the
-// delivery timed out and gives it away at that moment (queue.md §1). The run's context ends only for errand's own
-// causes.
+// run is a claimed task. Its context is detached from asynq's, which ends when asynq considers the delivery timed out
+// and gives it to another worker (docs/decisions/0001-claims.md). The run's context ends only for errand's own causes.
 type run struct {
 	claim    *store.Claim
 	slot     *slot

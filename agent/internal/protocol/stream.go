@@ -75,7 +75,7 @@ type Clock struct {
 	Tool   bool      // a tool call is open, or a task runs in the background
 }
 
-// Facts are what the output said, as far as the result of a run needs it.
+// Facts are the parts of the output that the result of a run needs.
 type Facts struct {
 	Model, Session string
 	Answered       string   // the model that wrote the latest message of the main agent

@@ -69,7 +69,7 @@ type Unavailable struct{ Problem, Remedy string }
 
 func (u *Unavailable) Error() string { return u.Problem + ": " + u.Remedy }
 
-// instead is what operators who cannot have a sandbox may do.
+// instead is the alternative for operators who cannot use a sandbox.
 const instead = ", or set ERRAND_SANDBOX=none"
 
 // Run describes a run that is to be started.

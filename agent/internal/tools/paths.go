@@ -8,8 +8,7 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// subjects returns what a call is about, as rules see it, and whether that is paths; nil if it is about nothing in
-// particular.
+// subjects returns the texts of a call that rules match, and whether they are paths; nil if the call has none.
 func (p Policy) subjects(r Request) (list []string, paths bool) {
 	t := catalog[r.Tool]
 	if !t.files {
