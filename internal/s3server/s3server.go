@@ -1,0 +1,93 @@
+// Package s3server runs the S3 server that tests talk to: versitygw, which others wrote, over a directory. tools/go.mod
+// pins it.
+package s3server
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+)
+
+// The credentials of every server.
+const (
+	AccessKey = "errand-test"
+	SecretKey = "only-for-tests-0123456789"
+)
+
+// Start starts a server for one test and returns its URL. It has one bucket, "fleet". The test's end stops it. The
+// first start on a machine builds the server, which takes about a minute.
+func Start(t *testing.T) string {
+	t.Helper()
+	path := find(t)
+	dir := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(dir, "fleet"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := l.Addr().String()
+	if err := l.Close(); err != nil { // the server cannot take over a listener
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	cmd := exec.CommandContext(ctx, path, "--port", address, "--quiet", "posix", "--sidecar", t.TempDir(), dir)
+	cmd.Env = append(os.Environ(), "ROOT_ACCESS_KEY="+AccessKey, "ROOT_SECRET_KEY="+SecretKey)
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = 10 * time.Second
+	var out strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Start(); err != nil {
+		stop()
+		t.Fatalf("start S3 server: %v", err)
+	}
+	ended := make(chan struct{})
+	go func() {
+		_ = cmd.Wait()
+		close(ended)
+	}()
+	t.Cleanup(func() {
+		stop()
+		<-ended
+	})
+	for {
+		resp, err := http.Get("http://" + address + "/") //nolint:noctx,gosec // loopback; the loop ends with the server
+		if err == nil {
+			_ = resp.Body.Close()
+			return "http://" + address
+		}
+		select {
+		case <-ended:
+			t.Fatalf("S3 server ended: %s", out.String())
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// find returns the server's executable. Go keeps it in its build cache.
+func find(t *testing.T) string {
+	t.Helper()
+	_, here, _, ok := runtime.Caller(0)
+	if !ok {
+		t.Fatal("no source file")
+	}
+	root := filepath.Join(filepath.Dir(here), "..", "..")
+	cmd := exec.CommandContext(t.Context(), "go", "tool", "-modfile="+filepath.Join(root, "tools", "go.mod"), "-n", "versitygw")
+	cmd.Dir = root
+	cmd.Env = append(os.Environ(), "GOFLAGS=")
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(fmt.Errorf("build S3 server: %w", err))
+	}
+	return strings.TrimSpace(string(out))
+}
