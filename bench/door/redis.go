@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -37,4 +40,41 @@ func StartRedis(ctx context.Context, dir string) (*Redis, error) {
 // Stop ends it and what it keeps.
 func (r *Redis) Stop(ctx context.Context) error {
 	return errors.Join(r.Client.Close(), r.server.Stop(context.WithoutCancel(ctx)))
+}
+
+// Usage is what Redis has used since its start. Connections and Memory are those of the moment.
+type Usage struct {
+	CPU         time.Duration
+	Commands    int64
+	Calls       map[string]int64 // by command, those of scripts included
+	Connections int
+	Memory      int64 // bytes
+}
+
+// Usage asks Redis for it.
+func (r *Redis) Usage(ctx context.Context) (Usage, error) {
+	info, err := r.Client.Info(ctx, "cpu", "stats", "commandstats", "clients", "memory").Result()
+	if err != nil {
+		return Usage{}, fmt.Errorf("read usage of Redis: %w", err)
+	}
+	u := Usage{Calls: map[string]int64{}}
+	for line := range strings.Lines(info) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
+		number, _ := strconv.ParseFloat(value, 64)
+		switch name {
+		case "used_cpu_sys", "used_cpu_user":
+			u.CPU += time.Duration(number * float64(time.Second))
+		case "total_commands_processed":
+			u.Commands = int64(number)
+		case "connected_clients":
+			u.Connections = int(number)
+		case "used_memory":
+			u.Memory = int64(number)
+		}
+		if command, ok := strings.CutPrefix(name, "cmdstat_"); ok {
+			calls, _, _ := strings.Cut(strings.TrimPrefix(value, "calls="), ",")
+			u.Calls[command], _ = strconv.ParseInt(calls, 10, 64)
+		}
+	}
+	return u, nil
 }
