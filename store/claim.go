@@ -10,8 +10,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 )
 
 // Claim is the exclusive, expiring right to run one task, and with it its thread. It lives while [Claim.Keep] runs,
@@ -185,13 +183,13 @@ type Watch struct {
 // five times as often for Outage.
 func (c *Claim) Keep(ctx context.Context, w Watch) {
 	cfg := c.store.cfg
-	sub := c.store.redis.Subscribe(ctx, c.store.key.cancel())
-	defer sub.Close()
-	hints := sub.ChannelWithSubscriptions()
+	cancelled, leave := c.store.hints.listen(subject{c.store.key.cancel(), c.ID()})
+	defer leave()
 	k := &keeping{Claim: c, watch: w, renewals: make(chan renewal, 1), next: time.NewTimer(cfg.Refresh), outage: time.NewTimer(cfg.Outage)}
 	defer k.next.Stop()
 	defer k.outage.Stop()
 	k.lastErr = errors.New("no answer yet")
+	k.renew(ctx) // a cancellation since the claim is not announced again
 	for {
 		select {
 		case <-ctx.Done():
@@ -201,15 +199,8 @@ func (c *Claim) Keep(ctx context.Context, w Watch) {
 		case <-k.outage.C:
 			k.lost(ctx, fmt.Errorf("keep %s: %w: %w", c.ID(), ErrOutage, k.lastErr))
 			return
-		case hint, open := <-hints:
-			if !open { // the client was closed: the renewals report it
-				hints = nil
-				continue
-			}
-			// A subscription, also after a reconnect, may be later than the message that it was for: renew then, too.
-			if m, ok := hint.(*redis.Message); !ok || m.Payload == c.ID() {
-				k.renew(ctx)
-			}
+		case <-cancelled:
+			k.renew(ctx)
 		case <-k.next.C:
 			k.renew(ctx)
 		case r := <-k.renewals:

@@ -130,6 +130,12 @@ func must[T any](v T, err error) T {
 }
 
 // ok fails the test if a step failed.
+func (h *harness) beat(s *Store, w Worker) {
+	h.Helper()
+	_, err := s.Workers.Beat(h.Context(), w)
+	h.ok(err)
+}
+
 func (h *harness) ok(err error) {
 	h.Helper()
 	if err != nil {

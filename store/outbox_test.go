@@ -195,9 +195,10 @@ func TestPostedTasksExpire(t *testing.T) {
 		if got := must(s.List(ctx, ListQuery{})).Records; len(got) != 0 {
 			h.Errorf("listed: %v", got)
 		}
-		// Two index entries are left, and the next submit removes them.
+		// Two index entries are left, and the leader removes them.
 		h.ok(h.rdb.ZAddXX(ctx, "errand:expiring", z(1, id)).Err())
 		next := h.submit(s, 2)
+		must(s.Leader("x", time.Minute).Lead(ctx))
 		for key, want := range map[string]int64{"errand:tasks": 1, "errand:expiring": 0} {
 			if n := h.rdb.ZCard(ctx, key).Val(); n != want {
 				h.Errorf("%s has %d members, want %d", key, n, want)

@@ -189,7 +189,7 @@ func TestPrefix(t *testing.T) {
 		h.ok(c.Append(ctx, event(1)))
 		h.ok(c.SaveSession(ctx, Session{ID: "s"}))
 		h.ok(a.Threads.Alias(ctx, "x", "y"))
-		h.ok(a.Workers.Beat(ctx, Worker{ID: "w"}))
+		h.beat(a, Worker{ID: "w"})
 		h.ok(c.End(ctx, nil))
 		post, _, err := a.Outbox.Take(ctx, c.ID())
 		h.ok(err)

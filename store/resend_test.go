@@ -83,7 +83,7 @@ func TestLostAnswers(t *testing.T) {
 			return []any{p.Attempt, err, s.Outbox.MarkPosted(h.Context(), p)}
 		},
 		"alias":       func(h *harness, s *Store, _ *Claim) any { return s.Threads.Alias(h.Context(), "a", "b") },
-		"beat":        func(h *harness, s *Store, _ *Claim) any { return s.Workers.Beat(h.Context(), Worker{ID: "w"}) },
+		"beat":        func(h *harness, s *Store, _ *Claim) any { return failed(s.Workers.Beat(h.Context(), Worker{ID: "w"})) },
 		"lock thread": func(h *harness, s *Store, _ *Claim) any { return failed(s.Threads.Lock(h.Context(), "idle", never)) },
 		"hold": func(h *harness, s *Store, _ *Claim) any {
 			return s.Credentials.Hold(h.Context(), "c", time.Unix(2e9+9, 0), time.Second, "")

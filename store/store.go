@@ -104,6 +104,7 @@ type db struct {
 	blocking redis.UniversalClient
 	key      keys
 	scripts  map[string]*redis.Script // read-only after New
+	hints    *hints
 }
 
 // New returns a store. It checks the configuration and does not connect to Redis.
@@ -136,7 +137,7 @@ func New(cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("store: %w", err)
 	}
-	d := &db{cfg: cfg, redis: cfg.Redis, blocking: cfg.Blocking, key: keys{cfg.Prefix}, scripts: scripts}
+	d := &db{cfg: cfg, redis: cfg.Redis, blocking: cfg.Blocking, key: keys{cfg.Prefix}, scripts: scripts, hints: newHints(cfg.Blocking, keys{cfg.Prefix})}
 	return &Store{
 		db: d, Costs: &Costs{d}, Credentials: &Credentials{d}, Doctor: newDoctor(d), Events: newEventLog(d), Memos: &Memos{d},
 		Outbox: &Outbox{d}, Pictures: &Pictures{d}, Questions: &Questions{d}, Threads: &Threads{d}, Votes: &Votes{d},
@@ -218,6 +219,7 @@ func (s *Store) Ping(ctx context.Context) error {
 //	<prefix>asked             channel                              a hint that there is a new inquiry (workers)
 //	<prefix>replies           channel                              keys with a new reply: likewise (workers)
 //	<prefix>news              channel                              IDs with new events: likewise (output)
+//	<prefix>due               channel                              classes whose empty queue got a delivery: likewise (transition)
 //
 // scripts/common.lua has the same names for the scripts.
 type keys struct{ prefix string }
@@ -258,3 +260,4 @@ func (k keys) cancel() string                 { return k.prefix + "cancel" }
 func (k keys) answers() string                { return k.prefix + "answers" }
 func (k keys) mail() string                   { return k.prefix + "mail" }
 func (k keys) news() string                   { return k.prefix + "news" }
+func (k keys) due() string                    { return k.prefix + "due" }

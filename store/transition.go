@@ -109,9 +109,10 @@ const (
 	OnlyReply ReplyMode = "only" // an answer, never a task
 )
 
-// Submit stores a new task as waiting, in the thread that rec.Thread resolves to; see [Threads.Alias]. It reads the
-// fields ID, Thread, Class, Task, Scopes, MergeKey, Topic, At and Reply of rec. It is idempotent by ID: if the record
-// exists, in whatever state, Submit returns it unchanged with created = false.
+// Submit stores a new task as waiting, in the thread that rec.Thread resolves to (see [Threads.Alias]), and enqueues its
+// first delivery, in one step. It reads the fields ID, Thread, Class, Task, Scopes, MergeKey, Topic, At, Reply and
+// Message of rec. It is idempotent by ID: if the record exists, in whatever state, Submit returns it unchanged with
+// created = false.
 //
 // It returns [ErrTooLarge] if the task exceeds 1 MiB, [ErrSpent] if the message was used as an answer before (see
 // [Questions.Answer]), and [*OverBudget] if one of today's budgets is used up. Unless rec.Reply is [NoReply], it
@@ -123,7 +124,7 @@ func (s *Store) Submit(ctx context.Context, rec Record, budgets ...Budget) (stor
 	}
 	args := []any{
 		rec.ID, rec.Thread, rec.Class, []byte(rec.Task), micros(rec.At), string(rec.Reply), rec.MergeKey, strings.Join(rec.Scopes, "\n"),
-		[]byte(rec.Topic), s.cfg.SessionTTL.Milliseconds(),
+		[]byte(rec.Topic), s.cfg.SessionTTL.Milliseconds(), rec.Message,
 	}
 	r, err := s.run(ctx, "submit", append(args, budgetArgs(budgets)...)...)
 	if err != nil {
@@ -137,6 +138,29 @@ func (s *Store) Submit(ctx context.Context, rec Record, budgets ...Budget) (stor
 		At: rec.At.Truncate(time.Microsecond).UTC(), Created: fromMicros(r.text(1)),
 		MergeKey: rec.MergeKey, Before: r.number(3), Joins: r.text(4) == "1",
 	}, true, nil
+}
+
+// Enqueue puts a delivery with asynq's message into the queue of a class, due at the given time; the zero time is now.
+// It does nothing if the queue has the delivery.
+func (s *Store) Enqueue(ctx context.Context, class, delivery string, message []byte, at time.Time) error {
+	if _, err := s.run(ctx, "enqueue", class, delivery, message, micros(at)); err != nil {
+		return fmt.Errorf("enqueue %s: %w", delivery, err)
+	}
+	return nil
+}
+
+// Announce lets idle workers look at the queue of a class. Enqueue and Submit do so themselves.
+func (s *Store) Announce(ctx context.Context, class string) error {
+	if err := s.redis.Publish(ctx, s.key.due(), class).Err(); err != nil {
+		return fmt.Errorf("announce deliveries of %s: %w", class, err)
+	}
+	return nil
+}
+
+// Announced returns a channel with a token when the queue of a class was announced since the last receive. An
+// announcement can be lost, so callers look without one from time to time. The caller calls leave once.
+func (s *Store) Announced(class string) (due <-chan struct{}, leave func()) {
+	return s.hints.listen(subject{s.key.due(), class})
 }
 
 func check(rec Record) error {
@@ -177,36 +201,6 @@ func (s *Store) Amend(ctx context.Context, rec Record, edit string) error {
 // Withdraw is [Store.EndWaiting] for a task that has never started. It does not end a task that has.
 func (s *Store) Withdraw(ctx context.Context, id string, ending json.RawMessage) (bool, error) {
 	return s.endWaiting(ctx, id, ending, true)
-}
-
-// waitFor calls look at once, whenever subject is announced on the channel, and every Refresh in case an announcement was
-// lost. It returns when look returns true, or with ctx's error when ctx ends.
-func (s *db) waitFor(ctx context.Context, channel, subject string, look func() bool) error {
-	sub := s.redis.Subscribe(ctx, channel)
-	defer sub.Close()
-	hints := sub.ChannelWithSubscriptions()
-	tick := time.NewTicker(s.cfg.Refresh)
-	defer tick.Stop()
-	for !look() {
-		for again := false; !again; {
-			select {
-			case <-ctx.Done():
-				return context.Cause(ctx)
-			case <-tick.C:
-				again = true
-			case hint, open := <-hints:
-				if !open { // the client was closed
-					hints = nil
-					continue
-				}
-				// A subscription, first or after a reconnect, may be later than the message that it was for, so look
-				// then, too.
-				m, ok := hint.(*redis.Message)
-				again = !ok || m.Payload == subject
-			}
-		}
-	}
-	return nil
 }
 
 // Post is a lease on an ended task whose final message is due.

@@ -131,8 +131,8 @@ func TestUnreadableIsTold(t *testing.T) {
 		if len(found) != 1 || found[0].What != "unreadable record "+bad+": so" || !strings.Contains(found[0].Remedy, "DEL errand:task:"+bad) {
 			h.Errorf("%+v", found)
 		}
-		h.ok(s.Workers.Beat(ctx, Worker{ID: "a"}))
-		h.ok(s.Workers.Beat(ctx, Worker{ID: "b"}))
+		h.beat(s, Worker{ID: "a"})
+		h.beat(s, Worker{ID: "b"})
 		h.ok(h.rdb.Set(ctx, "errand:worker:a", "{", time.Minute).Err())
 		workers := must(s.Workers.List(ctx))
 		if len(workers) != 2 || workers[0].ID != "a" || !json.Valid(workers[0].Health) {

@@ -30,16 +30,17 @@ type Worker struct {
 	URL                 string          `json:",omitempty"` // where front doors on other machines can request logs
 }
 
-// Beat records that the worker is alive for the next 15 s.
-func (s *Workers) Beat(ctx context.Context, w Worker) error {
+// Beat records that the worker is alive for the next 15 s, and returns how many workers are alive, with this one.
+func (s *Workers) Beat(ctx context.Context, w Worker) (alive int, err error) {
 	state, err := json.Marshal(w)
 	if err != nil {
-		return fmt.Errorf("beat %s: %w", w.ID, err)
+		return 0, fmt.Errorf("beat %s: %w", w.ID, err)
 	}
-	if _, err := s.run(ctx, "beat", w.ID, state, workerTTL.Milliseconds()); err != nil {
-		return fmt.Errorf("beat %s: %w", w.ID, err)
+	r, err := s.run(ctx, "beat", w.ID, state, workerTTL.Milliseconds())
+	if err != nil {
+		return 0, fmt.Errorf("beat %s: %w", w.ID, err)
 	}
-	return nil
+	return r.number(1), nil
 }
 
 // List lists the live workers, by ID.

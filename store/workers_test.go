@@ -19,8 +19,8 @@ func TestWorkersBeat(t *testing.T) {
 			Started: time.Date(2001, 2, 3, 4, 5, 6, 0, time.UTC), Seen: time.Date(2099, 1, 1, 0, 0, 0, 0, time.UTC),
 			Health: json.RawMessage(`{"claude":"2.0"}`), URL: "http://h1:8081",
 		}
-		h.ok(s.Workers.Beat(ctx, b))
-		h.ok(s.Workers.Beat(ctx, Worker{ID: "a"}))
+		h.beat(s, b)
+		h.beat(s, Worker{ID: "a"})
 		first := must(s.Workers.List(ctx))
 		if len(first) != 2 {
 			h.Fatalf("%d workers, want 2", len(first))
@@ -35,18 +35,18 @@ func TestWorkersBeat(t *testing.T) {
 		}
 
 		b.Draining, b.Running = false, 3
-		h.ok(s.Workers.Beat(ctx, b))
+		h.beat(s, b)
 		if again := must(s.Workers.List(ctx)); again[1].Running != 3 || again[1].Draining || !again[1].Seen.After(b.Seen) {
 			h.Errorf("after another beat: %+v", again[1])
 		}
 
 		h.lapse("errand:worker:a", 15*time.Second) // on miniredis b goes with it
-		h.ok(s.Workers.Beat(ctx, b))
+		h.beat(s, b)
 		if left := must(s.Workers.List(ctx)); len(left) != 1 || left[0].ID != "b" {
 			h.Errorf("left: %+v, want b", left)
 		}
 		h.ok(h.rdb.ZAddXX(ctx, "errand:workers", z(1, "a")).Err()) // long ago
-		h.ok(s.Workers.Beat(ctx, b))
+		h.beat(s, b)
 		if n := h.rdb.ZCard(ctx, "errand:workers").Val(); n != 1 {
 			h.Errorf("%d workers in the index, want 1", n)
 		}

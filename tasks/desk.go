@@ -142,7 +142,6 @@ func (d *Desk) submit(ctx context.Context, t Task) (Receipt, error) {
 		}
 		return Receipt{}, fmt.Errorf("submit task %s: %w", t.ID, err)
 	}
-	d.enqueueWaiting(ctx, rec)
 	if created {
 		d.log.Info("task submitted", "run", t.ID, "thread", rec.Thread, "source", t.Source)
 	}
@@ -162,23 +161,12 @@ func (d *Desk) record(t Task) (Task, store.Record, error) {
 	}
 	rec := store.Record{
 		ID: t.ID, Thread: t.Thread, Class: t.Class, Task: body, MergeKey: MergeKey(t), Scopes: t.scopes(), Topic: topic, At: t.NotBefore,
+		Message: d.queue.message(t.ID, t.Class, 0),
 	}
 	if t.Reply != nil {
 		rec.Reply = store.MayReply
 	}
 	return t, rec, nil
-}
-
-// enqueueWaiting enqueues a submitted or retried task. An older submission may have died between storing and enqueuing it, so a
-// task that existed is enqueued as well. A failure is only logged: the task is stored, and the reconciler enqueues it.
-// If Submit returned the error, the sender would send it again, and a person would get two tasks.
-func (d *Desk) enqueueWaiting(ctx context.Context, rec store.Record) {
-	if rec.State != store.Waiting {
-		return
-	}
-	if err := d.queue.Enqueue(ctx, rec.ID, rec.Class, rec.Delivery, rec.At); err != nil {
-		d.log.Warn("enqueue task", "run", rec.ID, "err", err)
-	}
 }
 
 // apply checks a task against the policy and returns it with the policy's limits applied.
@@ -252,7 +240,9 @@ func (d *Desk) Retry(ctx context.Context, id string) (Status, error) {
 	if err != nil {
 		return Status{}, d.notFound(id, err)
 	}
-	d.enqueueWaiting(ctx, rec)
+	if err := d.queue.Enqueue(ctx, rec.ID, rec.Class, rec.Delivery, rec.At); err != nil {
+		d.log.Warn("enqueue task", "run", id, "err", err) // the task waits again, and the reconciler enqueues it
+	}
 	return d.Status(ctx, id)
 }
 

@@ -25,7 +25,8 @@ func newFleet(t *testing.T) *fleet {
 	t.Helper()
 	f := &fleet{T: t, url: redisserver.ForTest(t), policy: Policy{Limit: time.Hour}}
 	client := f.redis()
-	f.store, f.queue = f.open(store.Config{Redis: client}), NewQueue(client, time.Hour)
+	f.store = f.open(store.Config{Redis: client})
+	f.queue = NewQueue(f.store, client, time.Hour)
 	f.desk = NewDesk(f.store, f.queue, f.policy, nil)
 	return f
 }

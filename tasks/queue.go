@@ -15,6 +15,7 @@ import (
 	"github.com/errand-fleet/errand/store"
 	"github.com/hibiken/asynq"
 	"github.com/redis/go-redis/v9"
+	"google.golang.org/protobuf/encoding/protowire"
 )
 
 // asynq only delivers tasks to workers. Its lease, its cancel and its retries are not safe for child processes that
@@ -29,10 +30,9 @@ const (
 	// the child still runs.
 	timeoutMargin = 10 * time.Minute
 	noLimit       = 365 * 24 * time.Hour
-	// How often idle workers poll, ± 50 %. An interactive task starts within about 50 ms, most of which is the start
-	// of processes.
-	pollInterval      = 100 * time.Millisecond
-	pollWhereOneWaits = 15 * time.Millisecond
+	// pollInterval is how long asynq waits after it found nothing, ± 50 %. The worker's hook holds its next request back
+	// until there is something to find.
+	pollInterval = 2 * time.Millisecond
 	// delayedInterval is how often asynq moves scheduled deliveries to the pending list. asynq counts in whole
 	// seconds.
 	delayedInterval = time.Second
@@ -57,22 +57,19 @@ func Later(d time.Duration, why string) *ErrLater {
 
 // Queue wraps asynq. It is safe for concurrent use.
 type Queue struct {
-	client    *asynq.Client
+	store     *store.Store
 	inspector *asynq.Inspector
-	redis     redis.UniversalClient
+	redis     *redis.Client
 	timeout   time.Duration
 }
 
-// NewQueue returns a queue on a Redis client, which it does not close. limit is the longest duration of a run; 0
+// NewQueue returns a queue on the Redis client of a store. It closes neither. limit is the longest duration of a run; 0
 // means no limit.
-func NewQueue(r redis.UniversalClient, limit time.Duration) *Queue {
+func NewQueue(s *store.Store, r *redis.Client, limit time.Duration) *Queue {
 	if limit <= 0 {
 		limit = noLimit // for asynq, 0 is its default of 30 min
 	}
-	return &Queue{
-		client: asynq.NewClientFromRedisClient(r), inspector: asynq.NewInspectorFromRedisClient(r), redis: r,
-		timeout: limit + timeoutMargin,
-	}
+	return &Queue{store: s, inspector: asynq.NewInspectorFromRedisClient(r), redis: r, timeout: limit + timeoutMargin}
 }
 
 // DeliveryID returns the asynq ID of a task's n-th delivery.
@@ -98,28 +95,48 @@ func DeliveryNumber(id, delivery string) (int, error) {
 
 // Enqueue puts a delivery into the queue of its class. It succeeds if the delivery is already there.
 func (q *Queue) Enqueue(ctx context.Context, id, class string, delivery int, at time.Time) error {
-	opts := []asynq.Option{
-		asynq.TaskID(DeliveryID(id, delivery)), asynq.Queue(class), asynq.Retention(retention), asynq.Timeout(q.timeout),
-		// asynq archives a task that has used up its retries, without calling IsFailure. So the limit is out of
-		// reach, and the record counts attempts.
-		asynq.MaxRetry(math.MaxInt32),
+	return q.store.Enqueue(ctx, class, DeliveryID(id, delivery), q.message(id, class, delivery), at)
+}
+
+// The field numbers of asynq's message, from its asynq.proto.
+const (
+	messageType      protowire.Number = 1
+	messagePayload   protowire.Number = 2
+	messageID        protowire.Number = 3
+	messageQueue     protowire.Number = 4
+	messageRetry     protowire.Number = 5
+	messageTimeout   protowire.Number = 8
+	messageRetention protowire.Number = 12
+)
+
+// message returns what asynq stores for a delivery. Submit stores it together with the task, so that a task never
+// exists without a delivery and an event costs one round trip. TestQueueOfAsynq compares it with asynq's own.
+func (q *Queue) message(id, class string, delivery int) []byte {
+	var b []byte
+	text := func(n protowire.Number, s string) {
+		b = protowire.AppendString(protowire.AppendTag(b, n, protowire.BytesType), s)
 	}
-	if !at.IsZero() {
-		opts = append(opts, asynq.ProcessAt(at))
+	number := func(n protowire.Number, v uint64) {
+		b = protowire.AppendVarint(protowire.AppendTag(b, n, protowire.VarintType), v)
 	}
-	_, err := q.client.EnqueueContext(ctx, asynq.NewTask(taskType, []byte(id)), opts...)
-	if err != nil && !errors.Is(err, asynq.ErrTaskIDConflict) {
-		return fmt.Errorf("enqueue task %s: %w", id, err)
-	}
-	return nil
+	text(messageType, taskType)
+	text(messagePayload, id)
+	text(messageID, DeliveryID(id, delivery))
+	text(messageQueue, class)
+	// asynq archives a task that has used up its retries, without calling IsFailure. So the limit is out of reach, and
+	// the record counts attempts.
+	number(messageRetry, math.MaxInt32)
+	number(messageTimeout, uint64(q.timeout/time.Second))
+	number(messageRetention, uint64(retention/time.Second))
+	return b
 }
 
 // Wake makes a scheduled delivery due now. It does nothing if the delivery is not scheduled.
-func (q *Queue) Wake(id, class string, delivery int) {
-	_ = q.inspector.RunTask(class, DeliveryID(id, delivery))
+func (q *Queue) Wake(ctx context.Context, id, class string, delivery int) {
+	if q.inspector.RunTask(class, DeliveryID(id, delivery)) == nil {
+		_ = q.store.Announce(ctx, class) // workers look without it, a little later
+	}
 }
-
-const asynqQueues = "asynq:queues"
 
 // Redis keys of asynq v0.26, for data that its API returns one at a time or not at all. TestLayoutOfAsynq checks them
 // against asynq.
@@ -151,15 +168,6 @@ func (q *Queue) Delivered(ctx context.Context, recs []store.LiveRecord) (present
 	return present, alive, nil
 }
 
-// Register announces all queues to asynq. An asynq client does so only once per queue, and not again after Redis has
-// lost its data.
-func (q *Queue) Register(ctx context.Context) error {
-	if err := q.redis.SAdd(ctx, asynqQueues, Classes).Err(); err != nil {
-		return fmt.Errorf("register queues: %w", err)
-	}
-	return nil
-}
-
 // ToFront makes a pending delivery the next of its class. It does nothing to a delivery that is not pending.
 func (q *Queue) ToFront(ctx context.Context, id, class string, delivery int) error {
 	// asynq takes from the right end and has just added the delivery at the left.
@@ -170,15 +178,19 @@ func (q *Queue) ToFront(ctx context.Context, id, class string, delivery int) err
 	return nil
 }
 
-// Server returns the asynq server of one class.
-func (q *Queue) Server(class string, concurrency int, shutdown time.Duration, log *slog.Logger) *asynq.Server {
-	poll := pollInterval
-	if class == Interactive {
-		poll = pollWhereOneWaits
+// Server returns an asynq server for all classes, the most urgent first. concurrency is the number of deliveries that it
+// processes at once. Its requests to Redis pass the hook.
+func (q *Queue) Server(concurrency int, hook redis.Hook, shutdown time.Duration, log *slog.Logger) *asynq.Server {
+	o := q.redis.Options()
+	client := q.redis.WithTimeout(o.ReadTimeout) // a copy with the same connections, because a hook is for a whole client
+	client.AddHook(hook)
+	priorities := map[string]int{}
+	for i, class := range Classes {
+		priorities[class] = len(Classes) - i
 	}
-	return asynq.NewServerFromRedisClient(q.redis, asynq.Config{
-		Concurrency: concurrency, Queues: map[string]int{class: 1},
-		TaskCheckInterval: poll, DelayedTaskCheckInterval: delayedInterval, ShutdownTimeout: shutdown,
+	return asynq.NewServerFromRedisClient(client, asynq.Config{
+		Concurrency: concurrency, Queues: priorities, StrictPriority: true,
+		TaskCheckInterval: pollInterval, DelayedTaskCheckInterval: delayedInterval, ShutdownTimeout: shutdown,
 		IsFailure: func(err error) bool {
 			_, waits := errors.AsType[*ErrLater](err)
 			return !waits
@@ -186,6 +198,35 @@ func (q *Queue) Server(class string, concurrency int, shutdown time.Duration, lo
 		RetryDelayFunc: retryDelay,
 		Logger:         asynqLog{log}, LogLevel: asynq.WarnLevel,
 	})
+}
+
+// Request is a request of an asynq server that [Queue.Server]'s hook may want to answer itself.
+type Request int
+
+// The requests.
+const (
+	Other   Request = iota
+	Dequeue         // take the next delivery of a class
+	Forward         // make the due deliveries of a class pending
+)
+
+// RequestOf returns what a command of an asynq server asks for, and the class. Commands that it does not know are Other.
+func RequestOf(cmd redis.Cmder) (what Request, class string) {
+	args := cmd.Args()
+	if len(args) < 4 || cmd.Name() != "evalsha" && cmd.Name() != "eval" {
+		return Other, ""
+	}
+	n, isInt := args[2].(int)
+	first, _ := args[3].(string)
+	class, key, _ := strings.Cut(strings.TrimPrefix(first, "asynq:{"), "}:")
+	switch {
+	case isInt && n == 4 && key == "pending":
+		return Dequeue, class
+	case isInt && n == 2 && (key == "scheduled" || key == "retry"):
+		return Forward, class
+	default:
+		return Other, ""
+	}
 }
 
 // retryDelay returns the wait that an ErrLater asks for, and a backoff for any other error, which means that

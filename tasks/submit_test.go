@@ -37,7 +37,8 @@ func TestSubmitTakesTwoRoundTrips(t *testing.T) {
 	f := newFleet(t)
 	client, count := f.redis(), &trips{}
 	client.AddHook(count)
-	desk := NewDesk(f.open(store.Config{Redis: client}), NewQueue(client, 0), f.policy, nil)
+	st := f.open(store.Config{Redis: client})
+	desk := NewDesk(st, NewQueue(st, client, 0), f.policy, nil)
 	submit := func(thread string) string {
 		t.Helper()
 		task := f.task(thread, "do it")

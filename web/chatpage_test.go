@@ -40,7 +40,7 @@ func newChat(t *testing.T) *harness {
 	h := newHarness(t, func(c *Config) {
 		c.Chat = console.Chat{Source: poster{}, Repositories: []string{"acme/api"}, Models: []string{"opus"}, Dirs: []string{"/srv/projects"}}
 	})
-	if err := h.Store.Workers.Beat(t.Context(), store.Worker{ID: "w", Host: "m", Health: []byte(`{"ok":true}`)}); err != nil {
+	if _, err := h.Store.Workers.Beat(t.Context(), store.Worker{ID: "w", Host: "m", Health: []byte(`{"ok":true}`)}); err != nil {
 		t.Fatal(err)
 	}
 	return h
@@ -190,7 +190,7 @@ func TestChatTellsWhatIsWrongWithTheCLI(t *testing.T) {
 	t.Parallel()
 	h := newChat(t)
 	broken := []byte(`{"ok":false,"problem":"claude has no credential","remedy":"set ANTHROPIC_API_KEY"}`)
-	if err := h.Store.Workers.Beat(t.Context(), store.Worker{ID: "w", Host: "m", Health: broken}); err != nil {
+	if _, err := h.Store.Workers.Beat(t.Context(), store.Worker{ID: "w", Host: "m", Health: broken}); err != nil {
 		t.Fatal(err)
 	}
 	const words = "No worker can run tasks: claude has no credential (m). Set ANTHROPIC_API_KEY."

@@ -24,7 +24,7 @@ func Example() {
 	}
 	h, err := web.New(web.Config{
 		Token: "a-long-random-token",
-		Desk:  tasks.NewDesk(s, tasks.NewQueue(client, time.Hour), tasks.Policy{}, slog.New(slog.DiscardHandler)),
+		Desk:  tasks.NewDesk(s, tasks.NewQueue(s, client, time.Hour), tasks.Policy{}, slog.New(slog.DiscardHandler)),
 		Store: s, Redis: asynq.RedisClientOpt{Addr: options.Addr},
 		Ready: func(context.Context) error { return nil },
 	})

@@ -52,7 +52,7 @@ func newHarnessAt(t *testing.T, opt *redis.Options, set ...func(*Config)) *harne
 	if h.Store, err = store.New(store.Config{Redis: h.redis}); err != nil {
 		t.Fatal(err)
 	}
-	h.Desk = tasks.NewDesk(h.Store, tasks.NewQueue(h.redis, time.Hour), tasks.Policy{}, nil)
+	h.Desk = tasks.NewDesk(h.Store, tasks.NewQueue(h.Store, h.redis, time.Hour), tasks.Policy{}, nil)
 	cfg := Config{
 		Token: token, Desk: h.Desk, Store: h.Store, LogDir: h.logs,
 		Redis: asynq.RedisClientOpt{Addr: opt.Addr, Username: opt.Username, Password: opt.Password},

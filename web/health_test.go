@@ -34,7 +34,7 @@ func TestReady(t *testing.T) {
 func TestHealthTellsOfRedis(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
-	if err := h.Store.Workers.Beat(t.Context(), store.Worker{ID: "w"}); err != nil {
+	if _, err := h.Store.Workers.Beat(t.Context(), store.Worker{ID: "w"}); err != nil {
 		t.Fatal(err)
 	}
 	var f view.Fleet
@@ -77,7 +77,7 @@ func TestHealthTellsOfSources(t *testing.T) {
 	t.Parallel()
 	last := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	h := newHarness(t, func(c *Config) { c.Inbound = []Inbound{quiet{}, quiet{last, errors.New("invalid_auth")}} })
-	if err := h.Store.Workers.Beat(t.Context(), store.Worker{ID: "w"}); err != nil {
+	if _, err := h.Store.Workers.Beat(t.Context(), store.Worker{ID: "w"}); err != nil {
 		t.Fatal(err)
 	}
 	var f view.Fleet
@@ -121,7 +121,7 @@ func TestFleet(t *testing.T) {
 	}
 	beat := func(w store.Worker) {
 		t.Helper()
-		if err := h.Store.Workers.Beat(t.Context(), w); err != nil {
+		if _, err := h.Store.Workers.Beat(t.Context(), w); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -141,7 +141,7 @@ func TestCredentialNeedsSomebody(t *testing.T) {
 	h := newHarness(t)
 	beat := func(credential string) {
 		t.Helper()
-		if err := h.Store.Workers.Beat(t.Context(), store.Worker{ID: "a", Credential: credential}); err != nil {
+		if _, err := h.Store.Workers.Beat(t.Context(), store.Worker{ID: "a", Credential: credential}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -176,7 +176,7 @@ func TestOneOfTwoCredentials(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	for _, name := range []string{"a", "b"} {
-		if err := h.Store.Workers.Beat(t.Context(), store.Worker{ID: name, Credential: "key-" + name}); err != nil {
+		if _, err := h.Store.Workers.Beat(t.Context(), store.Worker{ID: name, Credential: "key-" + name}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -193,7 +193,7 @@ func TestOneOfTwoCredentials(t *testing.T) {
 	}
 	h.contains(h.get("/api/health"), http.StatusServiceUnavailable, `"ok": false`, "no run starts before "+view.Time(sooner)+": too many requests")
 	h.contains(h.get("/"), http.StatusOK, `class="banner error"`)
-	if err := h.Store.Workers.Beat(t.Context(), store.Worker{ID: "b", Credential: "key-b", Draining: true}); err != nil {
+	if _, err := h.Store.Workers.Beat(t.Context(), store.Worker{ID: "b", Credential: "key-b", Draining: true}); err != nil {
 		t.Fatal(err)
 	}
 	h.contains(h.get("/api/health"), http.StatusServiceUnavailable, `"problem": "no run starts before `+view.Time(later)+": the usage limit is reached")

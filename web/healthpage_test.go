@@ -23,7 +23,7 @@ func TestHealthPage(t *testing.T) {
 	h.contains(h.get("/health"), http.StatusOK, "no worker is alive", "Start a worker", "appendonly is off", "Set appendonly yes", "slack: no event has arrived yet")
 	beat := func(id, health string) {
 		t.Helper()
-		if err := h.Store.Workers.Beat(t.Context(), store.Worker{ID: id, Host: id + ".test", Health: json.RawMessage(health)}); err != nil {
+		if _, err := h.Store.Workers.Beat(t.Context(), store.Worker{ID: id, Host: id + ".test", Health: json.RawMessage(health)}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -70,7 +70,7 @@ func TestListShowsTheFleet(t *testing.T) {
 		{ID: "c-1", Host: "c.test", Slots: 2, Health: json.RawMessage(`{"ok":false,"problem":"no credential"}`)},
 		{ID: "d-1", Host: "d.test", Slots: 2, Health: json.RawMessage(`1`)},
 	} {
-		if err := h.Store.Workers.Beat(t.Context(), w); err != nil {
+		if _, err := h.Store.Workers.Beat(t.Context(), w); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -101,7 +101,7 @@ func TestLivePage(t *testing.T) {
 		if again := h.get(path, "If-None-Match", tag); again.StatusCode != http.StatusNotModified || again.text != "" || tag == "" {
 			t.Errorf("%s, requested again with %s: %s, %s", path, tag, again.Status, again.text)
 		}
-		if err := h.Store.Workers.Beat(t.Context(), store.Worker{ID: "w" + path, Host: "w.test"}); err != nil {
+		if _, err := h.Store.Workers.Beat(t.Context(), store.Worker{ID: "w" + path, Host: "w.test"}); err != nil {
 			t.Fatal(err)
 		}
 		h.contains(h.get(path, "If-None-Match", tag), http.StatusOK, "w.test")

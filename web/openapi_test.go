@@ -113,7 +113,7 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 	post := func(path, body string) { t.Helper(); check("POST", path, body) }
 
 	get("/api/health") // no worker: 503
-	if err := h.Store.Workers.Beat(t.Context(), store.Worker{ID: "w", Host: "m", Started: time.Now(), Health: json.RawMessage(`{"ok":true}`)}); err != nil {
+	if _, err := h.Store.Workers.Beat(t.Context(), store.Worker{ID: "w", Host: "m", Started: time.Now(), Health: json.RawMessage(`{"ok":true}`)}); err != nil {
 		t.Fatal(err)
 	}
 	get("/api/health")

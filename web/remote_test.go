@@ -51,7 +51,7 @@ func (h *harness) machine(id string, beat func(*store.Worker)) *machine {
 	if beat != nil {
 		beat(&w)
 	}
-	if err := h.Store.Workers.Beat(h.Context(), w); err != nil {
+	if _, err := h.Store.Workers.Beat(h.Context(), w); err != nil {
 		h.Fatal(err)
 	}
 	return m
@@ -262,7 +262,7 @@ func TestWorkersThatMisbehave(t *testing.T) {
 	}))
 	s.Config.SetKeepAlivesEnabled(false) // or a client would try again, on a new connection
 	t.Cleanup(s.Close)
-	if err := h.Store.Workers.Beat(t.Context(), store.Worker{ID: "worker-1", Host: hostname(h), URL: s.URL}); err != nil {
+	if _, err := h.Store.Workers.Beat(t.Context(), store.Worker{ID: "worker-1", Host: hostname(h), URL: s.URL}); err != nil {
 		t.Fatal(err)
 	}
 	h.keep(c, "log", "kept\n")

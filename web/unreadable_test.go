@@ -11,7 +11,7 @@ import (
 func TestUnreadableRecord(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
-	if err := h.Store.Workers.Beat(t.Context(), store.Worker{ID: "w"}); err != nil {
+	if _, err := h.Store.Workers.Beat(t.Context(), store.Worker{ID: "w"}); err != nil {
 		t.Fatal(err)
 	}
 	good, bad, worse := h.submit(1), h.submit(2), h.submit(3)

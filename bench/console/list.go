@@ -101,7 +101,7 @@ func (b *bench) archive(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	desk := tasks.NewDesk(st, tasks.NewQueue(client, time.Hour), tasks.Policy{}, nil)
+	desk := tasks.NewDesk(st, tasks.NewQueue(st, client, time.Hour), tasks.Policy{}, nil)
 	ending, err := json.Marshal(tasks.Ending{Kind: tasks.Answered, Result: agent.Result{Text: answer}})
 	if err != nil {
 		return fmt.Errorf("marshal ending: %w", err)

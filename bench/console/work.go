@@ -42,7 +42,7 @@ func work(ctx context.Context, redisURL string, in io.Reader, out io.Writer) (er
 	if err != nil {
 		return err
 	}
-	desk := tasks.NewDesk(s, tasks.NewQueue(client, time.Hour), tasks.Policy{}, nil)
+	desk := tasks.NewDesk(s, tasks.NewQueue(s, client, time.Hour), tasks.Policy{}, nil)
 	ctx, cancel := context.WithCancel(ctx)
 	var kept sync.WaitGroup
 	defer kept.Wait()

@@ -121,7 +121,7 @@ func (b *bench) with(settings string, step func(context.Context) error) func(con
 		if b.store, err = store.New(store.Config{Redis: b.redis.Client}); err != nil {
 			return err
 		}
-		b.desk = tasks.NewDesk(b.store, tasks.NewQueue(b.redis.Client, time.Hour), tasks.Policy{}, nil)
+		b.desk = tasks.NewDesk(b.store, tasks.NewQueue(b.store, b.redis.Client, time.Hour), tasks.Policy{}, nil)
 		file := filepath.Join(dir, "errand.yaml")
 		if err := os.WriteFile(file, []byte(settings), 0o600); err != nil {
 			return fmt.Errorf("write settings: %w", err)

@@ -26,7 +26,7 @@ func TestDoctor(t *testing.T) {
 	}
 	beat := func(w store.Worker) {
 		t.Helper()
-		if err := f.Store.Workers.Beat(t.Context(), w); err != nil {
+		if _, err := f.Store.Workers.Beat(t.Context(), w); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -71,7 +71,7 @@ func TestDoctor(t *testing.T) {
 func TestDoctorOfRedis(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t)
-	if err := f.Store.Workers.Beat(t.Context(), store.Worker{ID: "w"}); err != nil {
+	if _, err := f.Store.Workers.Beat(t.Context(), store.Worker{ID: "w"}); err != nil {
 		t.Fatal(err)
 	}
 	for _, args := range [][2]string{{"maxmemory", "1gb"}, {"maxmemory-policy", "volatile-ttl"}} {
@@ -103,7 +103,7 @@ func TestDoctorTellsTheRest(t *testing.T) {
 func TestDoctorOfServices(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t)
-	if err := f.Store.Workers.Beat(t.Context(), store.Worker{ID: "w"}); err != nil {
+	if _, err := f.Store.Workers.Beat(t.Context(), store.Worker{ID: "w"}); err != nil {
 		t.Fatal(err)
 	}
 	f.services = []store.Finding{{What: "Slack knows us"}, {Severity: store.Warning, What: "no scope", Why: "no files", Remedy: "Add it."}}

@@ -60,7 +60,7 @@ func newFrontDoor(t *testing.T) *frontDoor {
 	if f.Store, err = store.New(store.Config{Redis: rdb}); err != nil {
 		t.Fatal(err)
 	}
-	f.Desk = tasks.NewDesk(f.Store, tasks.NewQueue(rdb, time.Hour), tasks.Policy{}, nil)
+	f.Desk = tasks.NewDesk(f.Store, tasks.NewQueue(f.Store, rdb, time.Hour), tasks.Policy{}, nil)
 	source, err := chat.New(chat.Config{Dirs: []string{f.dirs}})
 	if err != nil {
 		t.Fatal(err)

@@ -181,7 +181,7 @@ func TestLogsOfElsewhere(t *testing.T) {
 		err = os.WriteFile(filepath.Join(dir, id+".log"), []byte("on its disk\n"), 0o600)
 	}
 	if err == nil {
-		err = f.Store.Workers.Beat(t.Context(), store.Worker{ID: "worker-1", Host: host, URL: worker.URL})
+		_, err = f.Store.Workers.Beat(t.Context(), store.Worker{ID: "worker-1", Host: host, URL: worker.URL})
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -43,7 +43,7 @@ func newConsole(t *testing.T, env ...string) *console {
 	if c.Store, err = store.New(store.Config{Redis: c.client}); err != nil {
 		t.Fatal(err)
 	}
-	c.Desk = tasks.NewDesk(c.Store, tasks.NewQueue(c.client, time.Hour), tasks.Policy{}, nil)
+	c.Desk = tasks.NewDesk(c.Store, tasks.NewQueue(c.Store, c.client, time.Hour), tasks.Policy{}, nil)
 	return c
 }
 
@@ -107,7 +107,7 @@ func (c *console) alive(w store.Worker, health any) {
 	w.Health = c.JSON(health)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(c.Context()))
 	stopped := make(chan struct{})
-	if err := c.Store.Workers.Beat(ctx, w); err != nil {
+	if _, err := c.Store.Workers.Beat(ctx, w); err != nil {
 		c.Fatal(err)
 	}
 	go func() {

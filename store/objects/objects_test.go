@@ -182,16 +182,16 @@ func TestSweep(t *testing.T) {
 func TestOpenRefuses(t *testing.T) {
 	t.Parallel()
 	for address, want := range map[string]string{
-		"":                                "not supported",
-		"redis://x":                       "not supported",
-		"file://host/dir":                 "not supported",
-		"s3://":                           "names no bucket",
-		"s3://key:secret@bucket":          "must not contain credentials",
-		"s3://bucket/../other":            "no valid object key",
-		"s3://bucket?sse=rot13":           "sse must be",
+		"":                                 "not supported",
+		"redis://x":                        "not supported",
+		"file://host/dir":                  "not supported",
+		"s3://":                            "names no bucket",
+		"s3://key:secret@bucket":           "must not contain credentials",
+		"s3://bucket/../other":             "no valid object key",
+		"s3://bucket?sse=rot13":            "sse must be",
 		"s3://bucket?sse=AES256&kms-key=k": "only aws:kms",
-		"s3://bucket?endpont=http://x":    "unknown parameter",
-		"s3://bucket?endpoint=x":          "must be a URL",
+		"s3://bucket?endpont=http://x":     "unknown parameter",
+		"s3://bucket?endpoint=x":           "must be a URL",
 	} {
 		_, err := objects.Open(address)
 		if err == nil || !strings.Contains(err.Error(), want) {

@@ -57,6 +57,7 @@ end
 -- the thread, even if Redis lost the claim.
 redis.call('ZADD', waiting, '0', id)
 redis.call('ZADD', RUNNING, fence, id)
+redis.call('ZREMRANGEBYRANK', thread_key(thread), '0', '-201') -- submit.lua only adds
 local token = fence .. ' ' .. id .. ' ' .. nonce
 redis.call('SET', claim, token, 'PX', ttl)
 return {'ok', token, redis.call('HGETALL', key)}

@@ -30,12 +30,32 @@ local function line_key(scope) return P .. 'line:' .. scope end
 local function credential_key(name) return P .. 'credential:' .. name end
 local function absorbed_key(id) return P .. 'absorbed:' .. id end
 
+-- The keys of asynq v0.26. TestQueueOfAsynq compares them, and what push writes, with what asynq itself writes.
+local function queue_keys(class) return 'asynq:{' .. class .. '}:' end
+local function delivery_key(queue, delivery) return queue .. 't:' .. delivery end
+
 local function int(n) return string.format('%.0f', n) end
 
 -- now returns Redis' clock in Unix microseconds, the only clock that all workers share.
 local function now()
   local t = redis.call('TIME')
   return tonumber(t[1]) * 1000000 + tonumber(t[2])
+end
+
+-- push puts a delivery into a queue, as asynq's own scripts do: scheduled if it is due after t, else pending. Workers
+-- that are idle look at a queue when it is announced; one that has deliveries is looked at again after each of them.
+local function push(queue, class, delivery, message, at, t)
+  local key = delivery_key(queue, delivery)
+  if at > t then
+    redis.call('HSET', key, 'msg', message, 'state', 'scheduled')
+    redis.call('ZADD', queue .. 'scheduled', int(math.floor(at / 1000000)), delivery)
+    redis.call('SADD', 'asynq:queues', class)
+    return
+  end
+  redis.call('HSET', key, 'msg', message, 'state', 'pending', 'pending_since', int(t) .. '000')
+  if redis.call('LPUSH', queue .. 'pending', delivery) > 1 then return end
+  redis.call('SADD', 'asynq:queues', class)
+  redis.call('PUBLISH', P .. 'due', class)
 end
 
 -- day returns the UTC day of a time, as days since 1970.

@@ -1,33 +1,37 @@
--- prefix, id, thread, class, task, at, reply mode, merge_key, scopes, topic, lifetime ms of it and of the alias, (scope or kind, budget)...
+-- prefix, id, thread, class, task, at, reply mode, merge_key, scopes, topic, lifetime ms of it and of the alias, asynq's message,
+-- (scope or kind, budget)...
 -- -> {'created', now, its thread, tasks before it, '1' if it will be absorbed} | {'exists', record} | {'spent'} |
 -- with a reply mode {'openquestion', id} | with 'only' {'noquestion'} | {'overbudget', scope, spent, reserved, budget}
--- It runs once for every incoming event, so it makes as few Redis calls as possible.
-local id, thread, merge_key = ARGV[2], ARGV[3], ARGV[8]
-local key = task_key(id)
-if redis.call('EXISTS', key, spent_key(id)) > 0 then
+-- It runs once for every incoming event, so it makes as few Redis calls as possible. Nearly every event is the first of
+-- its thread: none of these keys exists.
+local id, thread, class, merge_key = ARGV[2], ARGV[3], ARGV[4], ARGV[8]
+local key, queue = task_key(id), queue_keys(class)
+local known = redis.call('EXISTS', key, spent_key(id), alias_key(thread), waiting_key(thread), delivery_key(queue, id)) > 0
+local head, queued
+if known then
   if redis.call('EXISTS', spent_key(id)) == 1 then return {'spent'} end
-  return {'exists', redis.call('HGETALL', key)}
-end
-local target = redis.call('GET', alias_key(thread))
-if target then
-  redis.call('PEXPIRE', alias_key(thread), ARGV[11])
-  thread = target
-end
-local waiting = waiting_key(thread)
-local head = redis.call('ZRANGE', waiting, '0', '0')[1]
-if head and ARGV[7] ~= '' and redis.call('EXISTS', questions_key(head)) == 1 and redis.call('HGET', task_key(head), 'state') == 'running' then
-  return {'openquestion', head}
+  if redis.call('EXISTS', key) == 1 then return {'exists', redis.call('HGETALL', key)} end
+  queued = redis.call('EXISTS', delivery_key(queue, id)) == 1
+  local target = redis.call('GET', alias_key(thread))
+  if target then
+    redis.call('PEXPIRE', alias_key(thread), ARGV[11])
+    thread = target
+  end
+  head = redis.call('ZRANGE', waiting_key(thread), '0', '0')[1]
+  if head and ARGV[7] ~= '' and redis.call('EXISTS', questions_key(head)) == 1 and redis.call('HGET', task_key(head), 'state') == 'running' then
+    return {'openquestion', head}
+  end
 end
 if ARGV[7] == 'only' then return {'noquestion'} end
-local t = now()
-if ARGV[12] then
+local waiting, t = waiting_key(thread), now()
+if ARGV[13] then
   for scope in each('fleet\n' .. ARGV[9]) do
-    local budget = bound(scope, 12)
+    local budget = bound(scope, 13)
     local spent = budget and tonumber(redis.call('HGET', spend_key(day(t), scope), 'spent') or '0')
     if budget and spent >= budget then return {'overbudget', scope, int(spent), '0', int(budget)} end
   end
 end
-redis.call('HSET', key, 'thread', thread, 'class', ARGV[4], 'task', ARGV[5], 'at', ARGV[6], 'state', 'waiting', 'delivery', '0',
+redis.call('HSET', key, 'thread', thread, 'class', class, 'task', ARGV[5], 'at', ARGV[6], 'state', 'waiting', 'delivery', '0',
   'attempt', '0', 'crashes', '0', 'fence', '0', 'outbox', '0', 'created', int(t), 'merge_key', merge_key, 'scopes', ARGV[9])
 redis.call('ZADD', waiting, born(id), id)
 redis.call('ZADD', LIVE, '0', id)
@@ -35,19 +39,9 @@ redis.call('ZADD', TASKS, '0', id)
 if ARGV[10] ~= '' then
   redis.call('SET', topic_key(thread), ARGV[10], 'PX', ARGV[11])
   redis.call('ZADD', thread_key(thread), '0', id)
-  redis.call('ZREMRANGEBYRANK', thread_key(thread), '0', '-201')
   redis.call('PEXPIRE', thread_key(thread), ARGV[11])
 end
-
--- The listing index outlives its records. Every submit removes some expired IDs, so that the index stays bounded.
-local gone = redis.call('ZRANGEBYSCORE', EXPIRING, '-inf', int(t), 'LIMIT', '0', '10')
-for _, old in ipairs(gone) do
-  redis.call('ZREM', EXPIRING, old)
-  if redis.call('EXISTS', task_key(old)) == 0 then
-    redis.call('ZREM', TASKS, old)
-  end
-end
-
+if ARGV[12] ~= '' and not queued then push(queue, class, id, ARGV[12], tonumber(ARGV[6]), t) end
 if not head then return {'created', int(t), thread, '0', '0'} end
 
 -- The task will be absorbed if all tasks before it have its merge key, because the first of them then absorbs the

@@ -48,7 +48,7 @@ func newHarnessAt(t *testing.T, opt *redis.Options, cfg Config, server ...func(c
 	if h.Store, err = store.New(store.Config{Redis: h.redis}); err != nil {
 		t.Fatal(err)
 	}
-	h.Desk = tasks.NewDesk(h.Store, tasks.NewQueue(h.redis, time.Hour), tasks.Policy{}, nil)
+	h.Desk = tasks.NewDesk(h.Store, tasks.NewQueue(h.Store, h.redis, time.Hour), tasks.Policy{}, nil)
 	if h.source, err = New(cfg); err != nil {
 		t.Fatal(err)
 	}

@@ -160,7 +160,7 @@ func (w *world) listenAt(opt *redis.Options) front {
 	rdb := redis.NewClient(opt)
 	w.Cleanup(func() { _ = rdb.Close() })
 	db := must(store.New(store.Config{Redis: rdb}))
-	f := front{world: w, db: db, desk: tasks.NewDesk(db, tasks.NewQueue(rdb, time.Hour), tasks.Policy{}, nil)}
+	f := front{world: w, db: db, desk: tasks.NewDesk(db, tasks.NewQueue(db, rdb, time.Hour), tasks.Policy{}, nil)}
 	mux := http.NewServeMux()
 	if err := w.src.Listen(w.Context(), mux, f.desk); err != nil {
 		w.Fatal(err)

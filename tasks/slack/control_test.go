@@ -135,7 +135,7 @@ func TestStatusInThread(t *testing.T) {
 	root := f.say(ann, general, "", at+"one")
 	f.say(bob, general, root, "status")
 	f.lastWord(bob, 1, "“one” waits: no worker is alive.")
-	if err := f.store.Workers.Beat(t.Context(), store.Worker{ID: "w", Health: json.RawMessage(`{"ok":true}`)}); err != nil {
+	if _, err := f.store.Workers.Beat(t.Context(), store.Worker{ID: "w", Health: json.RawMessage(`{"ok":true}`)}); err != nil {
 		t.Fatal(err)
 	}
 	f.say(bob, general, root, "status")

@@ -194,7 +194,7 @@ func newDesk(t *testing.T, opt *redis.Options, policy tasks.Policy) (*store.Stor
 	if err != nil {
 		t.Fatal(err)
 	}
-	return st, tasks.NewDesk(st, tasks.NewQueue(client, time.Hour), policy, nil)
+	return st, tasks.NewDesk(st, tasks.NewQueue(st, client, time.Hour), policy, nil)
 }
 
 // listen sends the workspace's events to the source from now on.

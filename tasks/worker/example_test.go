@@ -88,7 +88,7 @@ func runOneTask(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	queue, policy, source := tasks.NewQueue(client, time.Hour), tasks.Policy{Limit: time.Hour}, printer{make(chan struct{})}
+	queue, policy, source := tasks.NewQueue(st, client, time.Hour), tasks.Policy{Limit: time.Hour}, printer{make(chan struct{})}
 	w, err := worker.New(worker.Config{
 		Store: st, Queue: queue, Runner: echo{}, Workspace: space, Sources: []tasks.Source{source}, Policy: policy, Slots: 2,
 	})

@@ -67,7 +67,8 @@ func (f *fleet) connect() (*store.Store, *tasks.Queue) {
 
 func (f *fleet) over(client *redis.Client) (*store.Store, *tasks.Queue) {
 	f.Helper()
-	return f.open(store.Config{Redis: client, ClaimTTL: 600 * time.Millisecond, Refresh: 100 * time.Millisecond}), tasks.NewQueue(client, time.Hour)
+	s := f.open(store.Config{Redis: client, ClaimTTL: 600 * time.Millisecond, Refresh: 100 * time.Millisecond})
+	return s, tasks.NewQueue(s, client, time.Hour)
 }
 
 // redis returns a separate client.

@@ -80,7 +80,7 @@ func (f *fleet) settled(id string, delivery int) {
 		if !alive[0] {
 			return
 		}
-		f.queue.Wake(id, tasks.Interactive, delivery)
+		f.queue.Wake(f.Context(), id, tasks.Interactive, delivery)
 		runtime.Gosched()
 	}
 }
@@ -95,7 +95,7 @@ func TestClosedClientEndsTheListening(t *testing.T) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		tasks.NewQueue(client, time.Hour).Cancels(ctx, func(string) { t.Error("received a cancel") })
+		tasks.NewQueue(f.store, client, time.Hour).Cancels(ctx, func(string) { t.Error("received a cancel") })
 	}()
 	f.subscribed(1)
 	if err := client.Close(); err != nil {

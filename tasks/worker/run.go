@@ -164,7 +164,7 @@ func (k *waker) wakeNext(ctx context.Context, thread string) {
 	if err != nil {
 		return // no task waits, or Redis is unreachable
 	}
-	k.Queue.Wake(next.ID, next.Class, next.Delivery)
+	k.Queue.Wake(ctx, next.ID, next.Class, next.Delivery)
 }
 
 // wakeLines wakes, for each cap that the finished task counted in, the task that has waited longest for a place.
@@ -173,7 +173,7 @@ func (k *waker) wakeLines(ctx context.Context, rec store.Record) {
 	for _, c := range k.caps {
 		for _, scope := range c.Of(rec.Scopes) {
 			if next, err := k.Store.InLine(ctx, scope); err == nil {
-				k.Queue.Wake(next.ID, next.Class, next.Delivery)
+				k.Queue.Wake(ctx, next.ID, next.Class, next.Delivery)
 			}
 		}
 	}

@@ -14,11 +14,11 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// serverSet is one asynq server per class, so that a full class does not block the others. asynq can neither pause a
-// server nor restart it: a worker that can run tasks again starts a new set, and the old one ends after its last
-// delivery.
+// serverSet is an asynq server and what feeds it. asynq can neither pause a server nor restart it: a worker that can run
+// tasks again starts a new set, and the old one ends after its last delivery.
 type serverSet struct {
-	servers  []*asynq.Server
+	server   *asynq.Server
+	poller   *poller
 	handling sync.RWMutex // read-locked by each delivery that is being processed
 	ended    atomic.Bool  // the set is retired and its deliveries have ended
 }
@@ -51,37 +51,35 @@ func (w *Worker) takeTasks(ctx context.Context) error {
 	}
 }
 
-// serve starts a set of servers.
+// serve starts a set.
 func (w *Worker) serve() (*serverSet, error) {
-	set := &serverSet{}
-	for _, class := range tasks.Classes {
-		s := w.cfg.Queue.Server(class, limit(class, w.slots.total), w.cfg.Timing.Shutdown, w.cfg.Log)
-		err := s.Start(asynq.HandlerFunc(func(ctx context.Context, t *asynq.Task) error {
-			if !set.handling.TryRLock() {
-				return unable() // it was fetched while the set was being retired
-			}
-			defer set.handling.RUnlock()
-			id := string(t.Payload())
-			n, err := tasks.DeliveryNumber(id, t.ResultWriter().TaskID())
-			if err != nil {
-				return fmt.Errorf("%w: %w", err, asynq.SkipRetry)
-			}
-			return w.process(ctx, class, id, n)
-		}))
-		if err != nil {
-			w.shutdown([]*serverSet{set})
-			return nil, fmt.Errorf("start queue %s: %w", class, err)
+	set := &serverSet{poller: newPoller(w.cfg.Store, w.slots.total, &w.peers)}
+	set.server = w.cfg.Queue.Server(set.poller.concurrency(), set.poller, w.cfg.Timing.Shutdown, w.cfg.Log)
+	err := set.server.Start(asynq.HandlerFunc(func(ctx context.Context, t *asynq.Task) error {
+		class, _ := asynq.GetQueueName(ctx)
+		defer set.poller.done(class)
+		if !set.handling.TryRLock() {
+			return unable() // it was fetched while the set was being retired
 		}
-		set.servers = append(set.servers, s)
+		defer set.handling.RUnlock()
+		id := string(t.Payload())
+		n, err := tasks.DeliveryNumber(id, t.ResultWriter().TaskID())
+		if err != nil {
+			return fmt.Errorf("%w: %w", err, asynq.SkipRetry)
+		}
+		return w.process(ctx, class, id, n)
+	}))
+	if err != nil {
+		set.poller.stop()
+		return nil, fmt.Errorf("start queues: %w", err)
 	}
 	return set, nil
 }
 
-// stop makes the set take no more deliveries.
+// stop makes the set take no more deliveries. asynq waits for a poll that is held back, so that has to end first.
 func (s *serverSet) stop() {
-	for _, server := range s.servers {
-		server.Stop()
-	}
+	s.poller.stop()
+	s.server.Stop()
 }
 
 // retire stops the set, and ends it when its deliveries have ended; they are not interrupted.
@@ -89,21 +87,12 @@ func (s *serverSet) retire() {
 	s.stop()
 	go func() {
 		s.handling.Lock() // never unlocked: a late delivery is handed back
-		s.end()
+		s.server.Shutdown()
 		s.ended.Store(true)
 	}()
 }
 
-// end waits for the set's deliveries, for as long as Timing.Shutdown.
-func (s *serverSet) end() {
-	var down sync.WaitGroup
-	for _, server := range s.servers {
-		down.Go(server.Shutdown)
-	}
-	down.Wait()
-}
-
-// shutdown stops all servers in parallel, because each may take the whole of Timing.Shutdown.
+// shutdown stops all sets in parallel, because each may take the whole of Timing.Shutdown.
 func (w *Worker) shutdown(sets []*serverSet) {
 	for _, s := range sets {
 		s.stop()
@@ -111,7 +100,7 @@ func (w *Worker) shutdown(sets []*serverSet) {
 	w.drain()
 	var down sync.WaitGroup
 	for _, s := range sets {
-		down.Go(s.end)
+		down.Go(s.server.Shutdown)
 	}
 	down.Wait()
 }

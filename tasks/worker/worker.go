@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -118,6 +119,7 @@ type Worker struct {
 	epoch   string          // identifies Redis' data; last value that watchData saw
 	drained context.Context // ends when the worker interrupts its runs
 	drain   context.CancelFunc
+	peers   atomic.Int64 // live workers of the fleet, with this one; 0: unknown
 
 	slots  *slots
 	health *health
@@ -253,7 +255,7 @@ func (w *Worker) beat(ctx context.Context) {
 		w.health.check(ctx) // do not announce a worker whose CLI is unchecked
 	}
 	host, _ := os.Hostname() // it succeeded in New
-	err := w.cfg.Store.Workers.Beat(ctx, store.Worker{
+	alive, err := w.cfg.Store.Workers.Beat(ctx, store.Worker{
 		ID: w.id, Host: host, Version: w.cfg.Version, Pid: os.Getpid(), Slots: w.slots.total, Running: w.slots.running(),
 		Started: w.started, Draining: w.drained.Err() != nil, Health: format.JSON(w.health.state().Health),
 		Notices: w.cfg.Notices, URL: w.cfg.URL, Memory: w.slots.memory.known(), Credential: w.cfg.Credential,
@@ -261,6 +263,7 @@ func (w *Worker) beat(ctx context.Context) {
 	if err != nil && ctx.Err() == nil {
 		w.cfg.Log.Warn("beat", "worker", w.id, "err", err)
 	}
+	w.peers.Store(int64(alive))
 }
 
 // watchData detects that Redis has lost its data. Only one goroutine calls it. Live runs restore their own records.
@@ -275,7 +278,6 @@ func (w *Worker) watchData(ctx context.Context) {
 		return
 	}
 	w.cfg.Log.Error("redis lost its data: tasks that waited are gone", "noticed", lost)
-	w.cfg.warn(w.cfg.Queue.Register(ctx), "register queues")
 }
 
 // Meter receives what a worker does with tasks, for its metrics. Its methods are called from many goroutines and must

@@ -40,7 +40,7 @@ type Parts struct {
 	Config   config.Config
 	Log      *slog.Logger
 	Redactor *agent.Redactor
-	Redis    redis.UniversalClient
+	Redis    *redis.Client
 	Store    *store.Store
 	Queue    *tasks.Queue
 	Desk     *tasks.Desk
@@ -48,8 +48,8 @@ type Parts struct {
 	Forge    forge.Forge  // nil if none is configured
 	Metrics  http.Handler // of this process; servers must check a token, see MayScrape
 
-	blocking     redis.UniversalClient
-	door         redis.UniversalClient // the desk's
+	blocking     *redis.Client
+	door         *redis.Client // the desk's
 	policy       tasks.Policy
 	registry     *prometheus.Registry
 	commands     func(ctx context.Context, repo, base string) ([]string, error) // lists a repository's verification commands; may be nil
@@ -90,7 +90,7 @@ func New(c config.Config, log *slog.Logger, o Options) (*Parts, error) {
 	if p.Store, err = store.New(o.Store); err != nil {
 		return nil, errors.Join(err, p.Close())
 	}
-	p.Queue = tasks.NewQueue(p.Redis, c.Worker.RunLimit)
+	p.Queue = tasks.NewQueue(p.Store, p.Redis, c.Worker.RunLimit)
 	if p.Desk, err = p.desk(o.Store); err != nil {
 		return nil, errors.Join(err, p.Close())
 	}
@@ -112,14 +112,14 @@ func (p *Parts) desk(c store.Config) (_ *tasks.Desk, err error) {
 	if err != nil {
 		return nil, err
 	}
-	desk := tasks.NewDesk(s, tasks.NewQueue(p.door, p.Config.Worker.RunLimit), p.policy, p.Log)
+	desk := tasks.NewDesk(s, tasks.NewQueue(s, p.door, p.Config.Worker.RunLimit), p.policy, p.Log)
 	return desk.Metered(metrics.NewDesk(p.registry).Submitted), nil
 }
 
 // Close closes the connections to Redis.
 func (p *Parts) Close() error {
 	var errs []error
-	for _, c := range []redis.UniversalClient{p.Redis, p.blocking, p.door} {
+	for _, c := range []*redis.Client{p.Redis, p.blocking, p.door} {
 		if c != nil {
 			errs = append(errs, c.Close())
 		}
@@ -129,13 +129,14 @@ func (p *Parts) Close() error {
 
 // client returns a Redis client for a front door that answers within 3 s and for claims that are renewed every 5 s: it
 // notices in time that Redis hangs.
-func client(url string) (redis.UniversalClient, error) {
+func client(url string) (*redis.Client, error) {
 	o, err := redis.ParseURL(url)
 	if err != nil {
 		return nil, errors.New("parse REDIS_URL: it is not of the form redis://:password@host:6379/0") // err would quote it
 	}
 	o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.MaxRetries = 2*time.Second, 2*time.Second, 2*time.Second, 1
 	o.ContextTimeoutEnabled = true
+	o.MaxIdleConns = 3 // a fleet has hundreds of processes
 	return redis.NewClient(o), nil
 }
 

@@ -1,0 +1,217 @@
+package worker
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/errand-fleet/errand/store"
+	"github.com/errand-fleet/errand/tasks"
+)
+
+// poller decides when asynq asks Redis for deliveries. By itself asynq polls each queue all the time, and so a fleet of
+// 60 idle workers would send 18,000 commands a second. poller is a hook of asynq's Redis client: it holds a poll back
+// until a queue was announced (see [store.Store.Announced]) or might have been, and answers polls of queues that are
+// empty or whose class is full.
+//
+// It is safe for concurrent use.
+type poller struct {
+	store  *store.Store
+	limits map[string]int // deliveries of a class that this worker processes at once
+	last   string         // the class that asynq asks for last
+
+	mu   sync.Mutex
+	look map[string]bool // the queue may have a delivery
+	busy map[string]int  // deliveries that are being processed
+
+	peers *atomic.Int64 // live workers of the fleet, with this one; 0: unknown
+	wake  chan struct{} // has a token when look or busy changed
+	once  sync.Once
+	quit  chan struct{} // closed by stop
+}
+
+const (
+	// pollAnyway is how long a poll is held back at most, ± 50 %, because announcements can be lost.
+	pollAnyway = 3 * time.Second
+	// forwarders is how many workers make the due deliveries of a class pending, each second, on average. One would do;
+	// more make it unlikely that none does.
+	forwarders = 3
+)
+
+func newPoller(s *store.Store, slots int, peers *atomic.Int64) *poller {
+	p := &poller{
+		store: s, limits: map[string]int{}, last: tasks.Classes[len(tasks.Classes)-1], look: map[string]bool{}, busy: map[string]int{},
+		peers: peers, wake: make(chan struct{}, 1), quit: make(chan struct{}),
+	}
+	for _, class := range tasks.Classes {
+		p.limits[class] = limit(class, slots)
+		p.look[class] = true
+		go p.listen(class)
+	}
+	return p
+}
+
+// concurrency returns how many deliveries asynq may process at once.
+func (p *poller) concurrency() (sum int) {
+	for _, n := range p.limits {
+		sum += n
+	}
+	return sum
+}
+
+// listen notes the announcements of a queue until stop.
+func (p *poller) listen(class string) {
+	due, leave := p.store.Announced(class)
+	defer leave()
+	for {
+		select {
+		case <-due:
+			p.note(class)
+		case <-p.quit:
+			return
+		}
+	}
+}
+
+// note makes the next poll of a class reach Redis.
+func (p *poller) note(class string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.look[class] = true
+	p.signal()
+}
+
+func (p *poller) signal() {
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
+}
+
+// done records that a delivery has been processed.
+func (p *poller) done(class string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.busy[class]--
+	p.signal()
+}
+
+// stop answers all polls from now on, so that asynq's loop can end.
+func (p *poller) stop() { p.once.Do(func() { close(p.quit) }) }
+
+// DialHook implements redis.Hook.
+func (p *poller) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+// ProcessPipelineHook implements redis.Hook.
+func (p *poller) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+// ProcessHook implements redis.Hook.
+func (p *poller) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		switch what, class := tasks.RequestOf(cmd); {
+		case what == tasks.Dequeue:
+			return p.dequeue(ctx, class, cmd, next)
+		case what == tasks.Forward:
+			return p.forward(ctx, class, cmd, next)
+		}
+		return next(ctx, cmd)
+	}
+}
+
+// dequeue passes a poll to Redis if the class may have a delivery and is not full. A poll of the last class first waits
+// until one of the classes is worth a poll: asynq then starts again with the most urgent one.
+func (p *poller) dequeue(ctx context.Context, class string, cmd redis.Cmder, next redis.ProcessHook) error {
+	if !p.begin(class) {
+		if class == p.last {
+			p.await()
+		}
+		cmd.SetErr(redis.Nil) // for asynq: the queue is empty
+		return redis.Nil
+	}
+	err := next(ctx, cmd)
+	if err != nil { // mostly redis.Nil: nothing was taken
+		p.done(class)
+	} else {
+		p.note(class) // there may be more
+	}
+	if err != nil && err != redis.Nil { //nolint:errorlint // as asynq compares it
+		p.note(class)
+	}
+	return err
+}
+
+// begin reports whether a class is worth a poll, and then counts the delivery that the poll may take.
+func (p *poller) begin(class string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.stopped() || !p.worthwhile(class) {
+		return false
+	}
+	p.look[class] = false
+	p.busy[class]++
+	return true
+}
+
+// worthwhile is called with mu held.
+func (p *poller) worthwhile(class string) bool {
+	return p.look[class] && p.busy[class] < p.limits[class]
+}
+
+func (p *poller) stopped() bool {
+	select {
+	case <-p.quit:
+		return true
+	default:
+		return false
+	}
+}
+
+// await returns when a class is worth a poll.
+func (p *poller) await() {
+	anyway := time.NewTimer(around(pollAnyway))
+	defer anyway.Stop()
+	for {
+		p.mu.Lock()
+		for _, class := range tasks.Classes {
+			if p.worthwhile(class) {
+				p.mu.Unlock()
+				return
+			}
+		}
+		p.mu.Unlock()
+		select {
+		case <-p.wake:
+		case <-p.quit:
+			return
+		case <-anyway.C:
+			p.mu.Lock()
+			for _, class := range tasks.Classes {
+				p.look[class] = true
+			}
+			p.mu.Unlock()
+			return
+		}
+	}
+}
+
+// forward passes a request to Redis on behalf of the fleet, now and then. If it made deliveries pending, other workers
+// may have to take them.
+func (p *poller) forward(ctx context.Context, class string, cmd redis.Cmder, next redis.ProcessHook) error {
+	answer, ok := cmd.(*redis.Cmd)
+	if ok && rand.Int64N(max(p.peers.Load(), 1)) >= forwarders { //nolint:gosec // no secret
+		answer.SetVal(int64(0))
+		return nil
+	}
+	err := next(ctx, cmd)
+	if n, _ := answer.Int(); ok && err == nil && n > 0 {
+		p.note(class)
+		return p.store.Announce(ctx, class)
+	}
+	return err
+}
