@@ -50,7 +50,6 @@ func newPoller(s *store.Store, slots int, peers *atomic.Int64) *poller {
 	for _, class := range tasks.Classes {
 		p.limits[class] = limit(class, slots)
 		p.look[class] = true
-		go p.listen(class)
 	}
 	return p
 }
@@ -63,7 +62,13 @@ func (p *poller) concurrency() (sum int) {
 	return sum
 }
 
-// listen notes the announcements of a queue until stop.
+// start notes the announcements of all queues until stop.
+func (p *poller) start() {
+	for _, class := range tasks.Classes {
+		go p.listen(class)
+	}
+}
+
 func (p *poller) listen(class string) {
 	due, leave := p.store.Announced(class)
 	defer leave()

@@ -55,6 +55,7 @@ func (w *Worker) takeTasks(ctx context.Context) error {
 func (w *Worker) serve() (*serverSet, error) {
 	set := &serverSet{poller: newPoller(w.cfg.Store, w.slots.total, &w.peers)}
 	set.server = w.cfg.Queue.Server(set.poller.concurrency(), set.poller, w.cfg.Timing.Shutdown, w.cfg.Log)
+	set.poller.start()
 	err := set.server.Start(asynq.HandlerFunc(func(ctx context.Context, t *asynq.Task) error {
 		class, _ := asynq.GetQueueName(ctx)
 		defer set.poller.done(class)
