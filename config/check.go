@@ -16,7 +16,7 @@ import (
 
 // checks are the checks that the tags of fields name. bound is the text after the name in the tag.
 var checks = map[string]func(p *Problems, s setting, bound string){
-	"addr": checkAddr, "dirs": checkDirs, "grace": checkGrace, "limit": checkLimit, "oneof": checkOneOf, "token": checkToken, "url": checkURL, "version": checkVersion,
+	"addr": checkAddr, "dirs": checkDirs, "grace": checkGrace, "limit": checkLimit, "objects": checkObjects, "oneof": checkOneOf, "token": checkToken, "url": checkURL, "version": checkVersion,
 }
 
 // check validates each value independently of the role.
@@ -134,6 +134,14 @@ func checkAddr(p *Problems, s setting, _ string) {
 	_, port, err := net.SplitHostPort(s.field.String())
 	if _, perr := strconv.ParseUint(port, 10, 16); err != nil || perr != nil {
 		p.add(s.name, fmt.Sprintf("must be an address like 127.0.0.1:8080, or :8080 for all interfaces, not %q", s.value), "")
+	}
+}
+
+func checkObjects(p *Problems, s setting, _ string) {
+	u, err := url.Parse(s.field.String())
+	switch {
+	case err != nil || u.User != nil || u.Scheme != "s3" && u.Scheme != "file" || u.Scheme == "file" && (u.Host != "" || !filepath.IsAbs(u.Path)):
+		p.add(s.name, "is no address of objects", "write s3://bucket/prefix or file:///shared/directory, without credentials")
 	}
 }
 

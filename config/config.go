@@ -41,6 +41,7 @@ const _ = uint(Drain-Pack-1) + uint(Shutdown-Drain-1) + uint(StopGrace-Shutdown-
 // variable, its default and its check.
 type Config struct {
 	Redis   Redis
+	Objects Objects
 	Slack   Slack
 	GitHub  GitHub
 	Model   Model
@@ -53,6 +54,15 @@ type Config struct {
 
 	// Given names the variables that were set, in the order of the fields. Print comments out all others.
 	Given []string `env:"-"`
+}
+
+// Objects is where values are that are too large for Redis: sessions, checkpoints, saved logs and pictures.
+type Objects struct {
+	URL string `env:"ERRAND_OBJECTS" check:"objects"` // s3://bucket/prefix or file:///dir; empty: in Paths.State, so that other machines read only those in Redis
+
+	// The S3 client reads these itself, with AWS_ACCESS_KEY_ID. They are here because they must be redacted.
+	SecretKey Secret `env:"AWS_SECRET_ACCESS_KEY"`
+	Token     Secret `env:"AWS_SESSION_TOKEN"`
 }
 
 // Redis configures the connection to Redis.

@@ -80,6 +80,9 @@ func full() map[string]string {
 		"ERRAND_SANDBOX":              "none",
 		"ERRAND_ALLOW_ROOT":           "true",
 		"ERRAND_ALLOW_OPEN_REDIS":     "1",
+		"ERRAND_OBJECTS":              "s3://fleet/errand?region=eu-central-1",
+		"AWS_SECRET_ACCESS_KEY":       "hush-aws",
+		"AWS_SESSION_TOKEN":           "hush-aws-session",
 		"ERRAND_SANDBOX_SHOW":         "/home/e/go:",
 		"ERRAND_CONCURRENCY":          "7",
 		"ERRAND_RUN_LIMIT":            "90m",
@@ -113,8 +116,9 @@ func TestLoadReadsEveryVariable(t *testing.T) {
 	t.Parallel()
 	got := loadFull(t)
 	want := Config{
-		Redis: Redis{URL: "redis://:hush-redis%21@redis.example:6380/3", AllowOpen: true},
-		Slack: Slack{BotToken: "xoxb-hush", SigningSecret: "hush-signing", AppToken: "xapp-hush", APIURL: "https://slack.example/api/"},
+		Redis:   Redis{URL: "redis://:hush-redis%21@redis.example:6380/3", AllowOpen: true},
+		Objects: Objects{URL: "s3://fleet/errand?region=eu-central-1", SecretKey: "hush-aws", Token: "hush-aws-session"},
+		Slack:   Slack{BotToken: "xoxb-hush", SigningSecret: "hush-signing", AppToken: "xapp-hush", APIURL: "https://slack.example/api/"},
 		GitHub: GitHub{
 			AppID: 4711, AppKeyFile: "/keys/app.pem", AppKey: Secret(testKey), WebhookSecret: "hush-webhook",
 			APIURL: "https://ghe.example/api/v3/", URL: "https://ghe.example",

@@ -32,6 +32,11 @@ func TestPrint(t *testing.T) {
 REDIS_URL=redis://:[redacted]@h:6379/0
 # ERRAND_ALLOW_OPEN_REDIS=false
 
+# Objects
+# ERRAND_OBJECTS=
+# AWS_SECRET_ACCESS_KEY=
+# AWS_SESSION_TOKEN=
+
 # Slack
 # SLACK_BOT_TOKEN=
 # SLACK_SIGNING_SECRET=

@@ -76,7 +76,7 @@ func (c *Claim) EndWith(ctx context.Context, ending json.RawMessage, with Covere
 	if len(ending) > maxTask {
 		return fmt.Errorf("end %s: ending of %d bytes, limit %d: %w", c.ID(), len(ending), maxTask, ErrTooLarge)
 	}
-	_, err := c.run(ctx, "end", c.ID(), c.Thread(), c.fence, []byte(ending), c.store.cfg.EventCap, c.store.cfg.Retention.Milliseconds(),
+	r, err := c.run(ctx, "end", c.ID(), c.Thread(), c.fence, []byte(ending), c.store.cfg.EventCap, c.store.cfg.Retention.Milliseconds(),
 		strings.Join(with.IDs, " "), []byte(with.Ending))
 	if errors.Is(err, ErrStale) {
 		_, err = c.restore(ctx, ending)
@@ -85,6 +85,7 @@ func (c *Claim) EndWith(ctx context.Context, ending json.RawMessage, with Covere
 		return fmt.Errorf("end %s: %w", c.ID(), err)
 	}
 	c.over.Store(true)
+	c.store.discard(ctx, r.text(1))
 	return nil
 }
 

@@ -250,8 +250,13 @@ func (c *Claim) SaveLog(ctx context.Context, name string, data []byte) error {
 	if len(data) > maxLog {
 		return fmt.Errorf("save log of %s: %d bytes, limit %d: %w", c.ID(), len(data), maxLog, ErrTooLarge)
 	}
-	_, err := c.store.run(ctx, "savelog", c.ID(), c.fence, name, data, logParts, c.store.cfg.Retention.Milliseconds())
+	value, err := c.store.keep(ctx, log, c.ID(), data)
 	if err != nil {
+		return fmt.Errorf("save log of %s: %w", c.ID(), err)
+	}
+	_, err = c.store.run(ctx, "savelog", c.ID(), c.fence, name, value, logParts, c.store.cfg.Retention.Milliseconds())
+	if err != nil {
+		c.store.discardUnused(ctx, value, err)
 		return fmt.Errorf("save log of %s: %w", c.ID(), err)
 	}
 	return nil
@@ -270,9 +275,13 @@ func (s *Store) Log(ctx context.Context, id, name string) ([]LogPart, error) {
 		if of != name {
 			continue
 		}
-		data, err := s.redis.HGet(ctx, s.key.log(id), field).Bytes()
+		value, err := s.redis.HGet(ctx, s.key.log(id), field).Result()
 		if errors.Is(err, redis.Nil) { // a later run's part replaced it
 			continue
+		}
+		var data []byte
+		if err == nil {
+			data, err = s.fetch(ctx, value)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("read log of %s: %w", id, err)
@@ -296,7 +305,11 @@ func (s *Pictures) Save(ctx context.Context, id string, data [][]byte) error {
 	size, fields := 0, make([]any, 0, 2*len(data))
 	for i, d := range data {
 		size += len(d)
-		fields = append(fields, strconv.Itoa(i), d)
+		value, err := s.keep(ctx, picture, id, d)
+		if err != nil {
+			return fmt.Errorf("save pictures of %s: %w", id, err)
+		}
+		fields = append(fields, strconv.Itoa(i), value)
 	}
 	if size > maxPictures {
 		return fmt.Errorf("save pictures of %s: %d bytes, limit %d: %w", id, size, maxPictures, ErrTooLarge)
@@ -333,7 +346,11 @@ func (s *Pictures) Read(ctx context.Context, id string) ([][]byte, error) {
 	}
 	var data [][]byte
 	for i := range len(fields) {
-		data = append(data, []byte(fields[strconv.Itoa(i)]))
+		picture, err := s.fetch(ctx, fields[strconv.Itoa(i)])
+		if err != nil {
+			return nil, fmt.Errorf("read pictures of %s: %w", id, err)
+		}
+		data = append(data, picture)
 	}
 	return data, nil
 }

@@ -38,6 +38,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/errand-fleet/errand/store/objects"
 )
 
 // Config configures a store. Redis is required. A zero duration or number means the default in brackets.
@@ -45,6 +47,7 @@ type Config struct {
 	Redis    redis.UniversalClient // not closed by the store; Cluster and Ring are refused
 	Blocking redis.UniversalClient // for the subscription and reads of followers, separate from the others; nil = Redis
 	Prefix   string                // of every key ["errand:"]
+	Objects  objects.Bucket        // for values that are too large for Redis; nil: all are in Redis
 
 	AllowOpen bool // a Redis without a password is a warning, not an error
 

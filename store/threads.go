@@ -3,8 +3,6 @@ package store
 import (
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -163,43 +161,43 @@ func (c *Claim) SaveCheckpoint(ctx context.Context, p Checkpoint) error {
 	if n := len(p.Session.Data) + len(p.Work); n > MaxCheckpoint {
 		return fmt.Errorf("save checkpoint of %s: %d bytes, limit %d: %w", c.ID(), n, MaxCheckpoint, ErrTooLarge)
 	}
-	meta := string(p.Session.Meta)
-	_, err := c.run(ctx, "savecheckpoint", c.ID(), c.fence, c.store.cfg.SessionTTL.Milliseconds(),
-		p.Session.ID, meta, p.Session.Data, p.Work, digest(p.Session.ID, meta, string(p.Session.Data), string(p.Work)),
-		strings.Join(p.Holds, " "))
+	body, err := c.store.keep(ctx, checkpoint, c.ID(), join([]byte(p.Session.ID), p.Session.Meta, p.Session.Data, p.Work))
 	if err != nil {
 		return fmt.Errorf("save checkpoint of %s: %w", c.ID(), err)
 	}
+	r, err := c.run(ctx, "savecheckpoint", c.ID(), c.fence, c.store.cfg.SessionTTL.Milliseconds(), body, strings.Join(p.Holds, " "))
+	if err != nil {
+		c.store.discardUnused(ctx, body, err)
+		return fmt.Errorf("save checkpoint of %s: %w", c.ID(), err)
+	}
+	c.store.discard(ctx, r.text(1))
 	return nil
 }
 
-// Checkpoint reads a task's checkpoint. It returns [ErrNotFound] if the task has no checkpoint and [ErrDamaged] if it
-// differs from what was saved.
+// Checkpoint reads a task's checkpoint. It returns [ErrNotFound] if the task has no checkpoint, [ErrDamaged] if it
+// differs from what was saved or is on another machine, and [ErrObjects].
 func (s *Store) Checkpoint(ctx context.Context, id string) (Checkpoint, error) {
 	f, err := s.redis.HGetAll(ctx, s.key.checkpoint(id)).Result()
-	switch {
-	case err != nil:
-	case len(f) == 0:
+	if err == nil && len(f) == 0 {
 		err = ErrNotFound
-	case f["sum"] != digest(f["id"], f["meta"], f["data"], f["work"]):
+	}
+	var body []byte
+	if err == nil {
+		body, err = s.fetch(ctx, f["body"])
+	}
+	var parts [][]byte
+	if err == nil {
+		parts, err = split(body)
+	}
+	if err == nil && len(parts) != 4 {
 		err = ErrDamaged
 	}
 	if err != nil {
 		return Checkpoint{}, fmt.Errorf("read checkpoint of %s: %w", id, err)
 	}
 	return Checkpoint{
-		Session: Session{ID: f["id"], Meta: raw(f["meta"]), Data: []byte(f["data"])}, Work: []byte(f["work"]), At: fromMicros(f["at"]),
+		Session: Session{ID: string(parts[0]), Meta: raw(string(parts[1])), Data: parts[2]}, Work: parts[3], At: fromMicros(f["at"]),
 	}, nil
-}
-
-// digest returns the SHA-256, in hex, of the parts and their lengths.
-func digest(parts ...string) string {
-	h := sha256.New()
-	for _, p := range parts {
-		_ = binary.Write(h, binary.BigEndian, int64(len(p))) // a hash never fails
-		_, _ = h.Write([]byte(p))
-	}
-	return fmt.Sprintf("%x", h.Sum(nil))
 }
 
 // maxSession bounds a session's data, in bytes.
@@ -218,11 +216,17 @@ func (c *Claim) SaveSession(ctx context.Context, ses Session) error {
 	if n := len(ses.Data); n > maxSession {
 		return fmt.Errorf("save session of %s: %d bytes, limit %d: %w", c.Thread(), n, maxSession, ErrTooLarge)
 	}
-	_, err := c.run(ctx, "savesession", c.ID(), c.Thread(), c.fence, c.token, c.store.cfg.SessionTTL.Milliseconds(),
-		ses.ID, string(ses.Meta), ses.Data)
+	body, err := c.store.keep(ctx, session, c.Thread(), ses.Data)
 	if err != nil {
 		return fmt.Errorf("save session of %s: %w", c.Thread(), err)
 	}
+	r, err := c.run(ctx, "savesession", c.ID(), c.Thread(), c.fence, c.token, c.store.cfg.SessionTTL.Milliseconds(),
+		ses.ID, string(ses.Meta), body)
+	if err != nil {
+		c.store.discardUnused(ctx, body, err)
+		return fmt.Errorf("save session of %s: %w", c.Thread(), err)
+	}
+	c.store.discard(ctx, r.text(1))
 	return nil
 }
 
@@ -239,5 +243,9 @@ func (s *Threads) Session(ctx context.Context, thread string) (Session, error) {
 	if len(f) == 0 {
 		return Session{}, fmt.Errorf("read session of %s: %w", thread, ErrNotFound)
 	}
-	return Session{ID: f["id"], Meta: raw(f["meta"]), Data: []byte(f["data"])}, nil
+	data, err := s.fetch(ctx, f["data"])
+	if err != nil {
+		return Session{}, fmt.Errorf("read session of %s: %w", thread, err)
+	}
+	return Session{ID: f["id"], Meta: raw(f["meta"]), Data: data}, nil
 }

@@ -58,6 +58,12 @@ local function push(queue, class, delivery, message, at, t)
   redis.call('PUBLISH', P .. 'due', class)
 end
 
+-- replaced returns the value of a field if that is an object (see values.go) that the new value replaces, or ''.
+local function replaced(key, field, new)
+  local old = redis.call('HGET', key, field)
+  return old and old ~= new and string.sub(old, 1, 1) == 'o' and old or ''
+end
+
 -- day returns the UTC day of a time, as days since 1970.
 local function day(t) return int(math.floor(t / 86400000000)) end
 

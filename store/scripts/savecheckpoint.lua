@@ -1,8 +1,8 @@
--- prefix, id, fence, ttl ms, session id, meta, data, work, sum, IDs of its absorbed tasks -> {'ok'} | {'stale'}
+-- prefix, id, fence, ttl ms, body, IDs of its absorbed tasks -> {'ok', the body that it replaces, if that is an object} | {'stale'}
 local id = ARGV[2]
 if not runs(id, ARGV[3]) then return {'stale'} end
 local key = checkpoint_key(id)
-redis.call('HSET', key, 'id', ARGV[5], 'meta', ARGV[6], 'data', ARGV[7], 'work', ARGV[8], 'sum', ARGV[9], 'absorbed', ARGV[10],
-  'at', int(now()))
+local old = replaced(key, 'body', ARGV[5])
+redis.call('HSET', key, 'body', ARGV[5], 'absorbed', ARGV[6], 'at', int(now()))
 redis.call('PEXPIRE', key, ARGV[4])
-return {'ok'}
+return {'ok', old}

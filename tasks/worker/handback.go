@@ -16,6 +16,9 @@ import (
 	"github.com/errand-fleet/errand/workspace"
 )
 
+// objectsWait is how long a task waits before it is tried again when the object store does not answer, ± 50 %.
+const objectsWait = 20 * time.Second
+
 // This file handles deliveries whose tasks did not run to an ending.
 
 // refused handles an error from before the run. A cancel, an error that the person or an operator has to fix, and an
@@ -34,8 +37,11 @@ func (w *Worker) refused(run *run, err error) (tasks.Ending, error) {
 	input, mistake := errors.AsType[*tasks.InputError](err)
 	failure, failed := errors.AsType[*agent.Error](err)
 	_, wait := errors.AsType[*tasks.ErrLater](err)
-	if wait {
+	switch {
+	case wait:
 		return tasks.Ending{}, err
+	case errors.Is(err, store.ErrObjects): // what it continues from is there
+		return tasks.Ending{}, tasks.Later(around(objectsWait), "the store of saved sessions does not answer")
 	}
 	if err := w.health.blame(run.detached, failure); err != nil {
 		return tasks.Ending{}, err

@@ -39,7 +39,7 @@ func (j *janitor) tidy(ctx context.Context) {
 	}
 	_, err := j.Workspace.Alone(func() error {
 		// Threads first: the work that is saved from them counts as logs.
-		return errors.Join(j.tidyThreads(ctx), j.Workspace.Empty(), j.tidyLogs(ctx))
+		return errors.Join(j.tidyThreads(ctx), j.Workspace.Empty(), j.tidyLogs(ctx), j.Store.SweepObjects(ctx))
 	})
 	if err != nil && ctx.Err() == nil {
 		j.Log.Warn("tidy up", "err", err)

@@ -241,6 +241,7 @@ func (p *Parts) examine(ctx context.Context) (list []store.Finding) {
 			all.Go(func() { found[i] = s.Diagnose(ctx) })
 		}
 	}
+	found = append(found, p.checkObjects(ctx))
 	all.Wait()
 	for _, findings := range found {
 		for _, c := range findings {

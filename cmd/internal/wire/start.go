@@ -20,7 +20,9 @@ import (
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/config"
+	"github.com/errand-fleet/errand/internal/doctor"
 	"github.com/errand-fleet/errand/store"
+	"github.com/errand-fleet/errand/store/objects"
 	"github.com/errand-fleet/errand/tasks/worker"
 )
 
@@ -289,11 +291,32 @@ const diagnoseLimit = 3 * time.Second
 // awaitRedis. A Redis that accepts connections without a password is, unless the operator allows it.
 func (p *Parts) checkStart(ctx context.Context) error {
 	p.logFindings(ctx, "configuration", p.notices)
+	for _, f := range p.checkObjects(ctx) {
+		if f.Why != "" {
+			p.Log.Warn("objects", "what", f.What, "why", f.Why, "remedy", f.Remedy)
+		}
+	}
 	unreachable, err := p.checkRedis(ctx)
 	if unreachable != nil {
 		p.Log.Warn("redis does not answer", "err", unreachable, "remedy", "check that Redis runs and that REDIS_URL is right")
 	}
 	return err
+}
+
+// checkObjects tries whether values can be written to S3 and read again.
+func (p *Parts) checkObjects(ctx context.Context) []doctor.Finding {
+	s3, ok := p.objects.(*objects.S3)
+	if !ok {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, diagnoseLimit)
+	defer cancel()
+	found := doctor.Finding{What: "objects in " + p.Config.Objects.URL}
+	if err := s3.Check(ctx); err != nil {
+		found.Why = "Large sessions, checkpoints and logs cannot be saved or read: " + err.Error() + "."
+		found.Remedy = "Correct ERRAND_OBJECTS or the credential; tasks that resume wait until then."
+	}
+	return []doctor.Finding{found}
 }
 
 // awaitRedis waits until Redis has answered once, and returns an error if Redis must not be used. It returns nil when

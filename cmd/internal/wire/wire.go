@@ -27,6 +27,7 @@ import (
 	githubforge "github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/internal/redisbatch"
 	"github.com/errand-fleet/errand/store"
+	"github.com/errand-fleet/errand/store/objects"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/chat"
 	"github.com/errand-fleet/errand/tasks/github"
@@ -53,8 +54,9 @@ type Parts struct {
 	policy       tasks.Policy
 	registry     *prometheus.Registry
 	commands     func(ctx context.Context, repo, base string) ([]string, error) // lists a repository's verification commands; may be nil
-	notices      []store.Finding                                                // about the configuration
-	redisChecked bool                                                           // Redis has answered once
+	objects      objects.Bucket
+	notices      []store.Finding // about the configuration
+	redisChecked bool            // Redis has answered once
 }
 
 // Options are settings that tests change, except Process.
@@ -86,7 +88,10 @@ func New(c config.Config, log *slog.Logger, o Options) (*Parts, error) {
 	if p.blocking, err = client(c.Redis.URL.Reveal()); err != nil {
 		return nil, errors.Join(err, p.Close())
 	}
-	o.Store.Redis, o.Store.Blocking, o.Store.AllowOpen = p.Redis, p.blocking, c.Redis.AllowOpen
+	if p.objects, err = p.bucket(); err != nil {
+		return nil, errors.Join(err, p.Close())
+	}
+	o.Store.Redis, o.Store.Blocking, o.Store.AllowOpen, o.Store.Objects = p.Redis, p.blocking, c.Redis.AllowOpen, p.objects
 	if p.Store, err = store.New(o.Store); err != nil {
 		return nil, errors.Join(err, p.Close())
 	}
@@ -125,6 +130,20 @@ func (p *Parts) Close() error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// bucket opens the configured objects, or a directory of this machine. A front door without a disk has none: it saves
+// only what workers have to read.
+func (p *Parts) bucket() (objects.Bucket, error) {
+	if address := p.Config.Objects.URL; address != "" {
+		return objects.Open(address)
+	}
+	dir, err := objects.OpenDir(filepath.Join(p.Config.Paths.State, "objects"), false)
+	if err != nil {
+		p.Log.Debug("no directory for objects", "err", err)
+		return nil, nil //nolint:nilnil // then all values are in Redis
+	}
+	return dir, nil
 }
 
 // client returns a Redis client for a front door that answers within 3 s and for claims that are renewed every 5 s: it
