@@ -224,6 +224,8 @@ func (s *Store) Ping(ctx context.Context) error {
 //	<prefix>news              channel                              IDs with new events: likewise (output)
 //	<prefix>due               channel                              classes whose empty queue got a delivery: likewise (transition)
 //
+// A session, a checkpoint, a picture and a part of a log are values as in values.go, which may be in Config.Objects.
+//
 // scripts/common.lua has the same names for the scripts.
 type keys struct{ prefix string }
 

@@ -111,35 +111,28 @@ func encryption(kind, key string) (encrypt.ServerSide, error) {
 // Shared implements Bucket.
 func (s *S3) Shared() bool { return true }
 
-// Check writes, reads and deletes a small value, and returns an error with a remedy if that fails.
-func (s *S3) Check(ctx context.Context) error {
+// Check writes, reads and deletes a small value. If that fails, remedy says what an operator can do.
+func (s *S3) Check(ctx context.Context) (remedy string, err error) {
 	key := "check/" + randomName()
-	err := s.Put(ctx, key, strings.NewReader("errand"), 6)
-	if err != nil {
-		return s.remedy(err)
+	if err = s.Put(ctx, key, strings.NewReader("errand"), 6); err == nil {
+		var value io.ReadCloser
+		if value, err = s.Get(ctx, key); err == nil {
+			_, err = io.Copy(io.Discard, value)
+			err = errors.Join(err, value.Close())
+		}
+		err = errors.Join(err, s.Delete(ctx, key))
 	}
-	value, err := s.Get(ctx, key)
-	if err == nil {
-		_, err = io.Copy(io.Discard, value)
-		err = errors.Join(err, value.Close())
-	}
-	if err := errors.Join(err, s.Delete(ctx, key)); err != nil {
-		return s.remedy(err)
-	}
-	return nil
-}
-
-// remedy adds what an operator can do.
-func (s *S3) remedy(err error) error {
 	switch code(err) {
 	case minio.NoSuchBucket:
-		return fmt.Errorf("%w: create bucket %s, or correct ERRAND_OBJECTS", err, s.bucket)
+		remedy = fmt.Sprintf("Create bucket %s, or correct ERRAND_OBJECTS.", s.bucket)
 	case minio.AccessDenied:
-		return fmt.Errorf("%w: allow s3:PutObject, s3:GetObject, s3:DeleteObject and s3:AbortMultipartUpload on %s/%s*", err, s.bucket, s.prefix)
+		remedy = fmt.Sprintf("Allow s3:PutObject, s3:GetObject, s3:DeleteObject and s3:AbortMultipartUpload on %s/%s*.", s.bucket, s.prefix)
 	case minio.InvalidAccessKeyID, minio.SignatureDoesNotMatch:
-		return fmt.Errorf("%w: check AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY", err)
+		remedy = "Check AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY."
+	default:
+		remedy = "Check that the endpoint of ERRAND_OBJECTS is right and can be reached."
 	}
-	return err
+	return remedy, err
 }
 
 // Put implements Bucket. S3 compares each part with its MD5 sum.

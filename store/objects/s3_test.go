@@ -27,7 +27,7 @@ func openS3(t *testing.T, endpoint, prefix string) *objects.S3 {
 func TestS3(t *testing.T) {
 	server := s3server.Start(t)
 	b := openS3(t, server, "one")
-	if err := b.Check(t.Context()); err != nil {
+	if _, err := b.Check(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	testBucket(t, b)
@@ -49,16 +49,16 @@ func TestS3NamesTheRemedy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := b.(*objects.S3).Check(t.Context()); err == nil || !strings.Contains(err.Error(), "create bucket nowhere") {
-		t.Errorf("no such bucket: %v", err)
+	if remedy, err := b.(*objects.S3).Check(t.Context()); err == nil || !strings.Contains(remedy, "Create bucket nowhere") {
+		t.Errorf("no such bucket: %v: %s", err, remedy)
 	}
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "wrong")
 	b, err = objects.Open("s3://fleet?region=us-east-1&endpoint=" + url.QueryEscape(server))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := b.(*objects.S3).Check(t.Context()); err == nil || !strings.Contains(err.Error(), "check AWS_ACCESS_KEY_ID") {
-		t.Errorf("wrong secret: %v", err)
+	if remedy, err := b.(*objects.S3).Check(t.Context()); err == nil || !strings.Contains(remedy, "Check AWS_ACCESS_KEY_ID") {
+		t.Errorf("wrong secret: %v: %s", err, remedy)
 	} else if strings.Contains(err.Error(), "wrong") {
 		t.Errorf("the error has the secret: %v", err)
 	}

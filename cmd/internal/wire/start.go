@@ -312,9 +312,9 @@ func (p *Parts) checkObjects(ctx context.Context) []doctor.Finding {
 	ctx, cancel := context.WithTimeout(ctx, diagnoseLimit)
 	defer cancel()
 	found := doctor.Finding{What: "objects in " + p.Config.Objects.URL}
-	if err := s3.Check(ctx); err != nil {
-		found.Why = "Large sessions, checkpoints and logs cannot be saved or read: " + err.Error() + "."
-		found.Remedy = "Correct ERRAND_OBJECTS or the credential; tasks that resume wait until then."
+	if remedy, err := s3.Check(ctx); err != nil {
+		found.Why = "Large sessions, checkpoints and logs cannot be saved or read: " + strings.TrimSuffix(err.Error(), ".") + "."
+		found.Remedy = remedy
 	}
 	return []doctor.Finding{found}
 }
