@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +12,7 @@ import (
 	"time"
 
 	"github.com/klauspost/compress/zstd"
+	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/errand-fleet/errand/store/objects"
 )
@@ -156,18 +156,18 @@ func (s *Store) SweepObjects(ctx context.Context) error {
 func join(parts ...[]byte) []byte {
 	var all []byte
 	for _, p := range parts {
-		all = append(binary.AppendUvarint(all, uint64(len(p))), p...)
+		all = protowire.AppendBytes(all, p)
 	}
 	return all
 }
 
 func split(all []byte) (parts [][]byte, err error) {
 	for len(all) > 0 {
-		size, n := binary.Uvarint(all)
-		if n <= 0 || size > uint64(len(all)-n) {
+		part, n := protowire.ConsumeBytes(all)
+		if n < 0 {
 			return nil, ErrDamaged
 		}
-		parts, all = append(parts, all[n:n+int(size)]), all[n+int(size):]
+		parts, all = append(parts, part), all[n:]
 	}
 	return parts, nil
 }

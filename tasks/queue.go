@@ -126,7 +126,7 @@ func (q *Queue) message(id, class string, delivery int) []byte {
 	// asynq archives a task that has used up its retries, without calling IsFailure. So the limit is out of reach, and
 	// the record counts attempts.
 	number(messageRetry, math.MaxInt32)
-	number(messageTimeout, uint64(q.timeout/time.Second))
+	number(messageTimeout, uint64(q.timeout/time.Second)) //nolint:gosec // a duration of the configuration, above 0
 	number(messageRetention, uint64(retention/time.Second))
 	return b
 }

@@ -17,7 +17,7 @@ import (
 
 const maxRenders = 4 // as in console
 
-// turnstile blocks reads of histories until as many requests as come counts have read their task.
+// turnstile blocks reads of histories until as many requests as come counts have read their task and maxRenders are here.
 type turnstile struct {
 	come      sync.WaitGroup // Done when a request reads its task
 	now, most atomic.Int64   // readers of a history
@@ -42,6 +42,9 @@ func (s *turnstile) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 			for most := s.most.Load(); now > most && !s.most.CompareAndSwap(most, now); most = s.most.Load() {
 			}
 			s.come.Wait()
+			for s.most.Load() < maxRenders { // they have a slot each, but may not have got here yet
+				runtime.Gosched()
+			}
 		}
 		return next(ctx, cmd)
 	}

@@ -119,7 +119,7 @@ func (c *console) alive(w store.Worker, health any) {
 			case <-ctx.Done():
 				return
 			case <-beat.C:
-				_ = c.Store.Workers.Beat(ctx, w) // at the end there is no Redis
+				_, _ = c.Store.Workers.Beat(ctx, w) // at the end there is no Redis
 			}
 		}
 	}()

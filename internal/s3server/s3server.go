@@ -60,7 +60,7 @@ func Start(t *testing.T) string {
 		<-ended
 	})
 	for {
-		resp, err := http.Get("http://" + address + "/") //nolint:noctx,gosec // loopback; the loop ends with the server
+		resp, err := http.Get("http://" + address + "/")
 		if err == nil {
 			_ = resp.Body.Close()
 			return "http://" + address

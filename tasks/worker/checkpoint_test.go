@@ -166,10 +166,10 @@ func (r *remote) beginsAgain(id, why string) {
 // Session and work are restored together or not at all.
 func TestCheckpointThatCannotBeRestored(t *testing.T) {
 	t.Parallel()
-	for name, spoil := range map[string]func(r *remote, key string){
-		"session": func(r *remote, key string) { r.set(key, "data", "so near") },
-		"work":    func(r *remote, key string) { r.set(key, "work", "# v2 git bundle\n\n") },
-		"none":    func(r *remote, key string) { r.set(key, "work", "") },
+	for name, spoil := range map[string]func(r *remote, id string){
+		"session": func(r *remote, id string) { r.set("errand:checkpoint:"+id, "body", "so near") },
+		"work":    func(r *remote, id string) { r.replaceWork(id, "# v2 git bundle\n\n") },
+		"none":    func(r *remote, id string) { r.replaceWork(id, "") },
 		"base": func(r *remote, _ string) { // the commit that the work builds on is gone
 			bare := filepath.Join(r.root, "acme", "api.git")
 			tree := r.git(bare, "rev-parse", "main^{tree}")
@@ -184,7 +184,7 @@ func TestCheckpointThatCannotBeRestored(t *testing.T) {
 			id := r.submit(r.repoTask("a"))
 			<-r.started
 			stop()
-			spoil(r, "errand:checkpoint:"+id)
+			spoil(r, id)
 			r.worker(r.disk(t.TempDir()))
 			r.beginsAgain(id, "cannot be restored")
 		})
@@ -215,6 +215,27 @@ func TestCheckpointOfAnotherKind(t *testing.T) {
 				t.Errorf("resumes %+v, prompt %q, system prompt %q", second.Resume, second.Prompt.Text, second.System)
 			}
 		})
+	}
+}
+
+// replaceWork replaces the work in the checkpoint of a waiting task.
+func (r *remote) replaceWork(id, work string) {
+	r.Helper()
+	rec, err := r.store.Get(r.Context(), id)
+	if err != nil {
+		r.Fatal(err)
+	}
+	dead, err := r.store.Claim(r.Context(), id, rec.Delivery, "dead")
+	if err != nil {
+		r.Fatal(err)
+	}
+	c, err := r.store.Checkpoint(r.Context(), id)
+	if err == nil {
+		c.Work = []byte(work)
+		err = dead.SaveCheckpoint(r.Context(), c)
+	}
+	if err != nil {
+		r.Fatal(err)
 	}
 }
 

@@ -531,7 +531,7 @@ func TestCrashWithAbsorbed(t *testing.T) {
 			}
 			r.equal("states", []string{r.status(second).State, r.status(third).State}, []string{want, "waiting"})
 			if c.damaged {
-				r.set("errand:checkpoint:"+first, "data", "lost")
+				r.set("errand:checkpoint:"+first, "body", "lost")
 			}
 			r.worker()
 			run = <-runs

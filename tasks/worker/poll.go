@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -119,10 +120,10 @@ func (p *poller) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proce
 // ProcessHook implements redis.Hook.
 func (p *poller) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
-		switch what, class := tasks.RequestOf(cmd); {
-		case what == tasks.Dequeue:
+		switch what, class := tasks.RequestOf(cmd); what {
+		case tasks.Dequeue:
 			return p.dequeue(ctx, class, cmd, next)
-		case what == tasks.Forward:
+		case tasks.Forward:
 			return p.forward(ctx, class, cmd, next)
 		}
 		return next(ctx, cmd)
@@ -183,13 +184,11 @@ func (p *poller) await() {
 	defer anyway.Stop()
 	for {
 		p.mu.Lock()
-		for _, class := range tasks.Classes {
-			if p.worthwhile(class) {
-				p.mu.Unlock()
-				return
-			}
-		}
+		found := slices.ContainsFunc(tasks.Classes, p.worthwhile)
 		p.mu.Unlock()
+		if found {
+			return
+		}
 		select {
 		case <-p.wake:
 		case <-p.quit:

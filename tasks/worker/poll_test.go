@@ -72,10 +72,7 @@ func TestPollerWaits(t *testing.T) {
 		}
 		q.polled(t, 1, tasks.Classes...) // an announcement may have been lost
 
-		go func() {
-			time.Sleep(time.Millisecond)
-			q.note(tasks.Review)
-		}()
+		time.AfterFunc(time.Millisecond, func() { q.note(tasks.Review) })
 		begun = time.Now()
 		q.polled(t, 2, tasks.Review)
 		if d := time.Since(begun); d < time.Millisecond || d > pollAnyway*3/2 {
@@ -102,10 +99,7 @@ func TestPollerKeepsLimits(t *testing.T) {
 		q.polled(t, 1, tasks.Interactive)
 		// One delivery was taken, so there may be more. Maintenance has one place.
 		q.polled(t, 1, tasks.Interactive, tasks.Maintenance)
-		go func() {
-			time.Sleep(time.Millisecond)
-			q.done(tasks.Maintenance)
-		}()
+		time.AfterFunc(time.Millisecond, func() { q.done(tasks.Maintenance) })
 		q.polled(t, 2, tasks.Maintenance)
 		if n := q.pending[tasks.Maintenance]; n != 1 {
 			t.Errorf("%d deliveries left, want 1", n)
