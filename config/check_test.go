@@ -33,7 +33,7 @@ configuration: 15 problems
   - GITHUB_APP_PRIVATE_KEY_FILE cannot be read (file does not exist); correct the path or the file's permissions
   - /etc/errand.yaml:1: knows no key "channel"; remove it or correct its spelling; the keys here are repositories, channels, people, mcp, rules, options, limits, budgets, slack, github
   - /etc/errand.yaml:2: people.ann has no account; add ` + "`slack: U…` and `github: login`" + `
-  - REDIS_URL is not the URL of a Redis; write redis://:PASSWORD@HOST:6379/0 (rediss:// for TLS), with special characters of the password percent-encoded
+  - REDIS_URL is not the URL of a Redis; write redis://:PASSWORD@HOST:6379/0 (rediss:// for TLS), or redis+sentinel://:PASSWORD@HOST:26379,HOST:26379/0?master=NAME, with special characters of passwords percent-encoded
   - SLACK_API_URL must be an absolute http or https URL; use only scheme, host and path, like https://ghe.example.com/api/v3
   - ERRAND_SANDBOX must be auto, bwrap or none, not "docker"
   - ERRAND_GRACE must be above 0 and at most 35s, not 45s; a worker has 45s to drain, including 10s to pack the clones
@@ -65,6 +65,11 @@ func TestOneProblem(t *testing.T) {
 		{RoleWorker, "REDIS_URL", "unix://:p@/run/redis.sock?db=2", ""},
 		{RoleWorker, "REDIS_URL", "redis://p@h:6379", "REDIS_URL " + url},
 		{RoleWorker, "REDIS_URL", "redis:p", "REDIS_URL " + url},
+		{RoleWorker, "REDIS_URL", "redis+sentinel://:p@a:1,b:2,[::1]:3/0?master=m", ""},
+		{RoleWorker, "REDIS_URL", "redis+sentinel://:p@a:1,b:2/0", "REDIS_URL " + url},
+		{RoleWorker, "REDIS_URL", "redis+sentinel://:p@a:1,/0?master=m", "REDIS_URL " + url},
+		{RoleWorker, "REDIS_URL", "redis+sentinel://:p@a:1?master=m&masster=n", "REDIS_URL " + url},
+		{RoleWorker, "REDIS_URL", "redis://:p@a:1,b:2/0", "REDIS_URL " + url},
 		{RoleWorker, "REDIS_URL", "redis://h/zero", "REDIS_URL " + url},
 		{RoleFrontdoor, "REDIS_URL", "http://h", "REDIS_URL " + url},
 		{RoleFrontdoor, "ERRAND_CONSOLE_TOKEN", "", "ERRAND_CONSOLE_TOKEN is not set"},

@@ -67,8 +67,9 @@ type Objects struct {
 
 // Redis configures the connection to Redis.
 type Redis struct {
-	URL       RedisURL `env:"REDIS_URL"`                                  // may be empty for RoleStandalone, which then starts its own Redis
-	AllowOpen bool     `env:"ERRAND_ALLOW_OPEN_REDIS" envDefault:"false"` // start even if Redis has no password
+	URL       RedisURL `env:"REDIS_URL"`                                          // may be empty for RoleStandalone, which then starts its own Redis
+	Replicas  int      `env:"ERRAND_REDIS_REPLICAS" envDefault:"0" check:"limit"` // how many replicas must have a task or an ending before it counts as stored
+	AllowOpen bool     `env:"ERRAND_ALLOW_OPEN_REDIS" envDefault:"false"`         // start even if Redis has no password
 }
 
 // Slack configures the Slack source.

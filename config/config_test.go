@@ -80,6 +80,7 @@ func full() map[string]string {
 		"ERRAND_SANDBOX":              "none",
 		"ERRAND_ALLOW_ROOT":           "true",
 		"ERRAND_ALLOW_OPEN_REDIS":     "1",
+		"ERRAND_REDIS_REPLICAS":       "1",
 		"ERRAND_OBJECTS":              "s3://fleet/errand?region=eu-central-1",
 		"AWS_SECRET_ACCESS_KEY":       "hush-aws",
 		"AWS_SESSION_TOKEN":           "hush-aws-session",
@@ -116,7 +117,7 @@ func TestLoadReadsEveryVariable(t *testing.T) {
 	t.Parallel()
 	got := loadFull(t)
 	want := Config{
-		Redis:   Redis{URL: "redis://:hush-redis%21@redis.example:6380/3", AllowOpen: true},
+		Redis:   Redis{URL: "redis://:hush-redis%21@redis.example:6380/3", Replicas: 1, AllowOpen: true},
 		Objects: Objects{URL: "s3://fleet/errand?region=eu-central-1", SecretKey: "hush-aws", Token: "hush-aws-session"},
 		Slack:   Slack{BotToken: "xoxb-hush", SigningSecret: "hush-signing", AppToken: "xapp-hush", APIURL: "https://slack.example/api/"},
 		GitHub: GitHub{

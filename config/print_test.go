@@ -30,6 +30,7 @@ func TestPrint(t *testing.T) {
 	}
 	want := `# Redis
 REDIS_URL=redis://:[redacted]@h:6379/0
+# ERRAND_REDIS_REPLICAS=0
 # ERRAND_ALLOW_OPEN_REDIS=false
 
 # Objects

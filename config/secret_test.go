@@ -120,10 +120,32 @@ func TestRedactedForms(t *testing.T) {
 		{fmt.Sprint(RedisURL("redis://u:p@h:1/2")), "redis://u:[redacted]@h:1/2"},
 		{fmt.Sprintf("%#v", RedisURL("redis://:p@h")), `config.RedisURL("redis://:[redacted]@h")`},
 		{fmt.Sprint(RedisURL("redis://p@h")), "[redacted]"},
+		{fmt.Sprint(RedisURL("redis+sentinel://u:p@a:1,b:2/3?master=m")), "redis+sentinel://u:[redacted]@a:1,b:2/3?master=m"},
+		{fmt.Sprint(RedisURL("redis+sentinel://a:1,b:2?sentinel_password=p&master=m")), "redis+sentinel://a:1,b:2?master=m&sentinel_password=[redacted]"},
 	} {
 		if tc[0] != tc[1] {
 			t.Errorf("got %s, want %s", tc[0], tc[1])
 		}
+	}
+}
+
+func TestSentinels(t *testing.T) {
+	t.Parallel()
+	url := RedisURL("rediss+sentinel://ann:p%21w@one:1,two,[::1]:3/4?master=errand&sentinel_user=s&sentinel_password=q%2Fr")
+	o, s, err := url.Options()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &Sentinels{Addrs: []string{"one:1", "two:26379", "[::1]:3"}, Master: "errand", User: "s", Password: "q/r"}
+	if diff := cmp.Diff(want, s); diff != "" {
+		t.Errorf("sentinels (-want +got):\n%s", diff)
+	}
+	if o.Username != "ann" || o.Password != "p!w" || o.DB != 4 || o.Addr != "" || o.TLSConfig == nil || o.TLSConfig.ServerName != "" {
+		t.Errorf("options %+v", o)
+	}
+	secrets := Config{Redis: Redis{URL: url}, Fleet: Fleet{Token: "t"}}.Secrets()
+	if diff := cmp.Diff([]string{"p!w", "p%21w", "q%2Fr", "q/r", "t"}, secrets); diff != "" {
+		t.Errorf("secrets (-want +got):\n%s", diff)
 	}
 }
 

@@ -326,7 +326,7 @@ func isOpen(ctx context.Context, o *redis.Options) bool {
 		}
 	}
 	anybody := redis.NewClient(&redis.Options{
-		Network: o.Network, Addr: o.Addr, TLSConfig: o.TLSConfig, DialTimeout: o.DialTimeout, ReadTimeout: o.ReadTimeout, MaxRetries: -1,
+		Network: o.Network, Addr: o.Addr, Dialer: o.Dialer, DialTimeout: o.DialTimeout, ReadTimeout: o.ReadTimeout, MaxRetries: -1,
 		ContextTimeoutEnabled: true,
 	})
 	defer anybody.Close()

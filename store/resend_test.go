@@ -93,15 +93,16 @@ func TestLostAnswers(t *testing.T) {
 	onMini(t, func(h *harness) {
 		again := dial(h.T, h.url)
 		again.AddHook(&resend{})
-		h.mini.SetTime(time.Unix(2e9, 0)) // the same time in both worlds
 		for name, step := range steps {
 			var seen [2]string
 			for i, client := range []*redis.Client{h.rdb, again} {
 				h.ok(h.rdb.FlushAll(h.Context()).Err())
+				h.mini.SetTime(time.Unix(2e9, 0)) // the same times in both worlds
 				calm := h.store(Config{})
 				c := h.claim(calm, h.put(calm, kin(1), kin(2))[0])
 				s := h.store(Config{Redis: client})
 				c.store = s.db
+				h.mini.SetTime(time.Unix(2e9+1, 0))
 				result := step(h, s, c)
 				seen[i] = nonces.ReplaceAllString(fmt.Sprintf("%+v\n%+v", result, h.dump()), "nonce")
 			}

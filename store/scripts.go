@@ -73,15 +73,64 @@ func link(common, script string) string {
 	return script
 }
 
+// replicated are the steps that wait for Config.Replicas: what somebody outside is told after them has to stay true.
+var replicated = set("submit", "amend", "answer", "cancel", "retry", "pushing", "end", "endwaiting", "restore")
+
+func set(names ...string) map[string]bool {
+	all := map[string]bool{}
+	for _, name := range names {
+		all[name] = true
+	}
+	return all
+}
+
 // run executes one script in one round trip, or two if Redis does not have the script yet. It returns Redis' errors
-// and the script's refusals.
+// and the script's refusals, and [ErrNotReplicated] for a step that is in replicated.
 func (s *db) run(ctx context.Context, name string, args ...any) (reply, error) {
-	values, err := s.scripts[name].Run(ctx, s.redis, nil, append([]any{s.key.prefix}, args...)...).Slice()
+	args = append([]any{s.key.prefix}, args...)
+	var cmd *redis.Cmd
+	if s.cfg.Replicas > 0 && replicated[name] {
+		var err error
+		if cmd, err = s.runReplicated(ctx, s.scripts[name], args); err != nil {
+			return nil, err
+		}
+	} else {
+		cmd = s.scripts[name].Run(ctx, s.redis, nil, args...)
+	}
+	values, err := cmd.Slice()
 	if err != nil {
 		return nil, err
 	}
 	r := reply(values)
 	return r, verdict(r)
+}
+
+// replicaLimit bounds the wait for replicas, within the client's timeouts.
+const replicaLimit = time.Second
+
+// runReplicated executes a script and waits until enough replicas have its writes, and so all earlier ones. They are
+// one pipeline, because WAIT is about the connection's own writes.
+func (s *db) runReplicated(ctx context.Context, script *redis.Script, args []any) (cmd *redis.Cmd, err error) {
+	call := script.EvalSha
+	for range 2 {
+		var confirmed *redis.Cmd
+		_, err = s.redis.Pipelined(ctx, func(p redis.Pipeliner) error {
+			cmd, confirmed = call(ctx, p, nil, args...), p.Do(ctx, "WAIT", s.cfg.Replicas, replicaLimit.Milliseconds())
+			return nil
+		})
+		switch {
+		case redis.HasErrorPrefix(err, "NOSCRIPT"):
+			call = script.Eval
+			continue
+		case err != nil:
+			return nil, err
+		}
+		if n, err := confirmed.Int(); err != nil || n < s.cfg.Replicas {
+			return nil, fmt.Errorf("%w: %d of %d", ErrNotReplicated, n, s.cfg.Replicas)
+		}
+		return cmd, nil
+	}
+	return nil, err
 }
 
 // reply is a script's reply: a word, then strings, then perhaps a record.
@@ -139,6 +188,10 @@ var (
 	ErrTooLarge   = errors.New("too large")                         // the caller's data; nothing was stored
 	ErrDamaged    = errors.New("damaged")                           // a checkpoint, session or topic differs from what was saved
 	ErrOutage     = errors.New("redis did not answer for too long") // for [Watch].Lost: the claim cannot be trusted any more
+
+	// ErrNotReplicated means that a step is done, but fewer replicas of Redis than Config.Replicas confirmed it in time.
+	// The step may be repeated.
+	ErrNotReplicated = errors.New("too few replicas of Redis have confirmed the step")
 )
 
 // NotDue refuses to start a task before its time.

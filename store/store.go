@@ -19,7 +19,9 @@
 //   - If Redis loses its data, the next step of a holder restores its running task.
 //   - An unreadable record is reported and does not affect others.
 //
-// It promises nothing else if Redis loses data: run Redis with an append-only file and maxmemory-policy noeviction.
+// It promises nothing else if Redis loses data: run Redis with an append-only file and maxmemory-policy noeviction. If a
+// replica without the last writes takes over, the lost steps can be repeated: a holder whose claim is lost restores it,
+// and no later claim has its fence.
 // The store does not interpret tasks, endings, events and sessions. Package tasks decides when to retry, requeue or
 // give up. Redis Cluster and Ring are refused, because scripts span the keys of a thread.
 //
@@ -49,6 +51,7 @@ type Config struct {
 	Prefix   string                // of every key ["errand:"]
 	Objects  objects.Bucket        // for values that are too large for Redis; nil: all are in Redis
 
+	Replicas  int  // how many replicas of Redis must have an accepted task, an answer, an ending before the step is done [0]
 	AllowOpen bool // a Redis without a password is a warning, not an error
 
 	ClaimTTL   time.Duration // a claim expires this long after its last renewal [15 s]

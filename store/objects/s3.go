@@ -1,6 +1,7 @@
 package objects
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -56,22 +57,9 @@ func openS3(u *url.URL) (*S3, error) {
 	if s.encryption, err = encryption(q.Get("sse"), q.Get("kms-key")); err != nil {
 		return nil, err
 	}
-	endpoint := q.Get("endpoint")
-	for _, name := range []string{"AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"} {
-		if endpoint == "" {
-			endpoint = os.Getenv(name)
-		}
-	}
-	if endpoint == "" {
-		endpoint = "https://s3.amazonaws.com"
-	}
-	e, err := url.Parse(endpoint)
+	e, err := url.Parse(cmp.Or(q.Get("endpoint"), os.Getenv("AWS_ENDPOINT_URL_S3"), os.Getenv("AWS_ENDPOINT_URL"), "https://s3.amazonaws.com"))
 	if err != nil || e.Host == "" || e.Scheme != "https" && e.Scheme != "http" {
 		return nil, errors.New("the object store's endpoint must be a URL such as https://minio.example.com:9000")
-	}
-	region := q.Get("region")
-	if region == "" {
-		region = os.Getenv("AWS_REGION")
 	}
 	lookup := minio.BucketLookupAuto
 	if q.Get("path-style") == "true" {
@@ -86,7 +74,7 @@ func openS3(u *url.URL) (*S3, error) {
 		Creds: credentials.NewChainCredentials([]credentials.Provider{
 			&credentials.EnvAWS{}, &credentials.FileAWSCredentials{}, &credentials.IAM{Client: &http.Client{Timeout: 5 * time.Second}},
 		}),
-		Secure: e.Scheme == "https", Region: region, BucketLookup: lookup, Transport: transport, MaxRetries: attempts,
+		Secure: e.Scheme == "https", Region: cmp.Or(q.Get("region"), os.Getenv("AWS_REGION")), BucketLookup: lookup, Transport: transport, MaxRetries: attempts,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("open object store: %w", err)

@@ -37,8 +37,11 @@ for scope in each((r[6] or '') .. '\n' .. ARGV[8]) do
 end
 
 -- The fence follows the clock, so that it also grows after Redis came back without its last second (appendfsync
--- everysec). A counter would give out the token of a live, forgotten holder again.
-local fence = int(math.max(tonumber(redis.call('GET', FENCE) or '0') + 1, t))
+-- everysec, or a replica that took over). A counter would give out the fence of a live, forgotten holder again. If the
+-- clock is behind, which it may be on another machine, a random step makes this unlikely.
+local fence = tonumber(redis.call('GET', FENCE) or '0') + 1
+if fence > t then fence = fence + tonumber(string.sub(redis.sha1hex(nonce), 1, 4), 16) end
+fence = int(math.max(fence, t))
 redis.call('SET', FENCE, fence)
 redis.call('HSET', key, 'state', 'running', 'worker', worker, 'started', int(t), 'fence', fence, 'held', fence)
 redis.call('HDEL', key, 'why')

@@ -4,10 +4,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/config"
 	"github.com/errand-fleet/errand/tasks"
-	"github.com/google/go-cmp/cmp"
 )
 
 func TestRulesOfTheConfiguration(t *testing.T) {

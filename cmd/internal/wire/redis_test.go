@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/alicebob/miniredis/v2"
+
 	"github.com/errand-fleet/errand/config"
 	"github.com/errand-fleet/errand/internal/redisserver"
 )

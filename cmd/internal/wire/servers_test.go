@@ -7,9 +7,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/config"
-	"github.com/google/go-cmp/cmp"
 )
 
 // load reads a configuration with these servers.

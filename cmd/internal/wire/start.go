@@ -15,7 +15,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/hibiken/asynq"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/errand-fleet/errand/agent"
@@ -119,7 +118,7 @@ func hidden(c config.Config) []string {
 	if c.Paths.File != "" {
 		paths = append(paths, c.Paths.File)
 	}
-	if o, err := redis.ParseURL(c.Redis.URL.Reveal()); err == nil && o.Network == "unix" {
+	if o, _, err := c.Redis.URL.Options(); err == nil && o.Network == "unix" {
 		paths = append(paths, o.Addr)
 	}
 	// Only root can read these, so they matter to a worker that runs as root.
@@ -371,14 +370,11 @@ func (l redisLog) Printf(ctx context.Context, format string, v ...any) {
 		"remedy", "if this continues, check that Redis runs and that REDIS_URL is right")
 }
 
-// queuesRedis returns the Redis options of the queue pages. asynq's own URL parser drops the user name.
-func queuesRedis(url config.RedisURL) (asynq.RedisClientOpt, error) {
-	o, err := redis.ParseURL(url.Reveal())
-	if err != nil {
-		return asynq.RedisClientOpt{}, errors.New("parse REDIS_URL for the queue pages") // err would quote it
-	}
-	return asynq.RedisClientOpt{Network: o.Network, Addr: o.Addr, Username: o.Username, Password: o.Password, DB: o.DB, TLSConfig: o.TLSConfig}, nil
-}
+// queuesRedis connects the queue pages to Redis.
+type queuesRedis struct{ client *redis.Client }
+
+// MakeRedisClient implements asynq.RedisConnOpt.
+func (r queuesRedis) MakeRedisClient() any { return r.client }
 
 // servers are the agent's servers of tools.
 func servers(c config.Config) []agent.MCPServer {

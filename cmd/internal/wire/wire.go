@@ -81,17 +81,17 @@ func New(c config.Config, log *slog.Logger, o Options) (*Parts, error) {
 	if o.Process {
 		redis.SetLogger(redisLog{log})
 	}
-	if p.Redis, err = client(c.Redis.URL.Reveal()); err != nil {
+	if p.Redis, err = client(c.Redis.URL); err != nil {
 		return nil, err
 	}
 	// A separate client for followed streams keeps them from starving everything else.
-	if p.blocking, err = client(c.Redis.URL.Reveal()); err != nil {
+	if p.blocking, err = client(c.Redis.URL); err != nil {
 		return nil, errors.Join(err, p.Close())
 	}
 	if p.objects, err = p.bucket(); err != nil {
 		return nil, errors.Join(err, p.Close())
 	}
-	o.Store.Redis, o.Store.Blocking, o.Store.AllowOpen, o.Store.Objects = p.Redis, p.blocking, c.Redis.AllowOpen, p.objects
+	o.Store.Redis, o.Store.Blocking, o.Store.AllowOpen, o.Store.Replicas, o.Store.Objects = p.Redis, p.blocking, c.Redis.AllowOpen, c.Redis.Replicas, p.objects
 	if p.Store, err = store.New(o.Store); err != nil {
 		return nil, errors.Join(err, p.Close())
 	}
@@ -108,7 +108,7 @@ func New(c config.Config, log *slog.Logger, o Options) (*Parts, error) {
 // desk builds the desk. It has a separate client, which batches concurrent events. Claims must be renewed in time, so
 // they do not wait there. A caller that gives up returns at once, whatever Redis does; see [tasks.Desk.Submit].
 func (p *Parts) desk(c store.Config) (_ *tasks.Desk, err error) {
-	if p.door, err = client(p.Config.Redis.URL.Reveal()); err != nil {
+	if p.door, err = client(p.Config.Redis.URL); err != nil {
 		return nil, err
 	}
 	redisbatch.Add(p.door)
@@ -148,15 +148,23 @@ func (p *Parts) bucket() (objects.Bucket, error) {
 
 // client returns a Redis client for a front door that answers within 3 s and for claims that are renewed every 5 s: it
 // notices in time that Redis hangs.
-func client(url string) (*redis.Client, error) {
-	o, err := redis.ParseURL(url)
+func client(url config.RedisURL) (*redis.Client, error) {
+	o, sentinels, err := url.Options()
 	if err != nil {
 		return nil, errors.New("parse REDIS_URL: it is not of the form redis://:password@host:6379/0") // err would quote it
 	}
 	o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.MaxRetries = 2*time.Second, 2*time.Second, 2*time.Second, 1
 	o.ContextTimeoutEnabled = true
 	o.MaxIdleConns = 3 // a fleet has hundreds of processes
-	return redis.NewClient(o), nil
+	if sentinels == nil {
+		return redis.NewClient(o), nil
+	}
+	return redis.NewFailoverClient(&redis.FailoverOptions{
+		MasterName: sentinels.Master, SentinelAddrs: sentinels.Addrs, SentinelUsername: sentinels.User, SentinelPassword: sentinels.Password,
+		Username: o.Username, Password: o.Password, DB: o.DB, TLSConfig: o.TLSConfig,
+		DialTimeout: o.DialTimeout, ReadTimeout: o.ReadTimeout, WriteTimeout: o.WriteTimeout, MaxRetries: o.MaxRetries,
+		ContextTimeoutEnabled: o.ContextTimeoutEnabled, MaxIdleConns: o.MaxIdleConns,
+	}), nil
 }
 
 // policy returns the policy of errand.yaml for repositories and tools. A rule that can never apply is an error.
