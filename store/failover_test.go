@@ -152,7 +152,7 @@ func TestReplicas(t *testing.T) {
 	master := h.rdb.Options()
 	host, port, _ := net.SplitHostPort(master.Addr)
 	h.ok(replica.ConfigSet(ctx, "masterauth", master.Password).Err())
-	h.ok(replica.SlaveOf(ctx, host, port).Err())
+	h.ok(replica.ReplicaOf(ctx, host, port).Err())
 	for { // it was stored the first time, and is confirmed as soon as the replica is there
 		if _, created, err := one.Submit(ctx, task(1)); err == nil && !created {
 			break
@@ -169,7 +169,7 @@ func TestReplicas(t *testing.T) {
 	if err := c.End(ctx, json.RawMessage(`1`)); !errors.Is(err, ErrNotReplicated) {
 		h.Errorf("end without a replica: %v", err)
 	}
-	h.ok(replica.SlaveOf(ctx, host, port).Err())
+	h.ok(replica.ReplicaOf(ctx, host, port).Err())
 	for c.End(ctx, json.RawMessage(`1`)) != nil {
 		runtime.Gosched()
 	}
