@@ -35,6 +35,24 @@ func answer(tokens ...int) string {
 
 func breaks(c check) bool { return len(c.broken) > 0 }
 
+// Only events that a lost master may have taken with it are forgiven, and none if a replica had to confirm them.
+func TestForgive(t *testing.T) {
+	t.Parallel()
+	at := time.Now()
+	lost, answered, later, refused := asked(1, inSlack), asked(2, inSlack), asked(3, inSlack), asked(4, inSlack)
+	lost.acceptedAt, answered.acceptedAt, later.acceptedAt, refused.acceptedAt = at, at, at.Add(time.Minute), at
+	refused.accepted = false
+	s := newSaboteur(nil, &fleet{})
+	s.forgot = []window{{at.Add(-time.Second), at.Add(time.Second)}}
+	for replicas, want := range []int{1, 0} {
+		s.f.replicas = replicas
+		events := []event{lost, answered, later, refused}
+		if n := s.forgive(events, []final{told(inSlack, "", 2)}); n != want || events[0].accepted == (want == 1) || !events[1].accepted || !events[2].accepted {
+			t.Errorf("%d replicas: %d forgiven: %+v", replicas, n, events)
+		}
+	}
+}
+
 func TestCoveredOnce(t *testing.T) {
 	t.Parallel()
 	unaccepted := asked(1, inSlack)

@@ -6,36 +6,53 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"sync"
 	"syscall"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
+	"github.com/errand-fleet/errand/internal/redissentinel"
 	"github.com/errand-fleet/errand/internal/redisserver"
 )
 
-// database is a redis-server that loses no acknowledged write, behind links with fixed addresses.
-type database struct {
-	cfg   redisserver.Config
-	links []*link
-
-	breaking sync.Mutex // held while a fault is active: one at a time
-	server   *redisserver.Server
+// database is the Redis of the fleet. One fault at a time is injected.
+type database interface {
+	// urls returns the addresses for the last worker and for the others.
+	urls() (far, others string)
+	// client returns a client that no fault cuts off.
+	client() *redis.Client
+	// fault injects a fault and returns when it has ended. forgets is when acknowledged writes may have been lost.
+	fault(ctx context.Context, k kind, lasts time.Duration) (forgets window, err error)
+	// cutOff cuts the last worker off for a while.
+	cutOff(ctx context.Context, lasts time.Duration) error
+	stop()
 }
 
-func newDatabase(dir string, links ...*link) (*database, error) {
+// single is a redis-server that loses no acknowledged write, behind links with fixed addresses.
+type single struct {
+	cfg       redisserver.Config
+	near, far *link
+	server    *redisserver.Server
+}
+
+// newSingle starts a server. With an error it also returns what it has started.
+func newSingle(dir string) (d *single, err error) {
 	path, ok := redisserver.Find()
 	if !ok {
 		return nil, errors.New("start redis: there is no redis-server: run make setup (or apt-get install redis-server)")
 	}
-	d := &database{
-		cfg:   redisserver.Config{Path: path, Dir: dir, Password: rand.Text(), AppendOnly: true, Fsync: "always"},
-		links: links,
+	d = &single{cfg: redisserver.Config{Path: path, Dir: dir, Password: rand.Text(), AppendOnly: true, Fsync: "always"}}
+	if d.near, err = newLink(); err != nil {
+		return d, err
+	}
+	if d.far, err = newLink(); err != nil {
+		return d, err
 	}
 	return d, d.start()
 }
 
 // start starts a server on a free port and points the links to it.
-func (d *database) start() error {
+func (d *single) start() error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	s, err := redisserver.Start(ctx, d.cfg)
@@ -47,26 +64,37 @@ func (d *database) start() error {
 	if err != nil {
 		return fmt.Errorf("start redis: %w", err)
 	}
-	for _, l := range d.links {
-		l.aim(u.Host)
-	}
+	d.near.aim(u.Host)
+	d.far.aim(u.Host)
 	return nil
 }
 
-// url is its address through a link.
-func (d *database) url(l *link) string {
+func (d *single) urls() (far, others string) { return d.url(d.far), d.url(d.near) }
+
+func (d *single) url(l *link) string {
 	u := url.URL{Scheme: "redis", User: url.UserPassword("", d.cfg.Password), Host: l.addr(), Path: "/0"}
 	return u.String()
 }
 
+func (d *single) client() *redis.Client {
+	return redis.NewClient(&redis.Options{Addr: d.near.addr(), Password: d.cfg.Password})
+}
+
+func (d *single) fault(ctx context.Context, k kind, lasts time.Duration) (window, error) {
+	if k == freezeRedis {
+		return window{}, d.freeze(ctx, lasts)
+	}
+	return window{}, d.restart(ctx, k == killRedis, lasts)
+}
+
 // restart ends the server, with KILL or cleanly, and starts it again after a while with all acknowledged data.
-func (d *database) restart(ctx context.Context, kill bool, after time.Duration) error {
+func (d *single) restart(ctx context.Context, kill bool, after time.Duration) error {
 	if kill {
 		if err := syscall.Kill(d.server.Pid(), syscall.SIGKILL); err != nil { // a child that is not reaped yet, so its PID is not reused
 			return fmt.Errorf("kill redis: %w", err)
 		}
 	}
-	if err := d.stop(); err != nil {
+	if err := d.end(); err != nil {
 		return err
 	}
 	pause(ctx, after)
@@ -74,7 +102,7 @@ func (d *database) restart(ctx context.Context, kill bool, after time.Duration) 
 }
 
 // freeze stops the server process for a while. Its port still accepts connections.
-func (d *database) freeze(ctx context.Context, lasts time.Duration) error {
+func (d *single) freeze(ctx context.Context, lasts time.Duration) error {
 	pid := d.server.Pid()
 	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
 		return fmt.Errorf("freeze redis: %w", err)
@@ -86,11 +114,58 @@ func (d *database) freeze(ctx context.Context, lasts time.Duration) error {
 	return nil
 }
 
-func (d *database) stop() error {
+func (d *single) cutOff(ctx context.Context, lasts time.Duration) error {
+	d.far.cut()
+	pause(ctx, lasts)
+	d.far.repair()
+	return nil
+}
+
+func (d *single) end() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	return d.server.Stop(ctx)
 }
+
+func (d *single) stop() {
+	if d.server != nil {
+		_ = d.end()
+	}
+	for _, l := range []*link{d.near, d.far} {
+		if l != nil {
+			l.close()
+		}
+	}
+}
+
+// replicated is a master with a replica and Sentinels. Each fault of it is a fail-over.
+type replicated struct{ *redissentinel.Redis }
+
+func (d replicated) urls() (far, others string) { return d.URL(), d.URL() }
+
+func (d replicated) client() *redis.Client { return d.Client() }
+
+// fault makes the replica the new master: after the old one was killed, or while it is frozen. A killed one may have
+// had writes that the replica had not, for up to a second.
+func (d replicated) fault(ctx context.Context, k kind, lasts time.Duration) (forgets window, err error) {
+	forgets.from = time.Now()
+	switch k {
+	case freezeRedis:
+		err = d.Freeze(ctx, min(lasts, 5*time.Second))
+	case killRedis:
+		err = d.Kill(ctx, min(lasts, time.Second))
+	default:
+		err = d.Kill(ctx, 0)
+	}
+	forgets.to = time.Now()
+	return forgets, errors.Join(err, d.Restore(ctx))
+}
+
+func (d replicated) cutOff(context.Context, time.Duration) error {
+	return errors.New("only the single Redis has a link to cut")
+}
+
+func (d replicated) stop() { d.Stop() }
 
 // pause sleeps and returns early if ctx ends.
 func pause(ctx context.Context, d time.Duration) {

@@ -1,7 +1,8 @@
 // Command chaos breaks a whole fleet on purpose and then checks that nothing was lost and nothing was done twice.
 //
 // It runs a real redis-server, real workers and a real front door, as built, against fakes of Slack, GitHub and the
-// model in this process, with a scripted CLI (./cli) instead of the agent. A plan generated from a seed says when
+// model in this process, with a scripted CLI (./cli) instead of the agent. With -sentinel, Redis is a master, a replica
+// and three Sentinels, and its faults are fail-overs. A plan generated from a seed says when
 // requests are made and faults occur. After the plan, when all faults have ended, it waits until errand is done, stops
 // it, and checks the results.
 //

@@ -36,7 +36,7 @@ type saboteur struct {
 	f     *fleet
 	until time.Time // no new faults after this
 
-	door, cable, disk sync.Mutex // one fault at a time for each
+	door, cable, disk, store sync.Mutex // one fault at a time for each
 
 	mu     sync.Mutex
 	hit    map[identity]bool // CLIs whose run already had a fault
@@ -44,6 +44,7 @@ type saboteur struct {
 	deaths []death
 	outage []window // of Redis, for all
 	cut    []window // of the last worker's link
+	forgot []window // when Redis may have lost acknowledged writes
 	errs   []error
 }
 
@@ -212,30 +213,53 @@ func (s *saboteur) ours(l life) bool {
 
 // redis injects a fault into the database, one at a time.
 func (s *saboteur) redis(ctx context.Context, f fault) {
-	s.alone(&s.f.redis.breaking, f, func() error {
+	s.alone(&s.store, f, func() error {
 		from := time.Now()
-		defer func() {
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			s.outage = append(s.outage, window{from, time.Now()})
-		}()
-		if f.kind == freezeRedis {
-			return s.f.redis.freeze(ctx, f.lasts)
+		forgot, err := s.f.redis.fault(ctx, f.kind, f.lasts)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		away := window{from, time.Now()}
+		if !forgot.from.IsZero() {
+			away = forgot // then a new master is there
+			s.forgot = append(s.forgot, forgot)
 		}
-		return s.f.redis.restart(ctx, f.kind == killRedis, f.lasts)
+		s.outage = append(s.outage, away)
+		return err
 	})
+}
+
+// forgive treats events without a final message as not accepted if a master that was lost may have been the only one to
+// have them. It returns how many.
+func (s *saboteur) forgive(events []event, finals []final) (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.f.replicas > 0 {
+		return 0
+	}
+	covered := map[string]bool{}
+	for _, f := range finals {
+		for _, id := range f.covers {
+			covered[id] = true
+		}
+	}
+	for i, e := range events {
+		lost := func(w window) bool { return w.touches(e.acceptedAt, e.acceptedAt.Add(time.Millisecond)) }
+		if e.accepted && !covered[e.id] && slices.ContainsFunc(s.forgot, lost) {
+			events[i].accepted = false
+			n++
+		}
+	}
+	return n
 }
 
 // cutOff cuts the last worker off from Redis for a while.
 func (s *saboteur) cutOff(ctx context.Context, lasts time.Duration) error {
 	from := time.Now()
-	s.f.far.cut()
-	pause(ctx, lasts)
-	s.f.far.repair()
+	err := s.f.redis.cutOff(ctx, lasts)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.cut = append(s.cut, window{from, time.Now()})
-	return nil
+	return err
 }
 
 // counts returns the number of faults by kind; for services, of requests that really failed.

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/errand-fleet/errand/internal/redissentinel"
 )
 
 // How long a program may take to end cleanly: the worker's own budget, and some reserve.
@@ -24,11 +26,11 @@ const consoleToken = "chaos-console-token-for-loopback"
 
 // fleet is a front door, workers and Redis, as in production.
 type fleet struct {
-	redis   *database
-	far     *link // the last worker's way to Redis, which can be cut
-	door    *process
-	base    string // of the front door, without a slash at the end
-	workers []*process
+	redis    database
+	replicas int // that confirm writes
+	door     *process
+	base     string // of the front door, without a slash at the end
+	workers  []*process
 
 	mu   sync.Mutex
 	down map[*process]bool // workers with an active fault: one fault at a time
@@ -37,39 +39,29 @@ type fleet struct {
 // newFleet starts everything and returns when the front door responds. With an error it also returns what it has
 // started.
 func newFleet(ctx context.Context, set settings, w *world) (*fleet, error) {
-	f := &fleet{down: map[*process]bool{}}
-	near, err := newLink()
-	if err != nil {
+	f := &fleet{down: map[*process]bool{}, replicas: set.replicas}
+	if err := f.store(ctx, set, filepath.Join(w.dir, "redis")); err != nil {
 		return f, err
 	}
-	if f.far, err = newLink(); err != nil {
-		return f, err
-	}
-	data := filepath.Join(w.dir, "redis")
-	if err := os.Mkdir(data, 0o700); err != nil { //nolint:gosec // below the harness's directory
-		return f, fmt.Errorf("start redis: %w", err)
-	}
-	if f.redis, err = newDatabase(data, near, f.far); err != nil {
-		return f, err
-	}
+	far, others := f.redis.urls()
 	addr, err := freeAddr()
 	if err != nil {
 		return f, err
 	}
 	f.base = "http://" + addr
-	env := w.environment()
+	env := append(w.environment(), fmt.Sprintf("ERRAND_REDIS_REPLICAS=%d", set.replicas))
 	f.door = &process{
 		name: "frontdoor", path: filepath.Join(set.bin, "enqueue"), args: []string{"serve"}, logs: w.dir,
-		env: append(slices.Clip(env), "REDIS_URL="+f.redis.url(near), "ERRAND_HTTP_ADDR="+addr, "ERRAND_CONSOLE_TOKEN="+consoleToken),
+		env: append(slices.Clip(env), "REDIS_URL="+others, "ERRAND_HTTP_ADDR="+addr, "ERRAND_CONSOLE_TOKEN="+consoleToken),
 	}
 	for i := range set.workers {
-		way := near
+		way := others
 		if i == set.workers-1 {
-			way = f.far
+			way = far
 		}
 		f.workers = append(f.workers, &process{
 			name: fmt.Sprintf("worker-%d", i+1), path: filepath.Join(set.bin, "worker"), logs: w.dir,
-			env: append(slices.Clip(env), "REDIS_URL="+f.redis.url(way), "ERRAND_WORKER_ADDR=127.0.0.1:0"),
+			env: append(slices.Clip(env), "REDIS_URL="+way, "ERRAND_WORKER_ADDR=127.0.0.1:0"),
 		})
 	}
 	for _, p := range append([]*process{f.door}, f.workers...) {
@@ -78,6 +70,23 @@ func newFleet(ctx context.Context, set settings, w *world) (*fleet, error) {
 		}
 	}
 	return f, f.ready(ctx)
+}
+
+// store starts Redis, with its data below dir.
+func (f *fleet) store(ctx context.Context, set settings, dir string) error {
+	if err := os.Mkdir(dir, 0o700); err != nil { //nolint:gosec // below the harness's directory
+		return fmt.Errorf("start redis: %w", err)
+	}
+	if set.sentinel {
+		r, err := redissentinel.Start(ctx, dir)
+		f.redis = replicated{r}
+		return err
+	}
+	d, err := newSingle(dir)
+	if d != nil {
+		f.redis = d
+	}
+	return err
 }
 
 // freeAddr returns a free loopback address.
@@ -183,13 +192,7 @@ func (f *fleet) close() {
 			_ = p.end(syscall.SIGKILL, time.Minute)
 		}
 	}
-	if f.redis == nil {
-		return
-	}
-	if f.redis.server != nil {
-		_ = f.redis.stop()
-	}
-	for _, l := range f.redis.links {
-		l.close()
+	if f.redis != nil {
+		f.redis.stop()
 	}
 }

@@ -1,6 +1,9 @@
 package main
 
-import "sync"
+import (
+	"sync"
+	"time"
+)
 
 // event is one thing that was asked of errand.
 type event struct {
@@ -9,15 +12,16 @@ type event struct {
 	thread string // of all places; what is in one must run one after the other
 	id     string // of its task, empty while unknown
 
-	accepted bool     // it was answered with 2xx
-	task     bool     // GitHub: and that answer named a task
-	declined string   // GitHub: errand's reason for ignoring it. For a repetition it means nothing, because errand then knows later events
-	channel  string   // Slack
-	root     string   // Slack: ts of the thread
-	pull     int      // GitHub
-	head     string   // GitHub
-	endings  []string // chat: the texts of the terminal events that were read
-	closed   bool     // chat: its stream is not read any more
+	accepted   bool // it was answered with 2xx
+	acceptedAt time.Time
+	task       bool     // GitHub: and that answer named a task
+	declined   string   // GitHub: errand's reason for ignoring it. For a repetition it means nothing, because errand then knows later events
+	channel    string   // Slack
+	root       string   // Slack: ts of the thread
+	pull       int      // GitHub
+	head       string   // GitHub
+	endings    []string // chat: the texts of the terminal events that were read
+	closed     bool     // chat: its stream is not read any more
 }
 
 // ledger records the requests. Safe for concurrent use.

@@ -22,13 +22,15 @@ func main() {
 
 // settings are the command line's settings.
 type settings struct {
-	seed    uint64
-	tasks   int
-	faults  int
-	span    time.Duration // of traffic and faults
-	workers int
-	bin     string // directory of worker and enqueue
-	cli     string // the scripted CLI
+	seed     uint64
+	tasks    int
+	faults   int
+	span     time.Duration // of traffic and faults
+	workers  int
+	sentinel bool   // Redis fails over
+	replicas int    // that have to confirm writes
+	bin      string // directory of worker and enqueue
+	cli      string // the scripted CLI
 }
 
 // The default numbers of requests and faults, which keep two cores busy.
@@ -67,13 +69,15 @@ func parse(args []string, stderr io.Writer) (s settings, err error) {
 	flags.IntVar(&s.tasks, "tasks", 0, "number of requests (default: as many as fit; 1000 without -for)")
 	flags.IntVar(&s.faults, "faults", 0, "how much is broken (default: about one for three tasks)")
 	flags.IntVar(&s.workers, "workers", 3, "how many workers there are; at least 2")
+	flags.BoolVar(&s.sentinel, "sentinel", false, "let Redis fail over: a master, a replica and three Sentinels")
+	flags.IntVar(&s.replicas, "replicas", 0, "ERRAND_REDIS_REPLICAS, 1 at most")
 	flags.StringVar(&s.bin, "bin", "bin", "directory of the programs worker and enqueue")
 	flags.StringVar(&s.cli, "cli", "bin/chaos/cli", "the scripted CLI")
 	all := flags.Duration("for", 0, "about how long all of it takes (default: as long as the tasks need)")
 	if err := flags.Parse(args); err != nil {
 		return s, err
 	}
-	if flags.NArg() > 0 || s.tasks < 0 || s.faults < 0 || s.workers < 2 || *all < 0 {
+	if flags.NArg() > 0 || s.tasks < 0 || s.faults < 0 || s.workers < 2 || *all < 0 || s.replicas < 0 || s.replicas > 1 {
 		return s, errors.New("a number is out of range, or there are arguments that are no flags")
 	}
 	if s.seed == 0 {

@@ -18,7 +18,7 @@ type plan struct {
 func newPlan(s settings) plan {
 	return plan{
 		steps:  planTraffic(rand.New(rand.NewPCG(s.seed, 1)), s.tasks, s.span), //nolint:gosec // must be reproducible
-		faults: planFaults(rand.New(rand.NewPCG(s.seed, 2)), s.faults, s.span), //nolint:gosec // likewise
+		faults: planFaults(rand.New(rand.NewPCG(s.seed, 2)), s),                //nolint:gosec // likewise
 	}
 }
 

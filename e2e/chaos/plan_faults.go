@@ -2,6 +2,7 @@ package main
 
 import (
 	"math/rand/v2"
+	"slices"
 	"time"
 )
 
@@ -58,7 +59,8 @@ var (
 const faultsPerLimit = 300
 
 // planFaults plans faults by weight. It starts with one of each kind, so that a short run has all of them.
-func planFaults(r *rand.Rand, n int, span time.Duration) []fault {
+func planFaults(r *rand.Rand, set settings) []fault {
+	span := set.span
 	kinds := []weighted[kind]{
 		{9, killWorker},
 		{5, termWorker},
@@ -76,9 +78,12 @@ func planFaults(r *rand.Rand, n int, span time.Duration) []fault {
 		{8, githubFails},
 		{18, modelFails},
 	}
+	if set.sentinel { // every address leads to the master
+		kinds = slices.DeleteFunc(kinds, func(k weighted[kind]) bool { return k.thing == partition })
+	}
 	order := r.Perm(len(kinds))
 	var faults []fault
-	for i, at := range moments(r, n, span*95/100) {
+	for i, at := range moments(r, set.faults, span*95/100) {
 		f := fault{at: at, pick: r.Uint64()}
 		if i < len(order) {
 			f.kind = kinds[order[i]].thing

@@ -17,7 +17,7 @@ type report struct {
 	asked  map[string]int
 	broken map[kind]int
 	events, accepted,
-	excused int
+	excused, forgiven int
 	checks      []check
 	all, quiet  []time.Duration // from the death of a worker to the run's next CLI; quiet: while Redis was there
 	lives       int
@@ -29,6 +29,7 @@ func (r *report) judge(w *world, f *fleet, t *traffic, s *saboteur, left []strin
 	events, lives := t.ledger.all(), w.witness.all()
 	finals := finalsOf(w, events)
 	reviews, threads := map[int][]string{}, map[string]string{}
+	r.forgiven = s.forgive(events, finals)
 	for _, e := range events {
 		threads[e.token] = e.thread
 		if e.accepted {
@@ -82,6 +83,9 @@ func (r *report) write(w io.Writer) {
 		for _, b := range c.broken[:min(len(c.broken), shown)] {
 			fmt.Fprintf(w, "         %s\n", b)
 		}
+	}
+	if r.set.sentinel {
+		fmt.Fprintf(w, "         %d accepted events were lost with the last writes of a master\n", r.forgiven)
 	}
 	if r.excused > 0 {
 		fmt.Fprintf(w, "         %d overlaps of the worker that was cut off, which cannot know\n", r.excused)

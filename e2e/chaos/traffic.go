@@ -146,7 +146,7 @@ func (t *traffic) mention(ctx context.Context, s step) {
 
 // accept notes that errand has taken an event.
 func (t *traffic) accept(token string) {
-	t.ledger.change(token, func(e *event) { e.accepted = true })
+	t.ledger.change(token, func(e *event) { e.accepted, e.acceptedAt = true, time.Now() })
 	t.w.note("accepted: %s", token)
 }
 
