@@ -178,7 +178,7 @@ func TestCtrlCAsksAndThenCancels(t *testing.T) {
 		t.Errorf("one Ctrl-C cancels it, on behalf of %s", got)
 	}
 	s.types(ctrlC)
-	s.sees(`cancelling the task; Ctrl-C again leaves at once`)
+	s.sees(`cancelling the task; Ctrl-C again exits at once`)
 	if got := f.Status(id).Cancel; got != "console" {
 		t.Errorf("it is cancelled on behalf of %q", got)
 	}

@@ -211,7 +211,7 @@ func (w *watch) cancel(ctx context.Context) {
 		return
 	}
 	w.cancelled = true
-	w.screen.Note(w.stderr.Paint(term.Yellow, "cancelling the task; Ctrl-C again leaves at once"))
+	w.screen.Note(w.stderr.Paint(term.Yellow, "cancelling the task; Ctrl-C again exits at once"))
 }
 
 // leave stops watching and prints how to continue.

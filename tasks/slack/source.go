@@ -206,7 +206,7 @@ func (s *Source) Inbound() (last time.Time, err error) {
 	return s.listener.inbound.Last(), s.listener.inbound.ConnectionErr()
 }
 
-// scatter spreads the edits of those who found no turn.
+// scatter bounds the random delay before a refused edit is tried again, so that processes do not all try at once.
 const scatter = 5 * time.Second
 
 // display is a status message in the best form that Slack takes: with blocks, else in plain text, else not at all. It
@@ -239,7 +239,7 @@ func (d *display) post(ctx context.Context, m render.Marker, s render.Status, bu
 func (d *display) show(ctx context.Context, s render.Status, buttons []render.Button) error {
 	err := d.takeEditTurn(ctx, d.origin, editBurst)
 	if limited, ok := errors.AsType[*slack.RateLimitedError](err); ok {
-		// Those who have waited long need a chance against those who come at the right moment.
+		// A process that waits would otherwise lose every turn to one that asks just as it becomes free.
 		limited.RetryAfter += rand.N(scatter) //nolint:gosec // no secret
 	}
 	if err != nil {
