@@ -177,3 +177,32 @@ func TestReplicas(t *testing.T) {
 		h.Errorf("the replica has it as %s", rec.State)
 	}
 }
+
+// After another process of Redis took over, a task that was there before may have been answered, so that its claim has
+// Doubt and no run absorbs it. Later tasks are as always.
+func TestDoubt(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, redisserver.ForTest(t), nil)
+	ctx, s := h.Context(), h.store(Config{})
+	old := h.put(s, kin(1), kin(2), kin(3))
+	first := h.claim(s, old[0])
+	if first.Record().Doubt || h.take(first) != old[1] {
+		h.Errorf("in doubt before: %+v", first.Record())
+	}
+	h.ok(h.rdb.HSet(ctx, "errand:epoch", "process", "another").Err()) // as that process left it
+	h.nothing("in doubt", first)
+	h.ok(first.End(ctx, json.RawMessage(`1`)))
+	h.ok(first.Release(ctx))
+	second := h.claim(s, old[1])
+	if !second.Record().Doubt {
+		h.Error("not in doubt")
+	}
+	h.ok(second.End(ctx, json.RawMessage(`1`)))
+	h.ok(second.Release(ctx))
+	h.ok(must(s.Claim(ctx, old[2], 0, "w")).End(ctx, json.RawMessage(`1`)))
+	h.crash(second)
+	last := h.claim(s, h.put(s, kin(4), kin(5))[0])
+	if last.Record().Doubt || h.take(last) == "" {
+		h.Errorf("a later task is in doubt: %+v", last.Record())
+	}
+}

@@ -52,6 +52,7 @@ type Record struct {
 	Blocked  Blocked   // why a waiting task was last refused
 	Attempt  int       // runs started, without those given back
 	Parks    int       // times it was parked; see Wait
+	Doubt    bool      // it may have started or ended before, if Redis has lost that; set by Claim
 	Crashes  int       // runs lost with their worker
 	Crashed  time.Time // when the latest of these was found; zero if no run was lost
 	Fence    int64     // token of the latest claim of this task, 0 = never claimed
@@ -77,7 +78,7 @@ func decode(id string, f map[string]string) Record {
 	return Record{
 		ID: id, Thread: f["thread"], Class: f["class"], Task: raw(f["task"]), State: State(f["state"]), MergeKey: f["merge_key"], Into: f["into"],
 		Delivery: number(f["delivery"]), At: fromMicros(f["at"]), Why: f["why"], Blocked: blocked(f["blocked"]),
-		Attempt: number(f["attempt"]), Parks: number(f["parks"]), Crashes: number(f["crashes"]),
+		Attempt: number(f["attempt"]), Parks: number(f["parks"]), Crashes: number(f["crashes"]), Doubt: f["doubt"] != "",
 		Fence: int64(number(f["fence"])), Worker: f["worker"], Scopes: lines(f["scopes"]), Cost: usd(f["cost"]),
 		Created: fromMicros(f["created"]), Started: fromMicros(f["started"]), Ended: fromMicros(f["ended"]), Retried: fromMicros(f["retried"]), Crashed: fromMicros(f["crashed"]),
 		CancelBy: f["cancel_by"], CancelCause: f["cancel_cause"], Ending: raw(f["ending"]), Outbox: number(f["outbox"]),

@@ -243,7 +243,7 @@ func (s *saboteur) forgive(events []event, finals []final) (n int) {
 		}
 	}
 	for i, e := range events {
-		lost := func(w window) bool { return w.touches(e.acceptedAt, e.acceptedAt.Add(time.Millisecond)) }
+		lost := func(w window) bool { return w.touches(e.acceptedAt, e.acceptedAt.Add(time.Second)) }
 		if e.accepted && !covered[e.id] && slices.ContainsFunc(s.forgot, lost) {
 			events[i].accepted = false
 			n++

@@ -45,7 +45,7 @@ func finalsOf(w *world, events []event) []final {
 		case inGitHub:
 			if !heads[e.head] {
 				heads[e.head] = true
-				all = append(all, githubFinals(w.github.Statuses(repository, e.head))...)
+				all = append(all, searched(e, githubFinals(w.github.Statuses(repository, e.head)))...)
 			}
 		case inChat:
 			for _, text := range e.endings {
@@ -140,6 +140,20 @@ func githubFinals(statuses []githubfake.Status) []final {
 		})
 	}
 	return all
+}
+
+// byLooking matches the IDs of the tasks that errand makes for heads that it knows no task of. It looks for them from time
+// to time, and finds those that a lost master has taken with it.
+var byLooking = regexp.MustCompile(`^\d+-github-look-\d+-`)
+
+// searched counts the final messages of tasks that were found by looking as those of the event with the same head.
+func searched(e event, finals []final) []final {
+	for i, f := range finals {
+		if e.id != "" && byLooking.MatchString(f.covers[0]) {
+			finals[i].covers = []string{e.id}
+		}
+	}
+	return finals
 }
 
 // comments returns errand's comments on a pull request, without continuation parts.

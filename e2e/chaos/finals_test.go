@@ -86,3 +86,20 @@ func TestFinalStatusesOfGitHub(t *testing.T) {
 		t.Errorf("comments: %q", own)
 	}
 }
+
+// A head that was found by looking has one final message, of one task.
+func TestSearched(t *testing.T) {
+	t.Parallel()
+	e := asked(1, inGitHub)
+	e.task = true
+	finals := searched(e, githubFinals([]githubfake.Status{
+		{State: "success", TargetURL: "https://github.example/pull/52#1795461031361612-github-look-52-3d8ba44"},
+		{State: "success", TargetURL: "https://github.example/pull/52#" + e.id},
+	}))
+	if lost, doubled := checkCovered([]event{e}, finals); breaks(lost) || len(doubled.broken) != 1 {
+		t.Errorf("lost %v, doubled %v", lost.broken, doubled.broken)
+	}
+	if lost, doubled := checkCovered([]event{e}, finals[:1]); breaks(lost) || breaks(doubled) {
+		t.Errorf("lost %v, doubled %v", lost.broken, doubled.broken)
+	}
+}

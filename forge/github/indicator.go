@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/go-github/v60/github"
@@ -31,6 +32,9 @@ type StatusIndicator interface {
 	Show(ctx context.Context, action string) error
 	// Finish shows the verdict. It may be called again.
 	Finish(ctx context.Context, v Verdict) error
+	// Finished returns when the indicator was finished, if it was before it was opened and is not shown again, and the
+	// zero time otherwise.
+	Finished() time.Time
 	// Interval is the least time between two calls of Show.
 	Interval() time.Duration
 }
@@ -63,6 +67,7 @@ type NoIndicator struct{}
 
 func (NoIndicator) Show(context.Context, string) error    { return nil }
 func (NoIndicator) Finish(context.Context, Verdict) error { return nil }
+func (NoIndicator) Finished() time.Time                   { return time.Time{} }
 func (NoIndicator) Interval() time.Duration               { return time.Minute }
 
 // checkRun is the indicator of an App.
@@ -71,6 +76,7 @@ type checkRun struct {
 	owner, name string
 	id          int64
 	url         *string
+	finished    atomic.Pointer[time.Time]
 }
 
 // openCheckRun finds the task's check run by its external ID, in whatever state it is, or creates one.
@@ -90,6 +96,9 @@ func openCheckRun(ctx context.Context, c *checkRun, app int64, t IndicatorTarget
 		}
 		if run.GetExternalID() == t.Task && run.GetApp().GetID() == app {
 			c.id = run.GetID()
+			if run.GetStatus() == "completed" {
+				c.finished.Store(run.CompletedAt.GetTime())
+			}
 			return c, nil
 		}
 	}
@@ -106,8 +115,11 @@ func openCheckRun(ctx context.Context, c *checkRun, app int64, t IndicatorTarget
 
 func (c *checkRun) Interval() time.Duration { return 15 * time.Second }
 
+func (c *checkRun) Finished() time.Time { return value(&c.finished) }
+
 // Show also restarts a check run that was finished, for a task that is retried.
 func (c *checkRun) Show(ctx context.Context, action string) error {
+	c.finished.Store(nil)
 	return c.update(ctx, github.UpdateCheckRunOptions{Status: new("in_progress"), Output: output("Reviewing", action)})
 }
 
@@ -136,6 +148,7 @@ type commitStatus struct {
 	gh          *github.Client
 	owner, name string
 	sha, url    string
+	finished    atomic.Pointer[time.Time]
 }
 
 // openCommitStatus sets the status to pending, unless it is the task's already.
@@ -145,6 +158,9 @@ func openCommitStatus(ctx context.Context, c *commitStatus) (StatusIndicator, er
 		return nil, err
 	}
 	if now.GetTargetURL() == c.url {
+		if now.GetState() == "success" {
+			c.finished.Store(now.CreatedAt.GetTime())
+		}
 		return c, nil
 	}
 	return c, c.set(ctx, "pending", "Reviewing")
@@ -152,7 +168,10 @@ func openCommitStatus(ctx context.Context, c *commitStatus) (StatusIndicator, er
 
 func (c *commitStatus) Interval() time.Duration { return time.Minute }
 
+func (c *commitStatus) Finished() time.Time { return value(&c.finished) }
+
 func (c *commitStatus) Show(ctx context.Context, action string) error {
+	c.finished.Store(nil)
 	return c.set(ctx, "pending", untrusted.Cut(action, MaxStatus))
 }
 
@@ -191,6 +210,13 @@ func (c *commitStatus) set(ctx context.Context, state, description string) error
 		return fmt.Errorf("set status of %s: %w", ShortSHA(c.sha), err)
 	}
 	return nil
+}
+
+func value(t *atomic.Pointer[time.Time]) time.Time {
+	if at := t.Load(); at != nil {
+		return *at
+	}
+	return time.Time{}
 }
 
 // statuses lists the latest status of each context of a commit.

@@ -2,7 +2,7 @@
 --   -> {'ok', token, record} | {'notdue', at} | {'full', scope, runs there, cap, place in line, last explanation} | another refusal
 local id, delivery, worker, nonce, ttl, lease = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7]
 local key = task_key(id)
-local r = redis.pcall('HMGET', key, 'state', 'thread', 'delivery', 'at', 'fence', 'scopes', 'explained', 'crashes')
+local r = redis.pcall('HMGET', key, 'state', 'thread', 'delivery', 'at', 'fence', 'scopes', 'explained', 'crashes', 'created')
 local state, thread, at = r[1], r[2], r[4]
 if not state or not thread then return {'notfound'} end -- or the key holds no record
 local claim = claim_key(thread)
@@ -45,6 +45,7 @@ fence = int(math.max(fence, t))
 redis.call('SET', FENCE, fence)
 redis.call('HSET', key, 'state', 'running', 'worker', worker, 'started', int(t), 'fence', fence, 'held', fence)
 redis.call('HDEL', key, 'why')
+if tonumber(r[9] or '0') < taken_over() then redis.call('HSET', key, 'doubt', '1') end
 if tonumber(r[8] or '0') > 0 then -- see Claim.Idle
   redis.call('HSET', key, 'idle', '1')
   redis.call('HSETNX', key, 'crashed', int(t)) -- an older requeue.lua did not store it

@@ -42,6 +42,19 @@ local function now()
   return tonumber(t[1]) * 1000000 + tonumber(t[2])
 end
 
+-- taken_over returns since when this process of Redis has the data, or 0 if no other had it. It may lack the last writes
+-- of the process before: after a fail-over, or a crash with appendfsync everysec.
+local function taken_over()
+  local info = redis.pcall('INFO', 'server')
+  local process = type(info) == 'string' and string.match(info, 'run_id:(%x+)')
+  if not process then return 0 end -- miniredis, or the user may not use INFO
+  local r = redis.call('HMGET', P .. 'epoch', 'process', 'since')
+  if r[1] == process then return tonumber(r[2]) end
+  local since = r[1] and now() or 0
+  redis.call('HSET', P .. 'epoch', 'process', process, 'since', int(since))
+  return since
+end
+
 -- push puts a delivery into a queue, as asynq's own scripts do: scheduled if it is due after t, else pending. Workers
 -- that are idle look at a queue when it is announced; one that has deliveries is looked at again after each of them.
 local function push(queue, class, delivery, message, at, t)

@@ -12,10 +12,11 @@ if merge_key == '' or host[2] == fence then return {'no'} end
 -- Take only the task right behind the running one, which is the head: the order of a thread never changes.
 local next = redis.call('ZRANGE', waiting_key(thread), '1', '1')[1]
 if next then
-  local r = redis.pcall('HMGET', task_key(next), 'merge_key', 'at', 'cancel_cause', 'fence', 'crashes')
+  local r = redis.pcall('HMGET', task_key(next), 'merge_key', 'at', 'cancel_cause', 'fence', 'crashes', 'created')
   local t = now()
-  -- A task that has started before has a conversation to resume, and one that has lost a worker runs separately.
-  if r[1] == merge_key and not r[3] and r[4] == '0' and (r[5] or '0') == '0' and tonumber(r[2]) <= t then
+  -- A task that has started before has a conversation to resume, one that has lost a worker runs separately, and one
+  -- that may have been answered is looked for first.
+  if r[1] == merge_key and not r[3] and r[4] == '0' and (r[5] or '0') == '0' and tonumber(r[2]) <= t and tonumber(r[6] or '0') >= taken_over() then
     unblock(next)
     redis.call('ZREM', waiting_key(thread), next)
     redis.call('HSET', task_key(next), 'state', 'absorbed', 'into', id)

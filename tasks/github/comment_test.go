@@ -123,7 +123,7 @@ func TestOneCommentPerPullRequest(t *testing.T) {
 		}
 		// Tried again, the same task has a new ending.
 		again := answered("Three, again.")
-		again.At = ended.Add(time.Minute)
+		again.At, again.Retried = ended.Add(time.Minute), ended.Add(time.Second)
 		w.close(third, again)
 		w.close(third, answered("Three.")) // an outbox item from before
 		if got := last(); got != "107 "+me+" 3: Three, again." {
@@ -305,7 +305,7 @@ func TestCloseErrors(t *testing.T) {
 		}
 		wantLight("GitHub does not let errand comment. The answer is in the run's log.")
 		w.hub.Fail(createComment, githubfake.Failure{Status: 403, Body: `{"message":"Unable to create comment because issue is locked."}`})
-		w.close(task, tasks.Ending{Kind: tasks.Failed, Reason: "The model is overloaded.", At: ended.Add(time.Second)})
+		w.close(task, tasks.Ending{Kind: tasks.Failed, Reason: "The model is overloaded.", At: ended.Add(time.Minute), Retried: ended.Add(time.Second)})
 		wantLight("The model is overloaded.")
 	})
 }

@@ -136,10 +136,13 @@ func (r *reporter) findFinal(ctx context.Context, t tasks.Task, o origin, after 
 	if t.Kind == kindReview {
 		r := &report{by: r, gh: gh, origin: o, task: t}
 		all, err := r.comments(ctx)
-		if m := all[1].mark; err != nil || m.task != t.ID || !time.UnixMicro(m.at).After(after) {
+		if err != nil {
 			return nil, err
 		}
-		return &tasks.Ending{Kind: all[1].mark.ending, At: time.UnixMicro(all[1].mark.at).UTC()}, nil
+		if m := all[1].mark; m.task == t.ID && time.UnixMicro(m.at).After(after) {
+			return &tasks.Ending{Kind: m.ending, At: time.UnixMicro(m.at).UTC()}, nil
+		}
+		return r.by.finished(ctx, gh, o, t, after)
 	}
 	l := idempotentComment{task: t.ID, to: spot{Place: inConversation}}
 	places := []spot{l.to}
@@ -157,6 +160,19 @@ func (r *reporter) findFinal(ctx context.Context, t tasks.Task, o origin, after 
 		if e := l.final(sent, after); e != nil {
 			return e, nil
 		}
+	}
+	return nil, nil
+}
+
+// finished returns an ending of a review whose indicator is complete. A later review has replaced its comment, or it had
+// none.
+func (r *reporter) finished(ctx context.Context, gh *github.Client, o origin, t tasks.Task, after time.Time) (*tasks.Ending, error) {
+	l, err := r.openIndicator(ctx, gh, o, t)
+	if err != nil {
+		return nil, err
+	}
+	if at := l.Finished(); at.After(after) {
+		return &tasks.Ending{At: at.UTC()}, nil
 	}
 	return nil, nil
 }

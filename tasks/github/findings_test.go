@@ -323,12 +323,35 @@ func TestReviewTriedAgain(t *testing.T) {
 		task := w.task(n, 0)
 		w.close(task, reviewed("One.", flaw("wasteful", 1)))
 		again := reviewed("Two.", flaw("wasteful", 1), flaw("racy", 9))
-		again.At = ended.Add(time.Minute)
+		again.At, again.Retried = ended.Add(time.Minute), ended.Add(time.Second)
 		w.close(task, again)
 		w.close(task, again)
 		w.wantReviews(n, []string{"ten.txt:1 wasteful"}, []string{"ten.txt:9 racy"})
 		if body := w.hub.Comments(repo, n)[0].Body; !strings.Contains(body, "1 new finding, 1 still open") {
 			w.Error(body)
+		}
+	})
+}
+
+// Redis lost the ending of a review, and the task was superseded before it ran again: its verdict stays.
+func TestVerdictStays(t *testing.T) {
+	both(t, func(w *world) {
+		n := w.openCode("ten")
+		task := w.task(n, 0)
+		w.close(task, reviewed("One.", flaw("wasteful", 1)))
+		must(0, w.src.deleteComment(w, w.hub.Comments(repo, n)[0].ID)) // a review of a later head would replace it
+		sha := w.pull(n).HeadSHA
+		before := len(w.hub.Statuses(repo, sha)) + len(w.hub.CheckRuns(repo, sha))
+		found, err := w.src.Final(w.Context(), task, time.Time{})
+		if err != nil || found == nil {
+			w.Fatalf("found %v, %v", found, err)
+		}
+		w.close(task, tasks.Ending{Kind: tasks.Cancelled, By: "Superseded", At: time.Now().Add(time.Hour)})
+		if got := len(w.hub.Statuses(repo, sha)) + len(w.hub.CheckRuns(repo, sha)); got != before {
+			w.Errorf("%d indicators, %d before", got, before)
+		}
+		if got := w.hub.Comments(repo, n); len(got) != 0 {
+			w.Errorf("commented again: %+v", got)
 		}
 	})
 }

@@ -37,6 +37,8 @@ func (l *fakeIndicator) Finish(_ context.Context, v hub.Verdict) error {
 	return nil
 }
 
+func (l *fakeIndicator) Finished() time.Time { return time.Time{} }
+
 // startReport is a report as Open makes it, with an indicator of the test.
 func startReport(ctx context.Context, l hub.StatusIndicator) *report {
 	return new(reporter).start(ctx, &report{indicator: l})

@@ -103,7 +103,8 @@ func (r *report) Update(e agent.Event) {
 	}
 }
 
-// Close posts the findings, then the summary comment, and then completes the indicator, which links to them. If GitHub
+// Close posts the findings, then the summary comment, and then completes the indicator, which links to them. A complete
+// indicator hence means that all is posted. If GitHub
 // refuses something for good, it is logged and shown by the indicator. Any other error is returned, and the next
 // attempt finds what this one has posted.
 func (r *report) Close(ctx context.Context, e tasks.Ending) error {
@@ -114,6 +115,10 @@ func (r *report) Close(ctx context.Context, e tasks.Ending) error {
 		return context.Cause(ctx)
 	}
 	if e.Found {
+		return nil
+	}
+	if at := r.indicator.Finished(); at.After(e.Retried) && at.Before(e.At.Truncate(time.Second)) {
+		r.log.Warn("verdict skipped: one is posted for an ending that is missing in Redis", "ended", at)
 		return nil
 	}
 	said, err := r.postFindings(ctx, e)

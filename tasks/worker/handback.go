@@ -166,8 +166,8 @@ func (w *Worker) unclaimed(id string, delivery int, err error) error {
 	return fmt.Errorf("claim task %s: %w", id, err)
 }
 
-// Redis may come back without its last second (appendfsync everysec) or from a backup, and may then have lost a
-// task's ending, so that the task looks like one whose worker died. The thread still has the final message. So recall
+// Redis may come back without its last second (appendfsync everysec, a replica that took over) or from a backup, and may
+// then have lost a task's ending, so that the task looks like one whose worker died. The thread still has the final message. So recall
 // asks the source for it before a task is run again.
 
 // recallLimit bounds the search for an earlier final message.
@@ -178,13 +178,13 @@ type alreadyAnswered struct{ ending tasks.Ending }
 
 func (*alreadyAnswered) Error() string { return "the final message is in the thread already" }
 
-// recall looks in the thread for the final message of a task that has started before. If the source is rate limited,
+// recall looks in the thread for the final message of a task that has, or may have, started before. If the source is rate limited,
 // the task waits, because otherwise the work would be done twice. After any other error the task runs, and the report
 // looks again before it posts.
 func (w *Worker) recall(r *run, j job) error {
 	rec := r.claim.Record()
 	source, ok := j.source.(tasks.Recaller)
-	if !ok || rec.Attempt <= 1 && rec.Crashes == 0 {
+	if !ok || rec.Attempt <= 1 && rec.Crashes == 0 && !rec.Doubt {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(r.ctx, recallLimit)

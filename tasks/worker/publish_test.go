@@ -322,14 +322,14 @@ func TestAnswerAfterAnOutage(t *testing.T) {
 			return answer("It is mended."), nil
 		}
 		res, err := do(ctx, s, host)
-		if err := r.redis().ClientPause(r.Context(), time.Second).Err(); err != nil {
+		if err := r.redis().ClientPause(r.Context(), 4*time.Second).Err(); err != nil {
 			t.Error(err)
 		}
 		<-ctx.Done()
 		return res, err
 	}
 	impatient := func(c *Config) {
-		c.Store = r.open(store.Config{Redis: r.redis(), ClaimTTL: 600 * time.Millisecond, Refresh: 100 * time.Millisecond, Outage: 300 * time.Millisecond})
+		c.Store = r.open(store.Config{Redis: r.redis(), ClaimTTL: 3 * time.Second, Refresh: 200 * time.Millisecond, Outage: 2 * time.Second})
 	}
 	r.worker(r.disk(t.TempDir()), with, dying, impatient)
 	e := r.ending(r.submit(r.repoTask("a")))

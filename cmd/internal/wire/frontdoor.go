@@ -258,3 +258,16 @@ func finding(c doctor.Finding) store.Finding {
 	}
 	return f
 }
+
+// queuesRedis connects the queue pages to Redis. asynq's own URL parser drops the user name and knows no TLS to
+// Sentinels.
+type queuesRedis struct{ url config.RedisURL }
+
+// MakeRedisClient implements asynq.RedisConnOpt. The queue pages close the client.
+func (r queuesRedis) MakeRedisClient() any {
+	c, err := client(r.url)
+	if err != nil {
+		panic(err) // New has parsed the same URL
+	}
+	return c
+}

@@ -368,19 +368,6 @@ func (l redisLog) Printf(ctx context.Context, format string, v ...any) {
 		"remedy", "if this continues, check that Redis runs and that REDIS_URL is right")
 }
 
-// queuesRedis connects the queue pages to Redis. asynq's own URL parser drops the user name and knows no TLS to
-// Sentinels.
-type queuesRedis struct{ url config.RedisURL }
-
-// MakeRedisClient implements asynq.RedisConnOpt. The queue pages close the client.
-func (r queuesRedis) MakeRedisClient() any {
-	c, err := client(r.url)
-	if err != nil {
-		panic(err) // New has parsed the same URL
-	}
-	return c
-}
-
 // servers are the agent's servers of tools.
 func servers(c config.Config) []agent.MCPServer {
 	var list []agent.MCPServer
