@@ -1,6 +1,7 @@
 package protocol
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"maps"
@@ -178,7 +179,7 @@ func (s *Stream) toolUse(id, name string, input []byte, l *outputLine) {
 	if len(input) > 8*maxPreview {
 		input = nil // too large to show
 	}
-	s.event(Event{Kind: ToolUse, Text: words, Tool: name, ToolID: id, Input: input, Parent: l.Parent, Agent: l.Agent})
+	s.event(Event{Kind: ToolUse, Text: words, Tool: name, ToolID: id, Input: bytes.Clone(input), Parent: l.Parent, Agent: l.Agent})
 }
 
 // author returns a prefix for log lines about a sub-agent's actions.

@@ -54,7 +54,8 @@ type Stream struct {
 	now func() time.Time
 
 	message messageState
-	block   liveBlock  // the text that is arriving
+	block   liveBlock // the text that is arriving
+	skimmer skimmer
 	latest  outputLine // reused for each line
 	missing []string   // MCP servers that are known to be unavailable
 
@@ -221,8 +222,9 @@ func (s *Stream) count(whole bool) {
 // and an allowed tool call is answered with its own input. Everything that goes to logs, events and results is redacted
 // there.
 func (s *Stream) line(line []byte) {
-	if s.latest.decode(line) {
+	if s.skimmer.skim(line, &s.latest) || s.latest.decode(line) {
 		s.handle(&s.latest)
+		s.skimmer.forget()
 		return
 	}
 	// Several objects may share a line, or follow other text: losing the end of a turn or a question would stall the

@@ -199,10 +199,18 @@ const excerptBytes = 12 * maxPreview
 // UnmarshalJSONFrom accepts a string, or a list of blocks as in a message. Anything else has no text.
 func (e *excerpt) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	v, err := dec.ReadValue()
+	*e = excerptOf(v)
+	return err
+}
+
+func excerptOf(v jsontext.Value) excerpt {
 	switch v.Kind() {
 	case '"':
-		text, _ := jsontext.AppendUnquote(nil, v[:min(len(v), excerptBytes)]) // decodes a truncated string as far as it goes
-		*e = excerpt(text)
+		text, _ := jsontext.AppendUnquote(nil, v[:min(len(v), excerptBytes/2)]) // decodes a truncated string as far as it goes
+		if len(text) < 5*maxPreview && len(v) > excerptBytes/2 {                // Redactor.Head reads up to 4*maxPreview
+			text, _ = jsontext.AppendUnquote(nil, v[:min(len(v), excerptBytes)])
+		}
+		return excerpt(text)
 	case '[':
 		var blocks []struct {
 			Type string  `json:"type"`
@@ -217,11 +225,10 @@ func (e *excerpt) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 				parts = append(parts, "["+b.Type+"]")
 			}
 		}
-		*e = excerpt(strings.Join(parts, "\n"))
+		return excerpt(strings.Join(parts, "\n"))
 	default:
-		*e = ""
+		return ""
 	}
-	return err
 }
 
 // Request is a control request of the CLI.
