@@ -163,7 +163,7 @@ func (c *cutter) Append(dst, text []byte) []byte {
 
 // Sizes of the read buffers. An idle run keeps them.
 const (
-	stdoutPiece = 32 << 10
+	stdoutPiece = 64 << 10
 	stderrPiece = 8 << 10
 )
 
@@ -171,13 +171,19 @@ const (
 // holds a line. It is not safe for concurrent use.
 type lineReader struct {
 	r      *bufio.Reader
+	in     *terminated
 	inside bool // the next piece continues a line
 }
 
 // newLineReader returns a reader of r with a buffer of the given size.
 func newLineReader(r io.Reader, size int) *lineReader {
-	return &lineReader{r: bufio.NewReaderSize(&terminated{r: r}, size)}
+	in := &terminated{r: r}
+	return &lineReader{r: bufio.NewReaderSize(in, size), in: in}
 }
+
+// OnRead makes the reader call seen with everything that it reads, before it returns any of that in pieces. That takes
+// one call for many lines.
+func (l *lineReader) OnRead(seen func(text []byte)) { l.in.seen = seen }
 
 // piece is a line or a part of one. Every line ends with a newline, even if the last line of the input did not.
 type piece struct {
@@ -203,11 +209,20 @@ func (l *lineReader) Drained() bool { return l.r.Buffered() == 0 }
 // terminated adds the newline that the last line of r may lack.
 type terminated struct {
 	r    io.Reader
+	seen func(text []byte) // called with what was read; may be nil
 	err  error
 	open bool // inside a line
 }
 
 func (t *terminated) Read(b []byte) (n int, err error) {
+	n, err = t.read(b)
+	if n > 0 && t.seen != nil {
+		t.seen(b[:n])
+	}
+	return n, err
+}
+
+func (t *terminated) read(b []byte) (n int, err error) {
 	if t.err == nil {
 		n, t.err = t.r.Read(b)
 		if n > 0 {

@@ -170,7 +170,7 @@ func (s *Stream) system(l *outputLine) {
 		// The agent learns the result of the task in a new turn, so this is not the end, and the end of the previous
 		// turn is past.
 		if s.facts.Background = int(l.Tasks); l.Tasks == 0 && !s.clock.Ended.IsZero() {
-			s.clock.Ended = s.now()
+			s.clock.Ended = s.at
 		}
 		s.mu.Unlock()
 	case "task_started":
@@ -178,9 +178,9 @@ func (s *Stream) system(l *outputLine) {
 			s.notice("Started in the background: " + cmp.Or(s.Redactor.Head([]byte(l.Description), maxPreview), "-"))
 		}
 	case "task_progress":
-		s.Log.Note(s.now(), "[%s] %s", cmp.Or(l.Agent, "sub-agent"), l.Description)
+		s.Log.Note(s.at, "[%s] %s", cmp.Or(l.Agent, "sub-agent"), l.Description)
 	case "task_notification":
-		s.Log.Note(s.now(), "task %s: %s", cmp.Or(l.Status, "-"), s.Redactor.Head([]byte(l.Summary), maxPreview))
+		s.Log.Note(s.at, "task %s: %s", cmp.Or(l.Status, "-"), s.Redactor.Head([]byte(l.Summary), maxPreview))
 	case "api_retry":
 		s.Handler.Retry(l.Error, int(l.Attempt), int(l.MaxRetries))
 	case "permission_denied":
@@ -205,7 +205,7 @@ func (s *Stream) init(l *outputLine) {
 	s.clock.Turn, s.facts.Began, s.rests = true, true, false
 	s.mu.Unlock()
 	if first {
-		s.Log.Note(s.now(), "started: model %s, CLI %s, session %s", l.Model, l.CLIVersion, l.SessionID)
+		s.Log.Note(s.at, "started: model %s, CLI %s, session %s", l.Model, l.CLIVersion, l.SessionID)
 		s.event(Event{Kind: Started, Text: l.Model})
 	}
 	for _, m := range l.Servers { // each turn lists all of them

@@ -130,7 +130,7 @@ func (s *Stream) assistant(l *outputLine) {
 	for _, b := range l.Message.Content {
 		switch b.Type {
 		case "text":
-			s.Log.Note(s.now(), "%s%s", l.author(), b.Text)
+			s.Log.Note(s.at, "%s%s", l.author(), b.Text)
 			switch {
 			case l.Parent != "":
 				s.event(Event{Kind: Text, Text: b.Text, Parent: l.Parent, Agent: l.Agent})
@@ -138,7 +138,7 @@ func (s *Stream) assistant(l *outputLine) {
 				s.finishText(b.Text)
 			}
 		case "thinking":
-			s.Log.Note(s.now(), "%s(thinks) %s", l.author(), b.Thinking)
+			s.Log.Note(s.at, "%s(thinks) %s", l.author(), b.Thinking)
 		case "tool_use":
 			maps.DeleteFunc(s.message.calls, func(_ int, c *toolCall) bool { return c.id == b.ID })
 			s.toolUse(b.ID, b.Name, b.Input, l)
@@ -175,7 +175,7 @@ func (s *Stream) toolUse(id, name string, input []byte, l *outputLine) {
 	s.mu.Lock()
 	s.tools[id] = words
 	s.mu.Unlock()
-	s.Log.Note(s.now(), "%s→ %s", l.author(), words)
+	s.Log.Note(s.at, "%s→ %s", l.author(), words)
 	if len(input) > 8*maxPreview {
 		input = nil // too large to show
 	}
@@ -208,7 +208,7 @@ func (s *Stream) user(l *outputLine) {
 		if failed {
 			mark = "← failed:"
 		}
-		s.Log.Note(s.now(), "%s%s %s", l.author(), mark, text)
+		s.Log.Note(s.at, "%s%s %s", l.author(), mark, text)
 		s.event(Event{Kind: ToolResult, Text: text, ToolID: b.ToolUseID, Error: failed, Parent: l.Parent, Agent: l.Agent})
 	}
 }
@@ -234,10 +234,10 @@ func (s *Stream) result(l *outputLine) {
 		f.AnswerBytes += len(r.Text)
 		f.Partial, s.message.before = nil, 0
 	}
-	s.clock.Turn, s.clock.Ended, s.rests = false, s.now(), false
+	s.clock.Turn, s.clock.Ended, s.rests = false, s.at, false
 	clear(s.tools)
 	s.mu.Unlock()
-	s.Log.Note(s.now(), "= %s (%s, %s, %d turns, $%.4f)",
+	s.Log.Note(s.at, "= %s (%s, %s, %d turns, $%.4f)",
 		l.Subtype, cmp.Or(r.TerminalReason, "-"), cmp.Or(r.StopReason, "-"), int(r.NumTurns), r.CostUSD)
 	s.reportUsage(r.CostUSD, r.ModelUsage)
 	if r.Interrupted() {
@@ -305,7 +305,7 @@ func (s *Stream) endBlock() {
 func (s *Stream) reportBlock(text []byte) {
 	if len(text) > 0 {
 		e := s.block.latest
-		e.Time, e.Text = s.now(), string(text)
+		e.Time, e.Text = s.at, string(text)
 		s.Handler.Event(e)
 	}
 }

@@ -52,6 +52,7 @@ type Config struct {
 type Stream struct {
 	Config
 	now func() time.Time
+	at  time.Time // when the output that is being handled was read
 
 	message messageState
 	block   liveBlock // the text that is arriving
@@ -175,6 +176,10 @@ func (s *Stream) Read(stdout io.Reader, budget *Budget) {
 }
 
 func (s *Stream) read(in *lineReader, long *assembler) {
+	in.OnRead(func(text []byte) {
+		s.at = s.now()
+		s.Log.Raw(text)
+	})
 	for {
 		p, err := in.Next()
 		if err != nil {
@@ -183,16 +188,15 @@ func (s *Stream) read(in *lineReader, long *assembler) {
 			s.Log.Flush()
 			return
 		}
-		s.Log.Raw(p.text)
 		if !p.last {
-			s.hear() // a line of many megabytes may take longer than the CLI has time to answer a ping
+			s.hear(0) // a line of many megabytes may take longer than the CLI has time to answer a ping
 		}
 		if line, whole := long.Add(p); line != nil {
-			s.count(whole)
+			s.hear(1)
 			if line = bytes.TrimRight(line, "\r\n"); whole && len(line) > 0 {
 				s.line(line)
-			} else if l, ok := decodeHead(line); ok {
-				s.handle(&l) // it is still a sign of life, and a question must be answered
+			} else if !whole {
+				s.cutLine(line)
 			}
 			long.Release()
 		}
@@ -202,19 +206,22 @@ func (s *Stream) read(in *lineReader, long *assembler) {
 	}
 }
 
-// hear records that the CLI has written something.
-func (s *Stream) hear() {
+// hear records that the CLI has written something: so many lines, or a part of one.
+func (s *Stream) hear(lines int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.clock.Heard = s.now()
+	s.clock.Heard = s.at
+	s.facts.Lines += lines
 }
 
-func (s *Stream) count(whole bool) {
+// cutLine handles the beginning of a line that is too long. It is still a sign of life, and a question must be
+// answered.
+func (s *Stream) cutLine(line []byte) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.facts.Lines++
-	if !whole {
-		s.facts.CutLines++
+	s.facts.CutLines++
+	s.mu.Unlock()
+	if l, ok := decodeHead(line); ok {
+		s.handle(&l)
 	}
 }
 
@@ -290,7 +297,7 @@ func (s *Stream) raw(text []byte) {
 	s.facts.Raw = append(s.facts.Raw, redact.Clip(strings.TrimSpace(string(redact.Plain([]byte(shown)))), 300))
 	s.facts.Raw = s.facts.Raw[max(0, len(s.facts.Raw)-maxRaw):]
 	s.mu.Unlock()
-	s.Log.Note(s.now(), "[stdout] %s", shown)
+	s.Log.Note(s.at, "[stdout] %s", shown)
 }
 
 // reportRaw reports the raw output of a CLI that exited without a result as its answer.
@@ -310,12 +317,11 @@ func (s *Stream) handle(l *outputLine) {
 	if l.odd {
 		s.unknown(l.Type + "/" + l.Subtype + " of another shape")
 	}
-	s.mu.Lock()
-	s.clock.Heard = s.now()
 	if l.showsWork() {
-		s.clock.Active = s.clock.Heard
+		s.mu.Lock()
+		s.clock.Active = s.at
+		s.mu.Unlock()
 	}
-	s.mu.Unlock()
 	switch l.Type {
 	case "stream_event":
 		s.delta(l)
@@ -370,18 +376,18 @@ func (s *Stream) unknown(kind string) {
 	}
 	s.mu.Unlock()
 	if room && n == 0 {
-		s.Log.Note(s.now(), "! the CLI wrote something unknown: %s", redact.Clip(kind, 100))
+		s.Log.Note(s.at, "! the CLI wrote something unknown: %s", redact.Clip(kind, 100))
 	}
 }
 
 func (s *Stream) notice(text string) {
-	s.Log.Note(s.now(), "! %s", text)
+	s.Log.Note(s.at, "! %s", text)
 	s.event(Event{Kind: Notice, Text: text})
 }
 
 // event reports an event without secrets.
 func (s *Stream) event(e Event) {
-	e.Time = s.now()
+	e.Time = s.at
 	e.Text, e.Input = s.Redactor.String(e.Text), s.Redactor.JSON(e.Input)
 	e.Tool, e.ToolID, e.Agent = s.Redactor.String(e.Tool), s.Redactor.String(e.ToolID), s.Redactor.String(e.Agent) // also written by the model
 	s.Handler.Event(e)
