@@ -139,7 +139,17 @@ type cutter struct {
 
 // Append appends the shortened text to dst, which may be the beginning of text.
 func (c *cutter) Append(dst, text []byte) []byte {
-	for _, b := range text {
+	for {
+		if c.inside && c.escape == 0 {
+			n := plainLength(text)
+			dst = append(dst, text[:min(n, max(0, c.limit+1-c.length))]...)
+			text, c.length = text[n:], c.length+n
+		}
+		if len(text) == 0 {
+			return dst
+		}
+		b := text[0]
+		text = text[1:]
 		switch {
 		case !c.inside:
 			c.inside, c.length = b == '"', 0
@@ -158,7 +168,6 @@ func (c *cutter) Append(dst, text []byte) []byte {
 			dst = append(dst, b)
 		}
 	}
-	return dst
 }
 
 // Sizes of the read buffers. An idle run keeps them.
