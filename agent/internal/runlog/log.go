@@ -148,19 +148,26 @@ func (l *Log) Close() error {
 	return l.err
 }
 
+// writeOutStep is how much is written to a file before the kernel is made to bring it to the disk. By itself the kernel
+// waits for up to half a minute, and then the end of a run would wait for the disk.
+const writeOutStep = 8 << 20
+
 // file is a buffered file.
 type file struct {
-	f *os.File
-	w *bufio.Writer
+	f        *os.File
+	w        *bufio.Writer
+	written  int           // since the latest write-out began
+	writeOut chan struct{} // has an element while one begins
 }
 
 func openFile(path string, size int) (file, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	return file{f: f, w: bufio.NewWriterSize(f, size)}, err
+	return file{f: f, w: bufio.NewWriterSize(f, size), writeOut: make(chan struct{}, 1)}, err
 }
 
 func (f *file) Write(b []byte) error {
 	_, err := f.w.Write(b)
+	f.grew(len(b))
 	return f.reset(err)
 }
 
@@ -170,7 +177,24 @@ func (f *file) Line(b []byte) error {
 	if err == nil {
 		err = f.w.WriteByte('\n')
 	}
+	f.grew(len(b))
 	return f.reset(err)
+}
+
+// grew counts n bytes, and begins a write-out if it is time and none begins. It does not wait.
+func (f *file) grew(n int) {
+	if f.written += n; f.written < writeOutStep {
+		return
+	}
+	select {
+	case f.writeOut <- struct{}{}:
+		f.written = 0
+		go func(f file) {
+			startWriteOut(f.f) // fails if f has been closed meanwhile
+			<-f.writeOut
+		}(*f)
+	default:
+	}
 }
 
 func (f *file) Flush() error { return f.reset(f.w.Flush()) }
