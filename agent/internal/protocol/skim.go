@@ -15,7 +15,7 @@ type skimmer struct {
 	message apiMessage
 	blocks  content
 	text    []byte     // buffer for texts with escapes
-	names   [64]string // short strings of former lines, by nameSlot: the same types and IDs come again and again
+	names   [64]string // short strings of former lines, by a hash: the same types and IDs come again and again
 }
 
 // keptText is the maximum size of the buffer for texts that is kept between lines.
@@ -202,18 +202,16 @@ func (k *skimmer) name(to *string) {
 		return
 	}
 	text, escaped := k.content()
-	if k.lost = k.lost || escaped || !utf8.Valid(text); k.lost {
-		return
+	known := to
+	if n := len(text); 0 < n && n <= 64 {
+		known = &k.names[(3*n+int(text[0])+int(text[n-1]))%len(k.names)]
 	}
-	if len(text) == 0 || len(text) > 64 {
-		*to = string(text)
-		return
-	}
-	known := &k.names[(3*len(text)+int(text[0])+int(text[len(text)-1]))%len(k.names)]
 	if *known != string(text) {
-		*known = string(text)
+		if k.lost = k.lost || !utf8.Valid(text); !k.lost {
+			*known = string(text)
+		}
 	}
-	*to = *known
+	*to, k.lost = *known, k.lost || escaped
 }
 
 // smallNumber reads a number without a sign, a fraction or an exponent.

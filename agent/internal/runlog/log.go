@@ -137,14 +137,17 @@ func (l *Log) check(action string, err error) {
 	}
 }
 
-// Close closes both files and returns the first error of the Log.
+// Close closes both files and returns the first error of the Log. The files share the wait for the disk.
 func (l *Log) Close() error {
 	l.soon.Stop()
 	l.checkRaw(l.raw.Write(l.screen.Flush()))
-	l.checkRaw(l.raw.Close())
+	closed := make(chan error, 1)
+	go func() { closed <- l.raw.Close() }()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.check("write log", l.people.Close())
+	err := l.people.Close()
+	l.check("write raw log", <-closed)
+	l.check("write log", err)
 	return l.err
 }
 
