@@ -15,10 +15,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// recorded are lines of the real CLI, and those in files that match the pattern in $ERRAND_TEST_TRANSCRIPTS.
+// recorded are lines of the real CLI, and those in files that match the pattern in $AGENT_TEST_TRANSCRIPTS.
 func recorded(tb testing.TB) (lines [][]byte) {
 	tb.Helper()
-	for _, pattern := range []string{"../../testdata/errors/*/*.ndjson", os.Getenv("ERRAND_TEST_TRANSCRIPTS")} {
+	for _, pattern := range []string{"../../testdata/errors/*/*.ndjson", os.Getenv("AGENT_TEST_TRANSCRIPTS")} {
 		files, err := filepath.Glob(pattern)
 		if err != nil {
 			tb.Fatal(err)

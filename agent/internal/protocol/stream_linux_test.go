@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"github.com/errand-fleet/errand/agent/internal/redact"
@@ -126,6 +128,36 @@ func TestSecretsAtACut(t *testing.T) {
 			if text == "" || strings.Contains(text, "xa") {
 				t.Errorf("after %d: the %s is %.200q", before, name, text)
 			}
+		}
+	}
+}
+
+// The raw log has everything that was read, wherever a read ends, and no secret, also across the bounds of reads.
+func TestRawLogOfManyReads(t *testing.T) {
+	t.Parallel()
+	secret := "a-known-secret"
+	var text strings.Builder
+	for text.Len() < 4*stdoutPiece {
+		fmt.Fprintf(&text, `{"type":"keep_alive","n":%d,"x":"%s%s"}`+"\n", text.Len(), secret, strings.Repeat("x", text.Len()%stdoutPiece))
+	}
+	text.WriteString("the last line has no end, but " + secret)
+	redactor := redact.New(secret)
+	want := redactor.String(text.String() + "\n")
+	for _, in := range []io.Reader{strings.NewReader(text.String()), iotest.HalfReader(strings.NewReader(text.String())), iotest.OneByteReader(strings.NewReader(text.String()))} {
+		r := newReading(t, redactor)
+		r.Read(in, NewBudget(MaxLines))
+		if err := r.Log.Close(); err != nil {
+			t.Fatal(err)
+		}
+		got, err := os.ReadFile(strings.TrimSuffix(r.log, ".log") + ".ndjson")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if string(got) != want {
+			t.Errorf("%d bytes, want %d", len(got), len(want))
+		}
+		if f := r.Facts(); f.Lines != int64(strings.Count(want, "\n")) || f.RawLines != 1 {
+			t.Errorf("%d lines, of which %d are not of the protocol", f.Lines, f.RawLines)
 		}
 	}
 }

@@ -193,7 +193,7 @@ func (f *file) grew(n int) {
 	case f.writeOut <- struct{}{}:
 		f.written = 0
 		go func(f file) {
-			startWriteOut(f.f) // fails if f has been closed meanwhile
+			startWriteOut(f.f)
 			<-f.writeOut
 		}(*f)
 	default:
@@ -202,7 +202,11 @@ func (f *file) grew(n int) {
 
 func (f *file) Flush() error { return f.reset(f.w.Flush()) }
 
-func (f *file) Close() error { return errors.Join(f.Flush(), f.f.Sync(), f.f.Close()) }
+func (f *file) Close() error {
+	f.writeOut <- struct{}{} // waits for the latest write-out to begin
+	<-f.writeOut
+	return errors.Join(f.Flush(), f.f.Sync(), f.f.Close())
+}
 
 // reset drops the buffer after an error: bufio would keep the error, but the disk may have room again.
 func (f *file) reset(err error) error {
