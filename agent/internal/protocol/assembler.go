@@ -172,7 +172,7 @@ func (c *cutter) Append(dst, text []byte) []byte {
 
 // Sizes of the read buffers. An idle run keeps them.
 const (
-	stdoutPiece = 64 << 10
+	stdoutPiece = 48 << 10
 	stderrPiece = 8 << 10
 )
 

@@ -63,7 +63,7 @@ func open(peoplePath, rawPath string, redactor *redact.Redactor) (*Log, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open log: %w", err)
 	}
-	raw, err := openFile(rawPath, 4<<10) // what is longer is not copied
+	raw, err := openFile(rawPath, 1<<10) // what is longer is not copied
 	if err != nil {
 		_ = people.f.Close()
 		return nil, fmt.Errorf("open raw log: %w", err)
