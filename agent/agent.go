@@ -253,8 +253,7 @@ func (r *Runner) check(s Spec) *Error {
 }
 
 // KeeperMain must be the first call of main and of TestMain. In a process that was started as the keeper of a run it
-// runs the keeper and exits; in any other process it returns at once. A keeper usually runs before that: its package does
-// not wait for main, to spare the memory of all others.
+// runs the keeper and exits; in any other process it returns at once.
 func KeeperMain() { keeper.Main() }
 
 // MakePrivate makes this process unreadable to other processes of its user, such as the shells of an agent's tools.
