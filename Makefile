@@ -23,7 +23,7 @@ export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
 # Stamp the version from git, if git accepts the checkout.
 VCS := $(shell git rev-parse HEAD >/dev/null 2>&1 && echo auto || echo false)
 
-.PHONY: help setup machine build demo run bench bench-ingress bench-console bench-workspace chaos image test check lint fmt vuln peers browser \
+.PHONY: help setup machine build demo run bench bench-ingress bench-console bench-workspace bench-fleet chaos image test check lint fmt vuln peers browser \
 	pictures clean
 
 # A target's comment is `## TIME | TEXT`. Times are for two cores.
@@ -115,6 +115,9 @@ bench/ingress/node_modules/.package-lock.json: bench/ingress/package.json bench/
 
 bench-console: build ## 4 min | Measure 200 open task pages and a list of 100,000 tasks
 	cd bench && go run ./console -bin ../bin $(ARGS)
+
+bench-fleet: build ## 5 min | Measure what a fleet of many workers costs one Redis
+	cd bench && go run ./fleet -bin ../bin $(ARGS)
 
 bench-workspace: ## 8 min | Measure clones beside git's own, in a repository of 100,000 files
 	cd bench && go run ./workspace $(ARGS)
