@@ -28,6 +28,10 @@ func (b *bench) idle(ctx context.Context) error {
 
 // start measures from Submit to the claim of a worker, by Redis' clock, in an idle fleet.
 func (b *bench) start(ctx context.Context) error {
+	empty, err := b.redis.Usage(ctx)
+	if err != nil {
+		return err
+	}
 	var delays []time.Duration
 	for i := range b.Picked {
 		ids, err := b.submit(ctx, fmt.Sprint("picked", i, "-"), "numbers 1", 1)
@@ -47,6 +51,14 @@ func (b *bench) start(ctx context.Context) error {
 	all := door.Load{Delays: delays}
 	b.report.Most("from Submit to the start of the run, p50", table.Milliseconds(all.Percentile(.5)), 15, "%.0f ms")
 	b.report.Most("the same, p99", table.Milliseconds(all.Percentile(.99)), 100, "%.0f ms")
+	if err := b.running(ctx, 0); err != nil {
+		return err
+	}
+	full, err := b.redis.Usage(ctx)
+	if err != nil {
+		return err
+	}
+	b.report.Note("Redis' memory for an ended task with a short answer, KB", float64(full.Memory-empty.Memory)/float64(b.Picked)/1024, "%.1f")
 	return nil
 }
 
@@ -82,7 +94,7 @@ func (b *bench) silent(ctx context.Context) error {
 func (b *bench) running(ctx context.Context, n int) error {
 	return b.until(ctx, fmt.Sprint(n, " tasks run"), func() (bool, error) {
 		counts, err := b.store.Counts(ctx)
-		return counts.Running >= n, err
+		return counts.Running == n, err
 	})
 }
 
