@@ -120,6 +120,12 @@ func obey(out io.Writer, order string) error {
 			return err
 		}
 		return numbers(out, n)
+	case "speak":
+		n, err := strconv.Atoi(argument)
+		if err != nil {
+			return err
+		}
+		return speak(out, n)
 	case "tools":
 		return tools(out)
 	case "stubborn":

@@ -27,3 +27,17 @@ func numbers(out io.Writer, count int) error {
 	_, err := io.WriteString(out, endLines)
 	return err
 }
+
+// speak writes words as fast as a model does, 20 a second.
+func speak(out io.Writer, words int) error {
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for n := range words {
+		<-tick.C
+		if _, err := fmt.Fprintf(out, textLine, Number(n+1)+" "); err != nil {
+			return err
+		}
+	}
+	_, err := io.WriteString(out, endLines)
+	return err
+}

@@ -103,6 +103,7 @@ func (b *bench) steps() []table.Step {
 		{Name: "idle", Do: b.with("", b.idle)},
 		{Name: "start", Do: b.with("", b.start)},
 		{Name: "silent", Do: b.with("", b.silent)},
+		{Name: "talking", Do: b.with("", b.talking)},
 		{Name: "waiting", Do: b.with("limits:\n  user: 1\n", b.waiting)},
 	}
 }

@@ -86,8 +86,26 @@ func (b *bench) silent(ctx context.Context) error {
 	r.Most("connections that a run adds", float64(o.connections+1-idle.Connections)/float64(b.Runs), 0.1, "%.2f")
 	r.Most("commands a second with silent runs", o.commands, 3000, "%.0f")
 	r.Most("of these, hmget", float64(o.calls["hmget"])/b.Look.Seconds(), 1500, "%.0f")
-	r.Note("Redis' CPU, per cent of a core", 100*o.cpu, "%.1f")
+	r.Note("Redis' CPU for a silent run, per cent of a core", 100*o.cpu/float64(b.Runs), "%.3f")
 	r.Most("Redis' memory for a run, KB", float64(memory.Memory-idle.Memory)/float64(b.Runs)/1024, 60, "%.1f")
+	return nil
+}
+
+// talking observes a fleet in which a fifth as many runs write text as a model does.
+func (b *bench) talking(ctx context.Context) error {
+	n := max(1, b.Runs/5)
+	if _, err := b.submit(ctx, "talking", fmt.Sprint("speak ", int(20*(3*b.Look+time.Minute).Seconds())), n); err != nil {
+		return err
+	}
+	if err := b.running(ctx, n); err != nil {
+		return err
+	}
+	o, err := b.observe(ctx)
+	if err != nil {
+		return err
+	}
+	b.report.Note("commands a second for a run that writes 20 words a second", o.commands/float64(n), "%.1f")
+	b.report.Note("Redis' CPU for it, per cent of a core", 100*o.cpu/float64(n), "%.3f")
 	return nil
 }
 
