@@ -21,8 +21,10 @@ type database interface {
 	urls() (far, others string)
 	// client returns a client that no fault cuts off.
 	client() *redis.Client
-	// fault injects a fault and returns when it has ended. forgets is when acknowledged writes may have been lost.
-	fault(ctx context.Context, k kind, lasts time.Duration) (forgets window, err error)
+	// fault injects a fault and returns when it has ended, and when a Redis was there again.
+	fault(ctx context.Context, k kind, lasts time.Duration) (back time.Time, err error)
+	// forgot returns when acknowledged writes may have been lost.
+	forgot() []window
 	// cutOff cuts the last worker off for a while.
 	cutOff(ctx context.Context, lasts time.Duration) error
 	stop()
@@ -80,11 +82,15 @@ func (d *single) client() *redis.Client {
 	return redis.NewClient(&redis.Options{Addr: d.near.addr(), Password: d.cfg.Password})
 }
 
-func (d *single) fault(ctx context.Context, k kind, lasts time.Duration) (window, error) {
+func (d *single) forgot() []window { return nil }
+
+func (d *single) fault(ctx context.Context, k kind, lasts time.Duration) (back time.Time, err error) {
 	if k == freezeRedis {
-		return window{}, d.freeze(ctx, lasts)
+		err = d.freeze(ctx, lasts)
+	} else {
+		err = d.restart(ctx, k == killRedis, lasts)
 	}
-	return window{}, d.restart(ctx, k == killRedis, lasts)
+	return time.Now(), err
 }
 
 // restart ends the server, with KILL or cleanly, and starts it again after a while with all acknowledged data.
@@ -147,8 +153,7 @@ func (d replicated) client() *redis.Client { return d.Client() }
 
 // fault makes the replica the new master: after the old one was killed, or while it is frozen. A killed one may have
 // had writes that the replica had not, for up to a second.
-func (d replicated) fault(ctx context.Context, k kind, lasts time.Duration) (forgets window, err error) {
-	forgets.from = time.Now()
+func (d replicated) fault(ctx context.Context, k kind, lasts time.Duration) (back time.Time, err error) {
 	switch k {
 	case freezeRedis:
 		err = d.Freeze(ctx, min(lasts, 5*time.Second))
@@ -157,8 +162,17 @@ func (d replicated) fault(ctx context.Context, k kind, lasts time.Duration) (for
 	default:
 		err = d.Kill(ctx, 0)
 	}
-	forgets.to = time.Now()
-	return forgets, errors.Join(err, d.Restore(ctx))
+	back = time.Now()
+	return back, errors.Join(err, d.Restore(ctx))
+}
+
+// forgot returns the time around each change of the master: Sentinel needs three seconds for one, and before a kill the
+// replica may lag for one more.
+func (d replicated) forgot() (all []window) {
+	for _, at := range d.Switches() {
+		all = append(all, window{at.Add(-5 * time.Second), at.Add(time.Second)})
+	}
+	return all
 }
 
 func (d replicated) cutOff(context.Context, time.Duration) error {

@@ -44,7 +44,6 @@ type saboteur struct {
 	deaths []death
 	outage []window // of Redis, for all
 	cut    []window // of the last worker's link
-	forgot []window // when Redis may have lost acknowledged writes
 	errs   []error
 }
 
@@ -215,15 +214,10 @@ func (s *saboteur) ours(l life) bool {
 func (s *saboteur) redis(ctx context.Context, f fault) {
 	s.alone(&s.store, f, func() error {
 		from := time.Now()
-		forgot, err := s.f.redis.fault(ctx, f.kind, f.lasts)
+		back, err := s.f.redis.fault(ctx, f.kind, f.lasts)
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		away := window{from, time.Now()}
-		if !forgot.from.IsZero() {
-			away = forgot // then a new master is there
-			s.forgot = append(s.forgot, forgot)
-		}
-		s.outage = append(s.outage, away)
+		s.outage = append(s.outage, window{from, back})
 		return err
 	})
 }
@@ -231,11 +225,10 @@ func (s *saboteur) redis(ctx context.Context, f fault) {
 // forgive treats events without a final message as not accepted if a master that was lost may have been the only one to
 // have them. It returns how many.
 func (s *saboteur) forgive(events []event, finals []final) (n int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if s.f.replicas > 0 {
 		return 0
 	}
+	forgot := s.f.redis.forgot()
 	covered := map[string]bool{}
 	for _, f := range finals {
 		for _, id := range f.covers {
@@ -243,8 +236,8 @@ func (s *saboteur) forgive(events []event, finals []final) (n int) {
 		}
 	}
 	for i, e := range events {
-		lost := func(w window) bool { return w.touches(e.acceptedAt, e.acceptedAt.Add(time.Second)) }
-		if e.accepted && !covered[e.id] && slices.ContainsFunc(s.forgot, lost) {
+		lost := func(w window) bool { return w.touches(e.acceptedAt, e.acceptedAt.Add(time.Millisecond)) }
+		if e.accepted && !covered[e.id] && slices.ContainsFunc(forgot, lost) {
 			events[i].accepted = false
 			n++
 		}

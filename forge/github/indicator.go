@@ -62,6 +62,29 @@ func (f *Forge) OpenIndicator(ctx context.Context, gh *github.Client, t Indicato
 	return openCommitStatus(ctx, &commitStatus{gh: gh, owner: owner, name: name, sha: t.Commit, url: t.URL})
 }
 
+// HasVerdict reports whether an indicator of errand for a commit is finished, of whatever task. It reports false if GitHub
+// lets errand read none.
+func (f *Forge) HasVerdict(ctx context.Context, gh *github.Client, repo, commit string) (bool, error) {
+	owner, name := f.split(repo)
+	var found bool
+	var err error
+	if f.IsApp() {
+		var page *github.ListCheckRunsResults
+		page, _, err = gh.Checks.ListCheckRunsForRef(ctx, owner, name, commit, &github.ListCheckRunsOptions{
+			CheckName: new(IndicatorName), Status: new("completed"), AppID: &f.cfg.AppID,
+		})
+		found = err == nil && len(page.CheckRuns) > 0
+	} else {
+		var now *github.RepoStatus
+		now, err = (&commitStatus{gh: gh, owner: owner, name: name, sha: commit}).present(ctx)
+		found = now.GetState() == "success"
+	}
+	if err == nil || Permanent(err) {
+		return found, nil
+	}
+	return false, fmt.Errorf("look for a verdict on %s: %w", ShortSHA(commit), err)
+}
+
 // NoIndicator is the indicator where GitHub allows none.
 type NoIndicator struct{}
 

@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -26,7 +27,7 @@ import (
 // name is the master's name at the Sentinels.
 const name = "errand"
 
-// patience bounds each step: Sentinels notice a dead master after a second, but then try again only after ten.
+// patience bounds each step: Sentinels notice a dead master after 1.5 s, but then try again only after ten.
 const patience = 40 * time.Second
 
 // Redis is a replicated Redis. Its methods are for one goroutine at a time, except URL.
@@ -36,6 +37,10 @@ type Redis struct {
 	servers                  []*redisserver.Server // all that run
 	guards                   []*exec.Cmd           // the Sentinels
 	addrs                    []string              // of the Sentinels
+
+	mu       sync.Mutex
+	switches []time.Time
+	heard    *redis.PubSub
 }
 
 // Start starts everything below dir, and returns when the replica is in sync and the Sentinels know each other. The
@@ -63,6 +68,14 @@ func Start(ctx context.Context, dir string) (*Redis, error) {
 	if err := r.Restore(ctx); err != nil {
 		return r, err
 	}
+	r.heard = r.sentinel(r.addrs[0]).Subscribe(ctx, "+switch-master")
+	go func() {
+		for range r.heard.Channel() {
+			r.mu.Lock()
+			r.switches = append(r.switches, time.Now())
+			r.mu.Unlock()
+		}
+	}()
 	return r, r.until(ctx, "the Sentinels do not know each other", func() error {
 		for _, a := range r.addrs {
 			guard := r.sentinel(a)
@@ -87,6 +100,14 @@ func (r *Redis) Client() *redis.Client {
 	return redis.NewFailoverClient(&redis.FailoverOptions{
 		MasterName: name, SentinelAddrs: r.addrs, SentinelPassword: r.guardsPassword, Password: r.password,
 	})
+}
+
+// Switches returns when the Sentinels have changed the master, also without a fault: on a machine that is so busy that
+// the master did not answer in time.
+func (r *Redis) Switches() []time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.switches)
 }
 
 // Kill kills the master and returns when the replica has taken over. If lag is set, the replica first gets no more
@@ -188,6 +209,9 @@ func (r *Redis) known(ctx context.Context, replica string) error {
 
 // Stop ends all processes.
 func (r *Redis) Stop() {
+	if r.heard != nil {
+		_ = r.heard.Close()
+	}
 	for _, g := range r.guards {
 		_ = g.Process.Kill()
 		_ = g.Wait()
@@ -256,7 +280,7 @@ requirepass %s
 sentinel sentinel-pass %[3]s
 sentinel monitor %[4]s %[5]s %[6]s 2
 sentinel auth-pass %[4]s %[7]s
-sentinel down-after-milliseconds %[4]s 1000
+sentinel down-after-milliseconds %[4]s 1500
 sentinel failover-timeout %[4]s 5000
 `, port, r.dir, r.guardsPassword, name, host, masterPort, r.password)
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {

@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-github/v60/github"
 
+	hub "github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/internal/githubfake"
 )
 
@@ -31,6 +33,18 @@ func looker(t *testing.T) (f front, look func(time.Duration)) {
 
 // A push during an outage should be reviewed. Work known from events should not be repeated, and work from before
 // errand should be left.
+// verdict sets the commit status with which a review ends.
+func (f front) verdict(sha string) {
+	f.Helper()
+	gh := must(f.src.forge.Client(f.Context(), repo, 0))
+	_, _, err := gh.Repositories.CreateStatus(f.Context(), "acme", "api", sha, &github.RepoStatus{
+		State: new("success"), Context: new(hub.IndicatorName), Description: new("Not reviewed: stopped by ann."), TargetURL: new("https://errand.example/tasks/1"),
+	})
+	if err != nil {
+		f.Fatal(err)
+	}
+}
+
 func TestMissedEvents(t *testing.T) {
 	t.Parallel()
 	f, look := looker(t)
@@ -43,6 +57,8 @@ func TestMissedEvents(t *testing.T) {
 	f.hub.Deliver(f.url)
 	told := f.open(func(pr *githubfake.PR) { pr.Head = "told" })
 	f.hub.Deliver("")
+	forgotten := f.open(func(pr *githubfake.PR) { pr.Head = "forgotten" }) // with the record of its review
+	f.verdict(f.pull(forgotten).HeadSHA)
 	missed := f.open(func(pr *githubfake.PR) { pr.Head = "missed" })
 	f.open(func(pr *githubfake.PR) { pr.Head, pr.Draft = "draft", true })
 	f.open(func(pr *githubfake.PR) { pr.Head, pr.Fork, pr.User = "theirs", true, "stranger" })

@@ -196,10 +196,19 @@ func (l sight) review(ctx context.Context, me string) error {
 	if no := unwanted(l.pr, author, me); no != "" {
 		why = ignored{why: no}
 	}
+	state, err := l.p.memory.state(ctx, l.o)
+	if err != nil {
+		return err
+	}
+	if state.Head != l.o.Head { // its event was missed, or Redis has forgotten it
+		if done, err := l.p.api.forge.HasVerdict(ctx, l.gh, l.o.Repo, l.o.Head); done || err != nil {
+			return err
+		}
+	}
 	id := tasks.NewID(l.p.now(), sourceName, fmt.Sprintf("look-%d-%s", l.o.Number, hub.ShortSHA(l.o.Head)))
 	t := l.p.interpreter.reviewTask(id, author, l.pr, l.o)
 	t.me = me
-	_, err := l.p.interpreter.succeed(ctx, l.p.desk, t, l.pr, why)
+	_, err = l.p.interpreter.succeed(ctx, l.p.desk, t, l.pr, why)
 	return err
 }
 

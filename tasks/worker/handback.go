@@ -170,8 +170,12 @@ func (w *Worker) unclaimed(id string, delivery int, err error) error {
 // then have lost a task's ending, so that the task looks like one whose worker died. The thread still has the final message. So recall
 // asks the source for it before a task is run again.
 
-// recallLimit bounds the search for an earlier final message.
-const recallLimit = 30 * time.Second
+// recallLimit and recallTries bound the search for an earlier final message.
+const (
+	recallLimit = 30 * time.Second
+	recallTries = 3
+	recallPause = 500 * time.Millisecond
+)
 
 // alreadyAnswered is the cause of a task that does not run again because its final message is posted.
 type alreadyAnswered struct{ ending tasks.Ending }
@@ -190,8 +194,18 @@ func (w *Worker) recall(r *run, j job) error {
 	ctx, cancel := context.WithTimeout(r.ctx, recallLimit)
 	defer cancel()
 	e, err := source.Final(ctx, j.task, rec.Retried)
-	if wait, ok := errors.AsType[*tasks.ErrLater](err); ok {
-		return wait
+	for try := 1; err != nil; try++ {
+		if wait, ok := errors.AsType[*tasks.ErrLater](err); ok {
+			return wait
+		}
+		if try == recallTries || ctx.Err() != nil {
+			break
+		}
+		select {
+		case <-time.After(time.Duration(try) * recallPause):
+		case <-ctx.Done():
+		}
+		e, err = source.Final(ctx, j.task, rec.Retried)
 	}
 	if err != nil && r.ctx.Err() == nil {
 		w.cfg.Log.Warn("look for an earlier final message", "run", j.task.ID, "thread", j.task.Thread, "err", err)
