@@ -1,4 +1,4 @@
-# One image for both programs: `worker` runs tasks, `enqueue serve` is the front door.
+# One image for all programs: `worker` runs tasks, `enqueue serve` is the front door, `errand-keeper` supervises each run.
 # The base images are arguments, for mirrors and builds without a registry.
 ARG GO_IMAGE=golang:1.26-bookworm
 ARG RUNTIME_IMAGE=node:24-bookworm-slim
@@ -11,7 +11,7 @@ COPY . .
 # The version in /api/health, because the context has no .git (--build-arg VERSION=$(git rev-parse --short HEAD)).
 ARG VERSION=unknown
 RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache/go-build \
-    CGO_ENABLED=0 go build -buildvcs=false -trimpath -ldflags="-s -w -X github.com/errand-fleet/errand/cmd/internal/wire.version=${VERSION}" -o /out/ ./cmd/worker ./cmd/enqueue \
+    CGO_ENABLED=0 go build -buildvcs=false -trimpath -ldflags="-s -w -X github.com/errand-fleet/errand/cmd/internal/wire.version=${VERSION}" -o /out/ ./cmd/worker ./cmd/enqueue ./agent/cmd/errand-keeper \
  && chmod 0711 /out/*
 
 FROM ${RUNTIME_IMAGE}

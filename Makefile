@@ -43,6 +43,7 @@ node_modules/.package-lock.json: package.json package-lock.json .npmrc
 
 build: ## 1 min | Build all programs into bin/; seconds when cached
 	go build -buildvcs=$(VCS) -trimpath -o bin/ ./cmd/...
+	CGO_ENABLED=0 go build -buildvcs=false -trimpath -ldflags='-s -w' -o bin/ ./agent/cmd/errand-keeper
 
 demo: setup build ## 30 s | Show the whole system against fakes, without any account (ARGS=-once ends by itself)
 	bin/demo $(ARGS)
@@ -98,7 +99,7 @@ chaos: build ## 15 min | Break a whole fleet on purpose and check the results (A
 	bin/chaos/chaos -bin bin -cli bin/chaos/cli $(ARGS)
 
 bench: bench/node_modules/.package-lock.json build ## 2 min | Measure the runner beside the official SDK (ARGS=-quick for a short look)
-	cd bench && go run ./agent -worker ../bin/worker $(ARGS)
+	cd bench && go run ./agent -keeper ../bin/errand-keeper $(ARGS)
 
 # Without the CLI that the SDK includes as an optional dependency: the benchmark uses a fake.
 bench/node_modules/.package-lock.json: bench/package.json bench/package-lock.json bench/.npmrc

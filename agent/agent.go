@@ -2,8 +2,9 @@
 //
 // # Usage
 //
-// Every main function of a program that uses this package, and every TestMain, begins with [KeeperMain]: the program
-// executes itself again as the keeper of each run. One [Runner] then serves the whole process:
+// Every main function of a program that uses this package, and every TestMain, begins with [KeeperMain]. The keeper of each
+// run is the program errand-keeper (agent/cmd/errand-keeper) if it is installed beside the program, or else the program
+// itself, executed again, which takes more memory and time. One [Runner] then serves the whole process:
 //
 //	func main() {
 //		agent.KeeperMain()
@@ -91,6 +92,7 @@ import (
 type Config struct {
 	CLI          string            // path of the executable; empty: searched by Find for each run, so that it can be installed later
 	LogDir       string            // directory of <id>.log and <id>.ndjson
+	Keeper       string            // path of the program errand-keeper; empty: beside this program's file, or else this program
 	TempDir      string            // parent of the runs' own directories; empty: the system's. It must be short.
 	BaseURL      string            // of the model; empty: the CLI's default
 	Credential   Credential        // for the model; the CLI does not get it, but asks the model through the gateway of its run
@@ -129,6 +131,7 @@ type Runner struct {
 	getenv func(string) string
 	active sync.Map // IDs of the runs and scripts under way
 
+	keepers *keeper.Program
 	sandbox *sandbox.Bwrap
 
 	model *gateway.Upstream // how all runs reach the model
@@ -152,7 +155,7 @@ func New(c Config) (*Runner, error) {
 	r := &Runner{
 		cfg: c, log: c.Log, getenv: c.Getenv,
 		startLimit: time.Minute, exitLimit: 20 * time.Second, pingAfter: pingAfter, pingLimit: pingLimit, keeperLimit: keeper.EndTimeout,
-		usedEvery: usedEvery, silentLimit: keeper.WorkerTimeout,
+		usedEvery: usedEvery, silentLimit: keeper.WorkerTimeout, keepers: &keeper.Program{Path: c.Keeper},
 	}
 	r.lines = protocol.NewBudget(protocol.MaxLines)
 	if r.log == nil {

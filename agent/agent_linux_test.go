@@ -90,7 +90,7 @@ func newBench(t *testing.T, mode string, change ...func(*Config)) *bench {
 	dir := t.TempDir()
 	alive := agenttest.NewAlive(t, dir)
 	c := Config{
-		CLI: "/proc/self/exe", LogDir: filepath.Join(dir, "logs"), Grace: time.Second, Redactor: NewRedactor("sk-ant-test-secret"),
+		CLI: self, LogDir: filepath.Join(dir, "logs"), Grace: time.Second, Redactor: NewRedactor("sk-ant-test-secret"),
 		Env: map[string]string{"AGENT_TEST_MODE": mode, "AGENT_TEST_ALIVE": alive.Path, "GORACE": "atexit_sleep_ms=0"},
 	}
 	for _, f := range change {

@@ -215,6 +215,9 @@ func startFailure(err error, dir string) *Error {
 	errno, _ := errors.AsType[syscall.Errno](err)
 	_, tried := errors.AsType[*keeper.StartError](err) // or else there was not even a keeper
 	_, statErr := os.Stat(dir)
+	if u, ok := errors.AsType[*keeper.Unavailable](err); ok {
+		return lacking(noKeeper, u.Problem, u.Remedy)
+	}
 	switch {
 	case slices.Contains(noRoom, errno), errors.Is(err, io.ErrUnexpectedEOF): // or there was none for a keeper, which then died
 		return NewError(ClassStart, err.Error())

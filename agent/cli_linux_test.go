@@ -290,6 +290,32 @@ func TestHealthNamesTheRemedy(t *testing.T) {
 	if h := missing.Health(t.Context(), ""); h.OK || h.Error.Class != ClassCLIMissing || !strings.Contains(h.Remedy, "npm ci") {
 		t.Errorf("missing: %+v", h)
 	}
+	deep := filepath.Join(t.TempDir(), strings.Repeat("x", 60))
+	if err := os.Mkdir(deep, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	long := newCLI(t, model, func(c *Config) { c.TempDir = deep })
+	if h := long.Health(t.Context(), ""); h.OK || h.Error.Class != ClassWorkspace || h.Remedy != "choose a shorter TMPDIR" {
+		t.Errorf("long: %+v", h)
+	}
+}
+
+// A worker of another version than errand-keeper runs nothing and says why.
+func TestHealthNamesTheKeeper(t *testing.T) {
+	t.Parallel()
+	model := newModel(t)
+	if h, want := newCLI(t, model).Health(t.Context(), ""), filepath.Join(filepath.Dir(self), "errand-keeper"); !h.OK || h.Keeper != want {
+		t.Errorf("keeper %q, want %q: %+v", h.Keeper, want, h)
+	}
+	other := newCLI(t, model, func(c *Config) { c.Keeper = "/bin/echo" })
+	if h := other.Health(t.Context(), ""); h.OK || h.Error.Class != ClassConfig || !strings.Contains(h.Problem, "/bin/echo cannot be used: it has version") ||
+		!strings.Contains(h.Remedy, "install errand-keeper") {
+		t.Errorf("another: %+v", h)
+	}
+	_, err := other.Run(t.Context(), Spec{ID: unique("other-keeper"), Dir: t.TempDir(), Prompt: Message{Text: "x"}, Profile: Read}, &host{})
+	if e, ok := errors.AsType[*Error](err); !ok || e.Class != ClassConfig || !strings.Contains(e.Remedy, "install errand-keeper") {
+		t.Errorf("run: %v", err)
+	}
 }
 
 func TestCLIStructuredAnswer(t *testing.T) {

@@ -32,6 +32,7 @@ type Health struct {
 	Version  string `json:"version,omitempty"`
 	LoggedIn bool   `json:"logged_in"`
 	Method   string `json:"method,omitempty"`   // api_key, oauth_token, …
+	Keeper   string `json:"keeper,omitempty"`   // path of errand-keeper, or "itself": keepers are this program, executed again
 	Sandbox  string `json:"sandbox,omitempty"`  // of runs: bwrap or none
 	Reach    string `json:"reach,omitempty"`    // what runs without a sandbox can do; empty if they have one
 	Gateway  bool   `json:"gateway"`            // runs reach the model through a gateway, which keeps the credential from them
@@ -56,15 +57,12 @@ const healthLimit = 30 * time.Second
 func (r *Runner) Health(ctx context.Context, minVersion string) Health {
 	h, why := r.protection(ctx)
 	if why != nil {
-		h.Problem, h.Remedy, h.Error = why.Problem, why.Remedy, noSandbox(why)
-		h.Sentence = h.Error.User
-		return h
+		return h.failed(lacking(noSandbox, why.Problem, why.Remedy), why.Problem, why.Remedy)
 	}
-	fail := func(c Class, problem, remedy string) Health {
-		h.Problem, h.Remedy, h.Error = problem, remedy, NewError(c, problem)
-		h.Sentence = h.Error.User
-		return h
+	if why := r.checkKeeper(ctx, &h); why != nil {
+		return h.failed(lacking(noKeeper, why.Problem, why.Remedy), why.Problem, why.Remedy)
 	}
+	fail := func(c Class, problem, remedy string) Health { return h.failed(NewError(c, problem), problem, remedy) }
 	cli, e := r.cli()
 	if e != nil {
 		return fail(ClassCLIMissing, e.Message, "run npm ci, or set ERRAND_CLAUDE to its path")
@@ -72,7 +70,7 @@ func (r *Runner) Health(ctx context.Context, minVersion string) Health {
 	h.Path = cli
 	dirs, err := session.Make(r.cfg.TempDir)
 	if err != nil {
-		return fail(ClassWorkspace, err.Error(), "make the temporary directory writable")
+		return fail(ClassWorkspace, err.Error(), session.Remedy(err))
 	}
 	defer func() { _ = dirs.Remove() }()
 	out, err := r.ask(ctx, cli, dirs, "--version")
@@ -107,6 +105,25 @@ func (r *Runner) Health(ctx context.Context, minVersion string) Health {
 	}
 	h.OK = true
 	return h
+}
+
+func (h Health) failed(e *Error, problem, remedy string) Health {
+	h.Problem, h.Remedy, h.Error, h.Sentence = problem, remedy, e, e.User
+	return h
+}
+
+// checkKeeper finds out which program the keepers of runs execute.
+func (r *Runner) checkKeeper(ctx context.Context, h *Health) *keeper.Unavailable {
+	path, why := r.keepers.Name(ctx)
+	if why != nil {
+		return why
+	}
+	if h.Keeper = path; path == "" {
+		h.Keeper = "itself"
+		h.Notices = append(h.Notices, "each run takes some 10 MB and 10 ms more than it needs, because its keeper is this program: install "+
+			keeper.Name+" beside it, from the same build")
+	}
+	return nil
 }
 
 // Protection returns the part of Health that needs no CLI. The error says why no run can start, and what to do about
@@ -170,9 +187,9 @@ func (r *Runner) exposure() (private bool, notices []string) {
 		notices = append(notices, fmt.Sprintf("the agent's tools can read secrets in the environment of %s: make root the owner of their programs, with "+
 			"mode 0711, or start them as another user", strings.Join(holders, ", ")))
 	}
-	if !keeper.PrivateFromStart() {
-		notices = append(notices, "the agent's tools can read the memory and environment of processes of this program while they start: make root its "+
-			"owner, with mode 0711")
+	if readable := r.keepers.Readable(); len(readable) > 0 {
+		notices = append(notices, fmt.Sprintf("the agent's tools can read the memory and environment of processes of %s while they start: make root its "+
+			"owner, with mode 0711", strings.Join(readable, " and ")))
 	}
 	return private, notices
 }

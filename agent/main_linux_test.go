@@ -19,11 +19,18 @@ import (
 	"github.com/errand-fleet/errand/agent/internal/agenttest"
 )
 
+// self is this program's file, which plays the CLI of most tests.
+var self, _ = os.Executable()
+
 // TestMain lets the test binary play every part: keeper, fake CLI, server of tools, and a worker that gets killed.
 func TestMain(m *testing.M) {
 	KeeperMain()
 	switch mode := os.Getenv("AGENT_TEST_MODE"); mode {
-	case "":
+	case "": // with errand-keeper, as installed; the tests of package keeper have it re-executed
+		if err := agenttest.BuildKeeper(context.Background(), filepath.Dir(self)); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
 		agenttest.MoreParallel()
 		os.Exit(m.Run())
 	case "sleep":

@@ -37,7 +37,7 @@ func TestCLIErrors(t *testing.T) {
 				c.CLI = cli
 				s = sc.setup(c)
 				if sc.spoil != "" {
-					c.CLI = "/proc/self/exe"
+					c.CLI = self
 					c.Env["AGENT_TEST_MODE"], c.Env["AGENT_TEST_SPOIL"], c.Env["AGENT_TEST_CLI"] = "spoil", sc.spoil, cli
 				}
 				c.Getenv = func(name string) string { return map[string]string{"PATH": os.Getenv("PATH"), "TZ": "UTC"}[name] }

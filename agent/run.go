@@ -183,7 +183,7 @@ func (r *Runner) launch(ctx context.Context, in invocation) (_ *liveRun, e *Erro
 func (r *Runner) start(ctx context.Context, s Spec, p sandbox.Place, o keeper.Order) (*keeper.Process, error) {
 	o.Path, o.Dir, o.MaxProcesses = p.Program, s.Dir, r.cfg.MaxProcesses
 	o.OrphanGrace, o.WorkerTimeout = min(keeper.OrphanGrace, r.cfg.Grace), r.silentLimit
-	process, err := keeper.Start(ctx, o, p.Keeper)
+	process, err := r.keepers.Start(ctx, o, p.Keeper)
 	if err != nil {
 		keeper.SweepRun(s.ID) // a keeper that died during the start may have started something
 	}
@@ -197,7 +197,7 @@ func (r *Runner) place(ctx context.Context, s Spec, program string, dirs *sessio
 		OwnNetwork: s.Profile == Untrusted && r.model.Gated(), // without a gateway the CLI has to reach the model by itself
 	})
 	if unavailable, ok := errors.AsType[*sandbox.Unavailable](err); ok {
-		return p, noSandbox(unavailable)
+		return p, lacking(noSandbox, unavailable.Problem, unavailable.Remedy)
 	}
 	if errors.Is(err, sandbox.ErrProgram) {
 		return p, NewError(ClassCLIMissing, err.Error())
@@ -209,10 +209,16 @@ func (r *Runner) place(ctx context.Context, s Spec, program string, dirs *sessio
 	return p, nil
 }
 
-// noSandbox is the error of a run that must not start without a sandbox.
-func noSandbox(u *sandbox.Unavailable) *Error {
-	e := NewError(ClassConfig, u.Error())
-	e.User, e.Remedy = "The worker has no sandbox to run the agent in. An operator must look at its health.", u.Remedy
+// What a worker may lack, for the author of a task.
+const (
+	noSandbox = "sandbox to run the agent in"
+	noKeeper  = "working program to supervise the agent"
+)
+
+// lacking is the error of a run for which the worker lacks something.
+func lacking(what, problem, remedy string) *Error {
+	e := NewError(ClassConfig, problem+": "+remedy)
+	e.User, e.Remedy = "The worker has no "+what+". An operator must look at its health.", remedy
 	return e
 }
 

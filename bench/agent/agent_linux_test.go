@@ -36,7 +36,7 @@ func TestQuick(t *testing.T) {
 	t.Logf("\n%s", out.String())
 	for _, row := range []string{
 		`session of 5 MB in \d+ lines`, `cat > file +[\d.]+ s`, `errand +[\d.]+ s .* - .* MB`,
-		`peak RSS .* <= 24.0 MB`, `PSS of a keeper .* <= 5.0 MB`, `what a run adds .* <= 6.0 ms`, `heap and stacks .* <= 150 KB`,
+		`peak RSS .* <= 24.0 MB`, `PSS of .* keeper.* <= 1.5 MB`, `what a run adds .* <= 8.0 ms`, `heap and stacks .* <= 120 KB`,
 		`not in the logs, in their order +0 +<= 0 +PASS`, `leader killed, .* <= 100 ms`, `worker killed, .* <= 8.0 s`,
 	} {
 		if !regexp.MustCompile(row).Match(out.Bytes()) {
@@ -62,11 +62,7 @@ func TestTheWholeSessionIsRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cli, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	runner, err := newRunner(cli, b.dir, time.Second)
+	runner, err := newRunner(order{Dir: b.dir, Grace: time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -31,7 +31,7 @@ type options struct {
 	SDK         bool
 	Root        string // the directory of package.json
 	Temp        string // the parent of the directory for all files
-	Worker      string // the program whose keepers are measured; empty: this one
+	Keeper      string // the program errand-keeper; empty: this program is its own keeper
 	Profile     string // file for a CPU profile of the runner; empty: no profile
 	Only        *regexp.Regexp
 }
@@ -57,8 +57,6 @@ type bench struct {
 	lines    int64
 	report   report
 	progress io.Writer
-
-	keeperDelay time.Duration // additional start time of the worker's keeper compared with this program's
 }
 
 func parse(args []string, stderr io.Writer) (options, error) {
@@ -69,7 +67,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	sdk := flags.Bool("sdk", true, "measure the official TypeScript SDK, too; it needs node and `npm ci` in the directory of package.json")
 	root := flags.String("root", ".", "the directory of package.json")
 	temp := flags.String("dir", "", "where logs are written; they need three times the session (default: the system's temporary directory)")
-	worker := flags.String("worker", "", "the program whose keepers are measured, such as ../bin/worker (default: this one)")
+	keeper := flags.String("keeper", "", "the program errand-keeper, such as ../bin/errand-keeper (default: this program is its own keeper)")
 	profile := flags.String("cpuprofile", "", "write a CPU profile of the runner reading the session, from a run that is not counted")
 	only := table.Only(flags, new(bench).steps())
 	if err := flags.Parse(args); err != nil {
@@ -79,7 +77,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	if *repetitions > 0 {
 		o.Repetitions = *repetitions
 	}
-	o.SDK, o.Root, o.Temp, o.Worker, o.Profile, o.Only = *sdk, *root, *temp, *worker, *profile, only
+	o.SDK, o.Root, o.Temp, o.Keeper, o.Profile, o.Only = *sdk, *root, *temp, *keeper, *profile, only
 	return o, nil
 }
 

@@ -14,24 +14,19 @@ import (
 	"github.com/errand-fleet/errand/bench/table"
 )
 
-// A keeper is the worker's program re-executed, so its memory and start time depend on everything that the worker is
-// linked with, and this program is far smaller. This file starts a given program as the keeper of a silent CLI, as
-// package agent does: identified by argv[0], with orders on descriptor 3 and status on descriptor 4.
+// This file starts a program as the keeper of a silent CLI, as package agent does: identified by argv[0], with orders on
+// descriptor 3 and status on descriptor 4.
 
 // company is the number of keepers that share their pages in the measurement. A worker has one for each run.
 const company = 10
 
-// keeper measures the keepers of the worker program.
+// keeper measures the memory of keepers.
 func (b *bench) keeper(ctx context.Context) error {
-	program, name := b.Worker, "the worker"
+	program, name := b.Keeper, "a keeper"
 	if program == "" {
-		program, name = b.self, "this program"
+		program, name = b.self, "this program as a keeper"
 	}
-	here, err := b.upkeep(ctx, b.self)
-	if err != nil {
-		return err
-	}
-	there, err := b.upkeep(ctx, program)
+	alone, err := b.upkeep(ctx, program)
 	if err != nil {
 		return err
 	}
@@ -39,35 +34,26 @@ func (b *bench) keeper(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	b.keeperDelay = there.start - here.start
-	b.report.Most(fmt.Sprintf("PSS of a keeper of %s, one of %d", name, company), mega(together), 5, "%.1f MB")
-	b.report.Note("the same without shared pages", mega(there.memory), "%.1f MB")
+	b.report.Most(fmt.Sprintf("PSS of %s, one of %d", name, company), mega(together), 1.5, "%.1f MB")
+	b.report.Note("the same without shared pages", mega(alone), "%.1f MB")
 	return nil
 }
 
-// upkeep is the cost of a keeper that shares its program with no other.
-type upkeep struct {
-	start  time.Duration // until it reports that the CLI runs
-	memory int64         // PSS
-}
-
-func (b *bench) upkeep(ctx context.Context, program string) (upkeep, error) {
-	var all []upkeep
+// upkeep is the PSS of a keeper that shares its program with no other.
+func (b *bench) upkeep(ctx context.Context, program string) (pss int64, err error) {
+	var all []int64
 	for range b.Keepers {
 		k, err := b.startKeeper(ctx, program)
 		if err != nil {
-			return upkeep{}, err
+			return 0, err
 		}
 		memory, err := proportional(k.cmd.Process.Pid)
-		all = append(all, upkeep{k.started, memory})
 		if err := errors.Join(err, k.end()); err != nil {
-			return upkeep{}, err
+			return 0, err
 		}
+		all = append(all, memory)
 	}
-	return upkeep{
-		start:  table.MedianOf(all, func(u upkeep) time.Duration { return u.start }),
-		memory: table.MedianOf(all, func(u upkeep) int64 { return u.memory }),
-	}, nil
+	return table.Median(all), nil
 }
 
 // upkeepTogether is the PSS of one of several keepers.
@@ -99,7 +85,6 @@ func (b *bench) upkeepTogether(ctx context.Context, program string) (pss int64, 
 // keeper is the keeper of a silent CLI.
 type keeper struct {
 	cmd                    *exec.Cmd
-	started                time.Duration // what it took until the CLI ran
 	stdin, control, status *os.File
 }
 
@@ -126,11 +111,10 @@ func (b *bench) startKeeper(ctx context.Context, program string) (_ *keeper, err
 	}
 	cmd := exec.CommandContext(ctx, program)
 	cmd.Args = []string{"errand-keeper"}
-	cmd.Env = []string{"GOMAXPROCS=1", "GOTRACEBACK=none", "GORACE=atexit_sleep_ms=0"}
+	cmd.Env = []string{"GOMAXPROCS=1", "GOGC=10", "GOTRACEBACK=none", "GORACE=atexit_sleep_ms=0"}
 	cmd.Stdin, cmd.Stderr = stdin, os.Stderr
 	cmd.ExtraFiles = []*os.File{control, status}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	begun := time.Now()
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
@@ -148,7 +132,6 @@ func (b *bench) startKeeper(ctx context.Context, program string) (_ *keeper, err
 	if err := json.NewDecoder(k.status).Decode(&word); err != nil {
 		return nil, err
 	}
-	k.started = time.Since(begun)
 	if word.Error != "" {
 		return nil, errors.New(word.Error)
 	}

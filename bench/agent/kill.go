@@ -19,7 +19,7 @@ import (
 // killLeader kills the CLI while its tools run and measures until Run has returned, which means that no process of the
 // run is alive.
 func (b *bench) killLeader(ctx context.Context) error {
-	runner, err := newRunner(b.self, b.dir, 0)
+	runner, err := newRunner(order{Dir: b.dir, Keeper: b.Keeper})
 	if err != nil {
 		return err
 	}

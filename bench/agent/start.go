@@ -20,7 +20,7 @@ func (b *bench) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	runner, err := newRunner(b.self, b.dir, 0)
+	runner, err := newRunner(order{Dir: b.dir, Keeper: b.Keeper})
 	if err != nil {
 		return err
 	}
@@ -42,10 +42,7 @@ func (b *bench) start(ctx context.Context) error {
 	}
 	own, other := table.Median(whole), table.Median(bare)
 	b.report.Note("a bare process, from start to exit", table.Milliseconds(other), "%.1f ms")
-	b.report.Most("what a run adds to that", table.Milliseconds(own-other), 6, "%.1f ms")
-	if b.Worker != "" && b.keeperDelay != 0 {
-		b.report.Most("the same with the worker's own keeper", table.Milliseconds(own-other+b.keeperDelay), 6, "%.1f ms")
-	}
+	b.report.Most("what a run adds to that", table.Milliseconds(own-other), 8, "%.1f ms")
 	// Other load on the machine only adds to a time.
 	b.report.Note("the fastest run less the fastest bare process", table.Milliseconds(slices.Min(whole)-slices.Min(bare)), "%.1f ms")
 	return nil

@@ -17,8 +17,9 @@ import (
 
 // order is the instruction to a worker process on stdin. The worker writes its result to stdout.
 type order struct {
-	Job     string        `json:"job"` // read, idle, crowd, victim
-	Dir     string        `json:"dir"` // for logs
+	Job     string        `json:"job"`              // read, idle, crowd, victim
+	Dir     string        `json:"dir"`              // for logs
+	Keeper  string        `json:"keeper,omitempty"` // the program errand-keeper
 	Session string        `json:"session,omitempty"`
 	Profile string        `json:"profile,omitempty"`
 	Runs    int           `json:"runs,omitempty"`
@@ -32,11 +33,7 @@ func work(in io.Reader, out io.Writer) error {
 	if err := json.NewDecoder(in).Decode(&o); err != nil {
 		return fmt.Errorf("read order: %w", err)
 	}
-	cli, err := os.Executable()
-	if err != nil {
-		return fmt.Errorf("find this program: %w", err)
-	}
-	runner, err := newRunner(cli, o.Dir, o.Grace)
+	runner, err := newRunner(o)
 	if err != nil {
 		return err
 	}
@@ -61,9 +58,13 @@ func work(in io.Reader, out io.Writer) error {
 }
 
 // newRunner returns a worker's runner with the fake CLI.
-func newRunner(cli, dir string, grace time.Duration) (*agent.Runner, error) {
+func newRunner(o order) (*agent.Runner, error) {
+	cli, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find this program: %w", err)
+	}
 	return agent.New(agent.Config{
-		CLI: cli, LogDir: dir, Grace: grace, Redactor: agent.NewRedactor(session.Secrets()...),
+		CLI: cli, Keeper: o.Keeper, LogDir: o.Dir, Grace: o.Grace, Redactor: agent.NewRedactor(session.Secrets()...),
 		Env: map[string]string{fakecli.RoleVariable: fakecli.CLI, "GORACE": "atexit_sleep_ms=0"},
 	})
 }
@@ -75,7 +76,7 @@ func spec(id, text string) agent.Spec {
 
 // startWorker starts a worker process and returns after its result. The caller must wait for the process.
 func (b *bench) startWorker(ctx context.Context, o order, found any) (*exec.Cmd, error) {
-	o.Dir = b.dir
+	o.Dir, o.Keeper = b.dir, b.Keeper
 	told, err := json.Marshal(o)
 	if err != nil {
 		return nil, fmt.Errorf("marshal order: %w", err)

@@ -3,9 +3,12 @@ package agenttest
 
 import (
 	"bufio"
+	"context"
 	"flag"
+	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strconv"
@@ -71,6 +74,16 @@ func (a Alive) Gone(t *testing.T) {
 	}
 }
 
+// BuildKeeper builds the program errand-keeper into dir.
+func BuildKeeper(ctx context.Context, dir string) error {
+	cmd := exec.CommandContext(ctx, "go", "build", "-o", dir+"/", "github.com/errand-fleet/errand/agent/cmd/"+keeper.Name)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("build %s: %w: %s", keeper.Name, err, out)
+	}
+	return nil
+}
+
 // Leader is a shell under a keeper.
 type Leader struct {
 	*keeper.Process
@@ -82,11 +95,14 @@ type Leader struct {
 // shell may miss a signal that comes just before it waits.
 const prelude = `exec 9>"$ALIVE" 8<> <(:); nap() { while :; do read -t 0.1 -u 8; done; }; `
 
+// program of all keepers.
+var program keeper.Program
+
 // Lead starts a script and returns when it has printed "up". $ALIVE is held open by everything that the script starts.
 func Lead(t *testing.T, script string) Leader {
 	t.Helper()
 	alive := NewAlive(t, t.TempDir())
-	p, err := keeper.Start(t.Context(), keeper.Order{
+	p, err := program.Start(t.Context(), keeper.Order{
 		Path: "/bin/bash", Args: []string{"bash", "-c", prelude + script}, Env: []string{"PATH=" + os.Getenv("PATH"), "ALIVE=" + alive.Path},
 		Dir: "/", OrphanGrace: time.Second,
 	}, keeper.Sandbox{})

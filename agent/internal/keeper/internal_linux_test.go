@@ -3,7 +3,6 @@ package keeper
 import (
 	"io"
 	"os"
-	"os/exec"
 	"strconv"
 	"strings"
 	"testing"
@@ -14,7 +13,7 @@ import (
 // lives.
 func TestWorkerDiesDuringAStop(t *testing.T) {
 	t.Parallel()
-	c, err := Start(t.Context(), Order{
+	c, err := new(Program).Start(t.Context(), Order{
 		Path: "/bin/bash", Args: []string{"bash", "-c", "trap '' TERM; echo up; while :; do read -t 100 <> <(:); done"}, Dir: "/",
 		OrphanGrace: 50 * time.Millisecond,
 	}, Sandbox{})
@@ -36,7 +35,7 @@ func TestWorkerDiesDuringAStop(t *testing.T) {
 // many they are.
 func TestManyOrphans(t *testing.T) {
 	t.Parallel()
-	c, err := Start(t.Context(), Order{
+	c, err := new(Program).Start(t.Context(), Order{
 		Path: "/bin/bash", Args: []string{"bash", "-c", "for ((i = 0; i < 1000; i++)); do (true &); done"}, Dir: "/", OrphanGrace: time.Second,
 	}, Sandbox{})
 	if err != nil {
@@ -45,28 +44,6 @@ func TestManyOrphans(t *testing.T) {
 	<-c.done
 	if c.Err != nil || c.Exit.Code != 0 || c.Exit.Stuck != 0 || c.Exit.Swept > 100 {
 		t.Errorf("exit = %+v, %v", c.Exit, c.Err)
-	}
-}
-
-// A keeper that stood still together with its worker ends the run, whatever the worker has written since: another
-// may have the thread.
-func TestKeeperThawed(t *testing.T) {
-	t.Parallel()
-	for name, away := range map[string]time.Duration{"for long": 2*time.Second + silenceGrace + time.Second, "for a moment": time.Second} {
-		cmd := exec.Command("/bin/sleep", "600")
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		s := &supervisor{pid: cmd.Process.Pid, order: Order{WorkerTimeout: 2 * time.Second}, checked: sinceBoot() - away}
-		s.heard.Store(int64(sinceBoot()))
-		s.checkWorker()
-		if ended := s.silence > 0 && s.stopped; ended != (name == "for long") {
-			t.Errorf("%s: silent for %s, stopped %t", name, s.silence, s.stopped)
-		}
-		if name != "for long" {
-			_ = cmd.Process.Kill()
-		}
-		_ = cmd.Wait()
 	}
 }
 

@@ -1,3 +1,13 @@
+// Package keeper runs one command so that nothing the command starts can outlive it.
+//
+// The CLI starts the shell of every tool in a separate session, so no process group contains a run, and a worker can be
+// killed at any moment. The keeper is a small process between the two, one per run. Everything the CLI starts is
+// re-parented to its keeper, which kills and reaps what is left when the CLI has ended. When the worker's end of the
+// control pipe closes, or the worker falls silent, the keeper ends the run. docs/concurrency.md has the measurements.
+//
+// This package is the worker's side: a [Program] starts a [Process]. Package supervise is the keeper's side. Both import
+// only the standard library and x/sys. Functions may be called from any goroutine. On systems other than Linux a keeper
+// contains no more than the CLI's process group.
 package keeper
 
 import (
@@ -16,7 +26,43 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/errand-fleet/errand/agent/internal/keeper/supervise"
 )
+
+// Name is the keeper's program, and the argument by which a re-executed binary knows that it is a keeper.
+const Name = supervise.Name
+
+// What worker and keeper say to each other.
+type (
+	Order = supervise.Order
+	Exit  = supervise.Exit
+)
+
+// Time limits of a keeper.
+const (
+	OrphanGrace   = supervise.OrphanGrace
+	WorkerTimeout = supervise.WorkerTimeout
+	EndTimeout    = supervise.EndTimeout
+)
+
+// Environment variables by which SweepRun and SweepDeadWorkers find processes.
+const (
+	RunVariable    = "ERRAND_RUN"    // the run's ID
+	WorkerVariable = "ERRAND_WORKER" // WorkerMark of the worker
+)
+
+// Main runs the keeper and exits if this process was started as one. In any other process it returns at once.
+func Main() { supervise.Main() }
+
+// StartError says that the CLI could not be executed.
+type StartError struct {
+	Message string
+	Errno   syscall.Errno
+}
+
+func (e *StartError) Error() string { return e.Message }
+func (e *StartError) Unwrap() error { return e.Errno }
 
 // startTimeout bounds how long a keeper takes to report that the CLI runs.
 const startTimeout = time.Minute
@@ -48,107 +94,56 @@ type Sandbox struct {
 }
 
 // Start starts the command of an order under a new keeper. The error is or wraps a *StartError if the command could not
-// be executed. ctx bounds the start, not the command.
-func Start(ctx context.Context, order Order, s Sandbox) (*Process, error) {
+// be executed, and an *Unavailable if there is no program for keepers. ctx bounds the start, not the command.
+func (p *Program) Start(ctx context.Context, order Order, s Sandbox) (*Process, error) {
+	program, unavailable := p.open(ctx)
+	if unavailable != nil {
+		return nil, unavailable
+	}
 	c, err := openChannels(order)
 	if err != nil {
 		return nil, fmt.Errorf("open pipes: %w", err)
 	}
-	cmd, err := spawn(c, order, s)
+	cmd, err := spawn(program, c, order, s)
 	if err != nil {
 		c.closeWorkerEnds()
 		return nil, fmt.Errorf("start keeper: %w", err)
 	}
 	if len(s.Args) > 0 { // there RunDir is a mount point, which cannot be removed
-		order.RunDir = fmt.Sprintf("/proc/self/fd/%d/%s", tempFD, filepath.Base(order.RunDir))
+		order.RunDir = fmt.Sprintf("/proc/self/fd/%d/%s", supervise.TempFD, filepath.Base(order.RunDir))
 	} else { // in a sandbox nothing survives its keeper, so no mark is needed
 		order.LockLimit = lockLimit()
 	}
-	p := &Process{
+	process := &Process{
 		Stdin: c.stdin.worker, Stdout: c.stdout.worker, Stderr: c.stderr.worker, control: c.control.worker,
 		keeper: cmd.Process, sandbox: len(s.Args) > 0, done: make(chan struct{}),
 	}
-	status := bufio.NewReader(c.status.worker)
-	err = p.sendOrder(ctx, order, c.status.worker, status)
+	status := bufio.NewReaderSize(c.status.worker, 256)
+	err = process.sendOrder(ctx, order, c.status.worker, status)
 	if err == nil && c.gateway.worker != nil {
-		p.Gateway, err = receiveListener(c.gateway.worker)
+		process.Gateway, err = receiveListener(c.gateway.worker)
 	}
 	_ = c.gateway.worker.Close()
 	if err != nil {
-		return nil, p.abandon(cmd, c, err)
+		return nil, process.abandon(cmd, c, err)
 	}
-	go p.await(cmd, c.status.worker, status)
+	go process.await(cmd, c.status.worker, status)
 	if order.WorkerTimeout > 0 {
-		go p.sendHeartbeats(order.WorkerTimeout / heartbeatsPerLimit)
+		go process.sendHeartbeats(order.WorkerTimeout / supervise.HeartbeatsPerLimit)
 	}
-	if !p.sandbox { // in a sandbox no tool can stop the keeper
-		go p.killIfSuspended()
+	if !process.sandbox { // in a sandbox no tool can stop the keeper
+		go process.killIfSuspended()
 	}
-	return p, nil
-}
-
-// channel is a pipe or socket pair between a worker and a keeper.
-type channel struct{ worker, keeper *os.File }
-
-// channels are all of them. gateway is unset unless the order has a GatewayPort.
-type channels struct{ stdin, stdout, stderr, control, status, gateway channel }
-
-func openChannels(order Order) (c *channels, err error) {
-	c = &channels{}
-	protocol := os.Pipe
-	if order.Sealed {
-		protocol = sealedPipe
-	}
-	for _, o := range []struct {
-		channel  *channel
-		open     func() (r, w *os.File, err error)
-		toKeeper bool
-	}{
-		{&c.stdin, protocol, true},
-		{&c.stdout, protocol, false},
-		{&c.stderr, os.Pipe, false}, // any process may open /dev/stderr: nothing is decided by what is written there
-		{&c.control, os.Pipe, true},
-		{&c.status, os.Pipe, false},
-	} {
-		r, w, openErr := o.open()
-		err = errors.Join(err, openErr)
-		if *o.channel = (channel{worker: r, keeper: w}); o.toKeeper {
-			*o.channel = channel{worker: w, keeper: r}
-		}
-	}
-	if err == nil && order.GatewayPort > 0 {
-		c.gateway.worker, c.gateway.keeper, err = socketPair()
-	}
-	if err != nil {
-		c.closeWorkerEnds()
-		c.closeKeeperEnds()
-		return nil, err
-	}
-	for _, f := range []*os.File{c.stdin.keeper, c.stdout.keeper} { // programs expect blocking files; os sees to its own pipes only
-		_ = syscall.SetNonblock(int(f.Fd()), false)
-	}
-	return c, nil
-}
-
-func (c *channels) closeWorkerEnds() {
-	for _, ch := range []channel{c.stdin, c.stdout, c.stderr, c.control, c.status, c.gateway} {
-		_ = ch.worker.Close()
-	}
-}
-
-func (c *channels) closeKeeperEnds() {
-	for _, ch := range []channel{c.stdin, c.stdout, c.stderr, c.control, c.status, c.gateway} {
-		_ = ch.keeper.Close()
-	}
+	return process, nil
 }
 
 // spawn starts the process of a keeper and closes the keeper's ends of the channels.
-func spawn(c *channels, order Order, s Sandbox) (*exec.Cmd, error) {
+func spawn(program *os.File, c *channels, order Order, s Sandbox) (*exec.Cmd, error) {
 	defer c.closeKeeperEnds()
 	cmd := &exec.Cmd{
-		Path: ownProgram, Args: []string{Name}, Dir: "/",
-		// A process that sleeps needs one processor; GOMAXPROCS keeps its threads, and so its memory, few.
-		Env:   []string{"GOMAXPROCS=1", "GOTRACEBACK=none", "GORACE=atexit_sleep_ms=0"}, // the last for tests with -race
+		Path: executable(program), Args: []string{Name}, Dir: "/",
+		// A process that sleeps needs one processor and a small heap; GOMAXPROCS keeps its threads, and so its memory, few.
+		Env:   []string{"GOMAXPROCS=1", "GOGC=10", "GOTRACEBACK=none", "GORACE=atexit_sleep_ms=0"}, // the last for tests with -race
 		Stdin: c.stdin.keeper, Stdout: c.stdout.keeper, Stderr: c.stderr.keeper,
 		ExtraFiles: []*os.File{c.control.keeper, c.status.keeper},
 		// In a new session: a terminal's Ctrl-C and hang-up concern the worker, and the agent must not reach a
@@ -156,7 +151,7 @@ func spawn(c *channels, order Order, s Sandbox) (*exec.Cmd, error) {
 		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
 	}
 	if len(s.Args) > 0 {
-		files, err := s.wrap(cmd, filepath.Dir(order.RunDir))
+		files, err := s.wrap(cmd, program, filepath.Dir(order.RunDir))
 		if err != nil {
 			return nil, err
 		}
@@ -174,8 +169,8 @@ func spawn(c *channels, order Order, s Sandbox) (*exec.Cmd, error) {
 
 // wrap turns the command of a keeper into one of bubblewrap. The files belong to the new process: close them once it
 // has started.
-func (s Sandbox) wrap(cmd *exec.Cmd, temp string) (files []*os.File, err error) {
-	for _, open := range []func() (*os.File, error){openProgram, func() (*os.File, error) { return os.Open(temp) }, s.Seccomp} {
+func (s Sandbox) wrap(cmd *exec.Cmd, program *os.File, temp string) (files []*os.File, err error) {
+	for _, open := range []func() (*os.File, error){func() (*os.File, error) { return os.Open(temp) }, s.Seccomp} {
 		f, err := open()
 		if err != nil {
 			closeAll(files)
@@ -184,9 +179,9 @@ func (s Sandbox) wrap(cmd *exec.Cmd, temp string) (files []*os.File, err error) 
 		files = append(files, f)
 	}
 	cmd.Path = s.Args[0]
-	cmd.Args = slices.Insert(slices.Clone(s.Args), 1, "--seccomp", strconv.Itoa(filterFD))
-	cmd.Args = append(cmd.Args, fmt.Sprintf("/proc/self/fd/%d", programFD), Name)
-	cmd.ExtraFiles = append(cmd.ExtraFiles, files...)
+	cmd.Args = slices.Insert(slices.Clone(s.Args), 1, "--seccomp", strconv.Itoa(supervise.FilterFD))
+	cmd.Args = append(cmd.Args, fmt.Sprintf("/proc/self/fd/%d", supervise.ProgramFD), Name)
+	cmd.ExtraFiles = append(append(cmd.ExtraFiles, program), files...)
 	return files, nil
 }
 
@@ -198,10 +193,10 @@ func (p *Process) sendOrder(ctx context.Context, order Order, f *os.File, status
 		_ = p.control.SetWriteDeadline(time.Now())
 		_ = f.SetReadDeadline(time.Now())
 	})
-	var started startStatus
-	err := writeLine(p.control, order)
+	var started supervise.StartStatus
+	err := supervise.WriteLine(p.control, order)
 	if err == nil {
-		err = readLine(status, &started)
+		err = supervise.ReadLine(status, &started)
 	}
 	if !unblock() { // even if the CLI has just started: the deadlines are set
 		p.Kill() // the keeper hangs, perhaps on the file system that the CLI is on
@@ -232,7 +227,7 @@ func (p *Process) abandon(cmd *exec.Cmd, c *channels, err error) error {
 
 // await waits for the keeper to exit.
 func (p *Process) await(cmd *exec.Cmd, f *os.File, status *bufio.Reader) {
-	err := readLine(status, &p.Exit)
+	err := supervise.ReadLine(status, &p.Exit)
 	_ = f.Close()
 	if p.Exit.Stuck > 0 {
 		_ = cmd.Process.Kill() // bubblewrap would wait until they are dead
@@ -261,7 +256,7 @@ func (p *Process) sendHeartbeats(every time.Duration) {
 		case <-tick.C:
 			p.controlMu.Lock()
 			_ = p.control.SetWriteDeadline(time.Now().Add(time.Second))
-			_ = writeLine(p.control, command{}) // so short that the pipe takes all of it or nothing
+			_ = supervise.WriteLine(p.control, supervise.Command{}) // so short that the pipe takes all of it or nothing
 			_ = p.control.SetWriteDeadline(time.Time{})
 			p.controlMu.Unlock()
 		}
@@ -296,7 +291,7 @@ func (p *Process) PID() int { return p.keeper.Pid }
 func (p *Process) Term(grace time.Duration) {
 	p.controlMu.Lock()
 	defer p.controlMu.Unlock()
-	_ = writeLine(p.control, command{Grace: max(grace, time.Millisecond)})
+	_ = supervise.WriteLine(p.control, supervise.Command{Grace: max(grace, time.Millisecond)})
 }
 
 // Kill kills a keeper that does not do its work, and the CLI with it. What the CLI had started may survive: see
@@ -336,9 +331,9 @@ func (p *Process) WaitAll(run string, limit time.Duration, drained <-chan struct
 }
 
 // sweepUntil sweeps a run until drained is closed, but not for longer than a second, in case an unmarked process holds
-// the pipes open. A process that does not die costs killTimeout once.
+// the pipes open. A process that does not die costs supervise.KillTimeout once.
 func sweepUntil(drained <-chan struct{}, run string) (swept int) {
-	stop := time.Now().Add(killTimeout)
+	stop := time.Now().Add(supervise.KillTimeout)
 	for n := 0; n < 50 && time.Now().Before(stop); n++ {
 		swept += SweepRun(run)
 		select {

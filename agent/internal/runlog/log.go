@@ -59,11 +59,11 @@ func Open(dir, id string, header []string, redactor *redact.Redactor, now time.T
 func Discard() (*Log, error) { return open(os.DevNull, os.DevNull, nil) }
 
 func open(peoplePath, rawPath string, redactor *redact.Redactor) (*Log, error) {
-	people, err := openFile(peoplePath, 8<<10)
+	people, err := openFile(peoplePath)
 	if err != nil {
 		return nil, fmt.Errorf("open log: %w", err)
 	}
-	raw, err := openFile(rawPath, 1<<10) // what is longer is not copied
+	raw, err := openFile(rawPath)
 	if err != nil {
 		_ = people.f.Close()
 		return nil, fmt.Errorf("open raw log: %w", err)
@@ -115,7 +115,7 @@ func (l *Log) put(text []byte) {
 	if bytes.IndexByte(text, '\n') >= 0 {
 		text = bytes.ReplaceAll(text, []byte("\n"), []byte("\n             "))
 	}
-	l.check("write log", l.people.Line(text))
+	l.check("write log", l.people.Write(append(text, '\n')))
 	if !l.due {
 		l.due = true
 		l.soon.Reset(flushAfter)
@@ -151,6 +151,9 @@ func (l *Log) Close() error {
 	return l.err
 }
 
+// buffers has the buffers of files that have nothing to write, so that a run that waits needs none.
+var buffers = sync.Pool{New: func() any { return bufio.NewWriterSize(nil, 32<<10) }}
+
 // writeOutStep is how much is written to a file before the kernel is made to bring it to the disk. By itself the kernel
 // waits for up to half a minute, and then the end of a run would wait for the disk.
 const writeOutStep = 8 << 20
@@ -158,30 +161,27 @@ const writeOutStep = 8 << 20
 // file is a buffered file.
 type file struct {
 	f        *os.File
-	w        *bufio.Writer
+	w        *bufio.Writer // nil: nothing to write
 	written  int           // since the latest write-out began
 	writeOut chan struct{} // has an element while one begins
 }
 
-func openFile(path string, size int) (file, error) {
+func openFile(path string) (file, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	return file{f: f, w: bufio.NewWriterSize(f, size), writeOut: make(chan struct{}, 1)}, err
+	return file{f: f, writeOut: make(chan struct{}, 1)}, err
 }
 
 func (f *file) Write(b []byte) error {
+	if f.w == nil {
+		f.w, _ = buffers.Get().(*bufio.Writer)
+		f.w.Reset(f.f)
+	}
 	_, err := f.w.Write(b)
-	f.grew(len(b))
-	return f.reset(err)
-}
-
-// Line writes b and a newline.
-func (f *file) Line(b []byte) error {
-	_, err := f.w.Write(b)
-	if err == nil {
-		err = f.w.WriteByte('\n')
+	if err != nil {
+		f.w.Reset(f.f) // bufio would keep the error, but the disk may have room again
 	}
 	f.grew(len(b))
-	return f.reset(err)
+	return err
 }
 
 // grew counts n bytes, and begins a write-out if it is time and none begins. It does not wait.
@@ -200,18 +200,18 @@ func (f *file) grew(n int) {
 	}
 }
 
-func (f *file) Flush() error { return f.reset(f.w.Flush()) }
+func (f *file) Flush() (err error) {
+	if f.w != nil {
+		err = f.w.Flush()
+		f.w.Reset(nil) // also drops what was not written after an error
+		buffers.Put(f.w)
+		f.w = nil
+	}
+	return err
+}
 
 func (f *file) Close() error {
 	f.writeOut <- struct{}{} // waits for the latest write-out to begin
 	<-f.writeOut
 	return errors.Join(f.Flush(), f.f.Sync(), f.f.Close())
-}
-
-// reset drops the buffer after an error: bufio would keep the error, but the disk may have room again.
-func (f *file) reset(err error) error {
-	if err != nil {
-		f.w.Reset(f.f)
-	}
-	return err
 }

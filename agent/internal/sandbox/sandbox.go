@@ -181,7 +181,7 @@ func (b *Bwrap) hasOwnNetwork(ctx context.Context, path string) bool {
 func (b *Bwrap) try(ctx context.Context, path string, options ...string) *Unavailable {
 	dirs, err := session.Make(b.cfg.TempDir)
 	if err != nil {
-		return &Unavailable{err.Error(), "make the temporary directory writable"}
+		return &Unavailable{err.Error(), session.Remedy(err)}
 	}
 	defer func() { _ = dirs.Remove() }()
 	args, err := b.arguments(path, Run{Program: path, Root: dirs.Root, Write: []string{dirs.Home}})

@@ -261,6 +261,16 @@ func dirsIn(root string) Dirs {
 	return Dirs{Root: root, Config: filepath.Join(root, "c"), Temp: filepath.Join(root, "t"), Home: filepath.Join(root, "h")}
 }
 
+var errTooLong = errors.New("choose a shorter TMPDIR")
+
+// Remedy returns what to do about an error of Make.
+func Remedy(err error) string {
+	if errors.Is(err, errTooLong) {
+		return errTooLong.Error()
+	}
+	return "make the temporary directory writable"
+}
+
 // Make creates the directories of a run below parent; empty means the system's directory for temporary files.
 func Make(parent string) (Dirs, error) {
 	root, err := os.MkdirTemp(parent, prefix)
@@ -270,7 +280,7 @@ func Make(parent string) (Dirs, error) {
 	d := dirsIn(root)
 	if len(d.Temp) > maxTempDir {
 		_ = os.Remove(root)
-		return Dirs{}, fmt.Errorf("create run directory: %s is longer than %d bytes: choose a shorter TMPDIR", d.Temp, maxTempDir)
+		return Dirs{}, fmt.Errorf("create run directory: %s is longer than %d bytes: %w", d.Temp, maxTempDir, errTooLong)
 	}
 	err = errors.Join(os.Mkdir(d.Config, 0o700), os.Mkdir(d.Temp, 0o700), os.Mkdir(d.Home, 0o700))
 	if err == nil {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -23,6 +24,7 @@ type CLI struct {
 	Version  string   `json:"version"`
 	LoggedIn bool     `json:"logged_in"`
 	Method   string   `json:"method"`
+	Keeper   string   `json:"keeper"`
 	Sandbox  string   `json:"sandbox"`
 	Reach    string   `json:"reach"`
 	Gateway  bool     `json:"gateway"`
@@ -67,6 +69,9 @@ func checkWorker(w store.Worker) []Check {
 	}
 	if c.LoggedIn {
 		list.add(Good, "the CLI has a credential ("+c.Method+")", "Only a run shows whether the model accepts it.", "")
+	}
+	if filepath.IsAbs(c.Keeper) {
+		list.add(Good, "the keeper of each run is a program of its own", c.Keeper, "")
 	}
 	switch c.Sandbox {
 	case "":

@@ -19,10 +19,10 @@ func TestChecksOfAWorker(t *testing.T) {
 		"unreadable":   {store.Worker{Health: json.RawMessage(`[]`)}, []string{"error the report on its CLI cannot be read"}},
 		"draining":     {store.Worker{Draining: true}, []string{"note it is shutting down"}},
 		"well": {
-			store.Worker{Health: json.RawMessage(`{"ok":true,"version":"2","logged_in":true,"method":"api_key","sandbox":"bwrap","gateway":true,"private":true}`)},
+			store.Worker{Health: json.RawMessage(`{"ok":true,"version":"2","logged_in":true,"method":"api_key","keeper":"/bin/errand-keeper","sandbox":"bwrap","gateway":true,"private":true}`)},
 			[]string{
-				"ok it takes tasks", "ok the CLI is version 2", "ok the CLI has a credential (api_key)", "ok runs are sandboxed (bwrap)",
-				"ok runs cannot read the model credential", "ok runs cannot read the worker's memory and environment",
+				"ok it takes tasks", "ok the CLI is version 2", "ok the CLI has a credential (api_key)",
+				"ok the keeper of each run is a program of its own", "ok runs are sandboxed (bwrap)", "ok runs cannot read the model credential", "ok runs cannot read the worker's memory and environment",
 			},
 		},
 		"worst first": {

@@ -1,0 +1,57 @@
+//go:build !linux
+
+package keeper
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"sync"
+)
+
+// These systems have no /proc: there are no sandboxes, and what has lost its keeper cannot be found.
+
+var liveKeepers sync.Map
+
+// ownProgram starts this binary again; a file that was replaced meanwhile would be the new one.
+var ownProgram, _ = os.Executable()
+
+func openProgram(path string) (*os.File, error) { return os.Open(path) }
+func executable(program *os.File) string        { return program.Name() }
+
+// Readable lists nothing here.
+func (p *Program) Readable() (paths []string) { return nil }
+
+// sealedPipe is a pipe: there is no /proc by which another process could open it.
+func sealedPipe() (r, w *os.File, err error) { return os.Pipe() }
+
+func socketPair() (worker, keeper *os.File, err error) { return nil, nil, errors.ErrUnsupported }
+func receiveListener(*os.File) (net.Listener, error)   { return nil, errors.ErrUnsupported }
+func children(int) []int                               { return nil }
+func suspended(int) bool                               { return false }
+func lockLimit() uint64                                { return 0 }
+func reapZombies()                                     {}
+
+// BecomeSubreaper does nothing here.
+func BecomeSubreaper() error { return nil }
+
+// SweepRun finds nothing here.
+func SweepRun(string) int { return 0 }
+
+// SweepDeadWorkers finds nothing here.
+func SweepDeadWorkers(context.Context) (int, error) { return 0, nil }
+
+// WorkerMark is empty here, so that nothing is marked.
+func WorkerMark() string { return "" }
+
+// MakePrivate returns a notice that this system does not protect a process from others of its user.
+func MakePrivate() (notice string, err error) {
+	return "this system cannot hide the worker's secrets from the agent's tools; use Linux in production", nil
+}
+
+// Private reports false here.
+func Private() (ok bool, remedy string) { return false, "use Linux in production" }
+
+// WithEnvironment lists nothing here.
+func WithEnvironment([]string) []string { return nil }

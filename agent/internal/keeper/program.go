@@ -1,0 +1,94 @@
+package keeper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/errand-fleet/errand/agent/internal/keeper/supervise"
+)
+
+// probeTimeout bounds how long errand-keeper takes to print its version.
+const probeTimeout = 10 * time.Second
+
+// Program is the program that the keepers of a worker execute: the file errand-keeper beside the worker's own or, if there
+// is none, the worker's own program again, which costs more memory and time. The zero value is ready to use. Once the
+// program was found it stays open, so that an upgrade of its file does not concern a running worker.
+type Program struct {
+	Path string // of errand-keeper; empty: beside the worker's program
+
+	mu   sync.Mutex
+	file *os.File // nil: not found yet
+	own  bool     // file is the worker's program
+}
+
+// Unavailable says why no keeper can be started.
+type Unavailable struct{ Problem, Remedy string }
+
+func (u *Unavailable) Error() string { return u.Problem + ": " + u.Remedy }
+
+// Name returns the path of the file errand-keeper; empty if the keepers execute the worker's own program.
+func (p *Program) Name(ctx context.Context) (string, *Unavailable) {
+	if _, unavailable := p.open(ctx); unavailable != nil || p.own {
+		return "", unavailable
+	}
+	return p.path(), nil
+}
+
+func (p *Program) path() string {
+	if p.Path != "" {
+		return p.Path
+	}
+	worker, err := os.Executable()
+	if err != nil {
+		return "" // which does not exist
+	}
+	return filepath.Join(filepath.Dir(worker), Name)
+}
+
+// open returns the program, opened for execution only, because it may be a file that this user cannot read. A file that
+// cannot be used is looked at again each time, so that a remedy works at once.
+func (p *Program) open(ctx context.Context) (*os.File, *Unavailable) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.file != nil {
+		return p.file, nil
+	}
+	f, err := openProgram(p.path())
+	if p.own = p.Path == "" && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission)); p.own {
+		if f, err = openProgram(ownProgram); err != nil {
+			return nil, &Unavailable{err.Error(), "mount /proc"}
+		}
+	} else if err == nil {
+		err = checkVersion(ctx, f)
+	}
+	if err != nil {
+		_ = f.Close()
+		return nil, &Unavailable{fmt.Sprintf("%s cannot be used: %v", p.path(), err), "install errand-keeper from the build of this program"}
+	}
+	p.file = f
+	return f, nil
+}
+
+// checkVersion checks that a program is errand-keeper and fits this worker.
+func checkVersion(ctx context.Context, program *os.File) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), probeTimeout)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, executable(program), "-version")
+	cmd.Args[0], cmd.Dir, cmd.Env, cmd.WaitDelay = supervise.Name, "/", []string{}, time.Second
+	out, err := cmd.Output()
+	if err != nil {
+		return fmt.Errorf("ask for its version: %w", err)
+	}
+	if version := strings.TrimSpace(string(out)); version != supervise.Version() {
+		return fmt.Errorf("it has version %.40q, and this program needs %q", version, supervise.Version())
+	}
+	return nil
+}
