@@ -45,6 +45,7 @@ func checkCovered(events []event, finals []final) (lost, doubled check) {
 		found := by[e.id]
 		switch {
 		case e.accepted && !e.task && e.declined == overtaken && reviewedLater(e, events[i+1:]):
+		case e.accepted && !e.task && e.declined == reviewedBefore && len(found) == 1:
 		case e.accepted && !e.task && e.declined != "":
 			lost.breaks("%s in %s: answered %q", e.token, e.place, e.declined)
 		case e.accepted && (e.id == "" || len(found) == 0):
@@ -58,6 +59,10 @@ func checkCovered(events []event, finals []final) (lost, doubled check) {
 
 // overtaken is errand's response to an event of a pull request with a known newer head.
 const overtaken = "Ignored: A newer state of the pull request is known."
+
+// reviewedBefore is errand's response to a redelivered event of a head that has been reviewed since the first delivery,
+// which got no response.
+const reviewedBefore = "Ignored: The head was reviewed before."
 
 // reviewedLater reports whether a later head of the same pull request has become a task.
 func reviewedLater(e event, later []event) bool {

@@ -70,6 +70,8 @@ func TestCoveredOnce(t *testing.T) {
 	repeated.task, repeated.declined = true, overtaken
 	late, newer := asked(1, inGitHub), asked(2, inGitHub)
 	late.id, late.declined, newer.task = "", overtaken, true
+	reviewed := asked(1, inGitHub)
+	reviewed.declined = reviewedBefore
 	unknown := asked(1, inChat)
 	unknown.id = ""
 	for name, c := range map[string]struct {
@@ -78,6 +80,8 @@ func TestCoveredOnce(t *testing.T) {
 		lost, doubled bool
 	}{
 		"one each":                        {[]event{asked(1, inSlack), asked(2, inChat)}, []final{told(inSlack, "", 1), told(inChat, "", 2)}, false, false},
+		"reviewed at an earlier delivery": {[]event{reviewed}, []final{told(inGitHub, "", 1)}, false, false},
+		"said to be reviewed, and is not": {[]event{reviewed}, nil, true, false},
 		"one for two":                     {[]event{asked(1, inSlack), asked(2, inSlack)}, []final{told(inSlack, "", 1, 2)}, false, false},
 		"none":                            {[]event{asked(1, inSlack)}, nil, true, false},
 		"another's":                       {[]event{asked(1, inSlack), asked(2, inSlack)}, []final{told(inSlack, "", 2)}, true, false},
@@ -152,14 +156,16 @@ func TestMostAreAnswered(t *testing.T) {
 		finals []final
 		broken bool
 	}{
-		"all":                {[]event{asked(1, inGitHub), asked(2, inChat)}, []final{reviewed, told(inChat, answer(2), 2)}, false},
-		"one for two":        {[]event{asked(1, inSlack), asked(2, inSlack)}, []final{told(inSlack, answer(1, 2), 1, 2)}, false},
-		"half":               {[]event{asked(1, inSlack), asked(2, inSlack)}, []final{told(inSlack, answer(1), 1), told(inSlack, "It failed.", 2)}, true},
-		"not reviewed":       {[]event{asked(1, inGitHub)}, []final{told(inGitHub, "Not reviewed: Superseded.", 1)}, true},
-		"broken off":         {[]event{asked(1, inSlack)}, []final{{place: inSlack, covers: []string{"id-" + script.Token(1)}, text: answer(1), why: true}}, true},
-		"nothing taken":      {[]event{unaccepted}, nil, true},
-		"nothing asked":      {nil, nil, true},
-		"what was not taken": {[]event{asked(1, inSlack), unaccepted}, []final{told(inSlack, answer(1), 1)}, false},
+		"all":                             {[]event{asked(1, inGitHub), asked(2, inChat)}, []final{reviewed, told(inChat, answer(2), 2)}, false},
+		"reviewed at an earlier delivery": {[]event{reviewed}, []final{told(inGitHub, "", 1)}, false, false},
+		"said to be reviewed, and is not": {[]event{reviewed}, nil, true, false},
+		"one for two":                     {[]event{asked(1, inSlack), asked(2, inSlack)}, []final{told(inSlack, answer(1, 2), 1, 2)}, false},
+		"half":                            {[]event{asked(1, inSlack), asked(2, inSlack)}, []final{told(inSlack, answer(1), 1), told(inSlack, "It failed.", 2)}, true},
+		"not reviewed":                    {[]event{asked(1, inGitHub)}, []final{told(inGitHub, "Not reviewed: Superseded.", 1)}, true},
+		"broken off":                      {[]event{asked(1, inSlack)}, []final{{place: inSlack, covers: []string{"id-" + script.Token(1)}, text: answer(1), why: true}}, true},
+		"nothing taken":                   {[]event{unaccepted}, nil, true},
+		"nothing asked":                   {nil, nil, true},
+		"what was not taken":              {[]event{asked(1, inSlack), unaccepted}, []final{told(inSlack, answer(1), 1)}, false},
 	} {
 		if got := checkAnswered(c.events, c.finals); breaks(got) != c.broken {
 			t.Errorf("%s: broken: %q", name, got.broken)
