@@ -156,16 +156,14 @@ func TestMostAreAnswered(t *testing.T) {
 		finals []final
 		broken bool
 	}{
-		"all":                             {[]event{asked(1, inGitHub), asked(2, inChat)}, []final{reviewed, told(inChat, answer(2), 2)}, false},
-		"reviewed at an earlier delivery": {[]event{reviewed}, []final{told(inGitHub, "", 1)}, false, false},
-		"said to be reviewed, and is not": {[]event{reviewed}, nil, true, false},
-		"one for two":                     {[]event{asked(1, inSlack), asked(2, inSlack)}, []final{told(inSlack, answer(1, 2), 1, 2)}, false},
-		"half":                            {[]event{asked(1, inSlack), asked(2, inSlack)}, []final{told(inSlack, answer(1), 1), told(inSlack, "It failed.", 2)}, true},
-		"not reviewed":                    {[]event{asked(1, inGitHub)}, []final{told(inGitHub, "Not reviewed: Superseded.", 1)}, true},
-		"broken off":                      {[]event{asked(1, inSlack)}, []final{{place: inSlack, covers: []string{"id-" + script.Token(1)}, text: answer(1), why: true}}, true},
-		"nothing taken":                   {[]event{unaccepted}, nil, true},
-		"nothing asked":                   {nil, nil, true},
-		"what was not taken":              {[]event{asked(1, inSlack), unaccepted}, []final{told(inSlack, answer(1), 1)}, false},
+		"all":                {[]event{asked(1, inGitHub), asked(2, inChat)}, []final{reviewed, told(inChat, answer(2), 2)}, false},
+		"one for two":        {[]event{asked(1, inSlack), asked(2, inSlack)}, []final{told(inSlack, answer(1, 2), 1, 2)}, false},
+		"half":               {[]event{asked(1, inSlack), asked(2, inSlack)}, []final{told(inSlack, answer(1), 1), told(inSlack, "It failed.", 2)}, true},
+		"not reviewed":       {[]event{asked(1, inGitHub)}, []final{told(inGitHub, "Not reviewed: Superseded.", 1)}, true},
+		"broken off":         {[]event{asked(1, inSlack)}, []final{{place: inSlack, covers: []string{"id-" + script.Token(1)}, text: answer(1), why: true}}, true},
+		"nothing taken":      {[]event{unaccepted}, nil, true},
+		"nothing asked":      {nil, nil, true},
+		"what was not taken": {[]event{asked(1, inSlack), unaccepted}, []final{told(inSlack, answer(1), 1)}, false},
 	} {
 		if got := checkAnswered(c.events, c.finals); breaks(got) != c.broken {
 			t.Errorf("%s: broken: %q", name, got.broken)
