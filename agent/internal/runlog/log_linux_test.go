@@ -22,9 +22,9 @@ func newLog(t *testing.T, r *redact.Redactor) *Log {
 }
 
 // content is what readers of a log see.
-func content(t *testing.T, f file) string {
+func content(t *testing.T, f *os.File) string {
 	t.Helper()
-	text, err := os.ReadFile(f.f.Name())
+	text, err := os.ReadFile(f.Name())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,12 +42,12 @@ func TestFullDiskDoesNotStopALog(t *testing.T) {
 	for _, name := range []string{".log", ".ndjson"} {
 		l := newLog(t, nil)
 		l.Flush()
-		f := l.raw
+		f := l.raw.f
 		if name == ".log" {
-			f = l.people
+			f = l.people.f
 		}
 		// The same open file, by its number: first a full disk, then one with room.
-		fd := int(f.f.Fd())
+		fd := int(f.Fd())
 		room, err := unix.Dup(fd)
 		if err != nil {
 			t.Fatal(err)
@@ -100,17 +100,17 @@ func TestNotesAreThereSoon(t *testing.T) {
 		}
 		for _, note := range []string{"first", "second"} {
 			l.Note(time.Now(), "%s", note)
-			if strings.Contains(content(t, l.people), note) {
+			if strings.Contains(content(t, l.people.f), note) {
 				t.Errorf("%q was not collected", note)
 			}
 			<-time.After(flushAfter)
 			synctest.Wait()
-			if !strings.Contains(content(t, l.people), note) {
+			if !strings.Contains(content(t, l.people.f), note) {
 				t.Errorf("%q is not there after %s", note, flushAfter)
 			}
 		}
 		want := "# errand x\n# started 2000-01-01T00:00:00Z\n# two lines\n00:00:00.000 first\n00:00:00.250 second\n"
-		if got := content(t, l.people); got != want {
+		if got := content(t, l.people.f); got != want {
 			t.Errorf("the log is %q, want %q", got, want)
 		}
 		if err := l.Close(); err != nil {
@@ -128,7 +128,7 @@ func TestLogsAreHarmless(t *testing.T) {
 	l.Note(time.Unix(0, 0), "%s", odd)
 	l.Raw([]byte(odd + "a-known"))
 	l.Raw([]byte("-secret\na-kn"))
-	raw, people := l.raw, l.people
+	raw, people := l.raw.f, l.people.f
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
