@@ -74,22 +74,14 @@ func link(common, script string) string {
 }
 
 // replicated are the steps that wait for Config.Replicas: what somebody outside is told after them has to stay true.
-var replicated = set("submit", "amend", "answer", "cancel", "retry", "pushing", "end", "endwaiting", "restore")
-
-func set(names ...string) map[string]bool {
-	all := map[string]bool{}
-	for _, name := range names {
-		all[name] = true
-	}
-	return all
-}
+var replicated = []string{"submit", "amend", "answer", "cancel", "retry", "pushing", "end", "endwaiting", "restore"}
 
 // run executes one script in one round trip, or two if Redis does not have the script yet. It returns Redis' errors
 // and the script's refusals, and [ErrNotReplicated] for a step that is in replicated.
 func (s *db) run(ctx context.Context, name string, args ...any) (reply, error) {
 	args = append([]any{s.key.prefix}, args...)
 	var cmd *redis.Cmd
-	if s.cfg.Replicas > 0 && replicated[name] {
+	if s.cfg.Replicas > 0 && slices.Contains(replicated, name) {
 		var err error
 		if cmd, err = s.runReplicated(ctx, s.scripts[name], args); err != nil {
 			return nil, err
@@ -112,17 +104,17 @@ const replicaLimit = time.Second
 // one pipeline, because WAIT is about the connection's own writes.
 func (s *db) runReplicated(ctx context.Context, script *redis.Script, args []any) (cmd *redis.Cmd, err error) {
 	call := script.EvalSha
-	for range 2 {
+	for {
 		var confirmed *redis.Cmd
 		_, err = s.redis.Pipelined(ctx, func(p redis.Pipeliner) error {
 			cmd, confirmed = call(ctx, p, nil, args...), p.Do(ctx, "WAIT", s.cfg.Replicas, replicaLimit.Milliseconds())
 			return nil
 		})
-		switch {
-		case redis.HasErrorPrefix(err, "NOSCRIPT"):
+		if redis.HasErrorPrefix(err, "NOSCRIPT") {
 			call = script.Eval
 			continue
-		case err != nil:
+		}
+		if err != nil {
 			return nil, err
 		}
 		if n, err := confirmed.Int(); err != nil || n < s.cfg.Replicas {
@@ -130,7 +122,6 @@ func (s *db) runReplicated(ctx context.Context, script *redis.Script, args []any
 		}
 		return cmd, nil
 	}
-	return nil, err
 }
 
 // reply is a script's reply: a word, then strings, then perhaps a record.

@@ -94,28 +94,27 @@ func (s *db) keep(ctx context.Context, kind, owner string, data []byte) ([]byte,
 // fetch returns the value of which Redis has this. It returns [ErrDamaged] if it is not what was kept, or if its object
 // is gone or on another machine, and [ErrObjects] if the object store does not answer.
 func (s *db) fetch(ctx context.Context, value string) ([]byte, error) {
-	data, isPacked := strings.CutPrefix(value, packed)
-	if key, ok := strings.CutPrefix(value, pointer); ok && !isPacked && s.cfg.Objects != nil {
+	inline, isPacked := strings.CutPrefix(value, packed)
+	data := []byte(inline)
+	if key, ok := strings.CutPrefix(value, pointer); ok && s.cfg.Objects != nil {
 		ctx, cancel := context.WithTimeout(ctx, objectLimit)
 		defer cancel()
 		body, err := s.cfg.Objects.Get(ctx, key)
 		if errors.Is(err, objects.ErrNotFound) {
 			return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
 		}
-		var object []byte
 		if err == nil {
-			object, err = io.ReadAll(io.LimitReader(body, maxUnpacked))
+			data, err = io.ReadAll(io.LimitReader(body, maxUnpacked))
 			err = errors.Join(err, body.Close())
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrObjects, err)
 		}
-		data = string(object)
 	} else if !isPacked {
 		return nil, ErrDamaged
 	}
 	_, decoder := codecs()
-	plain, err := decoder.DecodeAll([]byte(data), nil) // a frame has a checksum
+	plain, err := decoder.DecodeAll(data, nil) // a frame has a checksum
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
 	}

@@ -62,12 +62,8 @@ func (d *single) start() error {
 		return err
 	}
 	d.server = s
-	u, err := url.Parse(s.URL())
-	if err != nil {
-		return fmt.Errorf("start redis: %w", err)
-	}
-	d.near.aim(u.Host)
-	d.far.aim(u.Host)
+	d.near.aim(s.Addr())
+	d.far.aim(s.Addr())
 	return nil
 }
 

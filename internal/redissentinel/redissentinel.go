@@ -61,7 +61,7 @@ func Start(ctx context.Context, dir string) (*Redis, error) {
 		return r, err
 	}
 	for i := range 3 {
-		if err := r.guard(ctx, i, addr(master)); err != nil {
+		if err := r.guard(ctx, i, master.Addr()); err != nil {
 			return r, err
 		}
 	}
@@ -184,7 +184,7 @@ func (r *Redis) Restore(ctx context.Context) error {
 	return r.until(ctx, "a Sentinel does not know the replica", func() error {
 		for _, s := range r.servers {
 			if s != master {
-				return r.known(ctx, addr(s))
+				return r.known(ctx, s.Addr())
 			}
 		}
 		return nil
@@ -247,7 +247,7 @@ func (r *Redis) addReplica(ctx context.Context, master *redisserver.Server) erro
 	if err != nil {
 		return err
 	}
-	host, port, _ := net.SplitHostPort(addr(master))
+	host, port, _ := net.SplitHostPort(master.Addr())
 	return r.do(ctx, replica, "REPLICAOF", host, port)
 }
 
@@ -334,7 +334,7 @@ func (r *Redis) master(ctx context.Context) (*redisserver.Server, error) {
 		_ = guard.Close()
 	}
 	for _, s := range r.servers {
-		if votes[addr(s)] > len(r.addrs)/2 {
+		if votes[s.Addr()] > len(r.addrs)/2 {
 			return s, nil
 		}
 	}
@@ -383,18 +383,9 @@ func (r *Redis) do(ctx context.Context, s *redisserver.Server, command ...any) e
 }
 
 func (r *Redis) client(s *redisserver.Server) *redis.Client {
-	return redis.NewClient(&redis.Options{Addr: addr(s), Password: r.password, MaxRetries: -1})
+	return redis.NewClient(&redis.Options{Addr: s.Addr(), Password: r.password, MaxRetries: -1})
 }
 
 func (r *Redis) sentinel(addr string) *redis.SentinelClient {
 	return redis.NewSentinelClient(&redis.Options{Addr: addr, Password: r.guardsPassword, MaxRetries: -1})
-}
-
-// addr returns a server's host and port.
-func addr(s *redisserver.Server) string {
-	u, err := url.Parse(s.URL())
-	if err != nil {
-		panic(err) // the server made it
-	}
-	return u.Host
 }

@@ -130,7 +130,7 @@ func (s *Server) spawn(cfg Config) error {
 
 // URL returns the address with the password, in the form that go-redis and asynq parse.
 func (s *Server) URL() string {
-	u := url.URL{Scheme: "redis", User: url.UserPassword("", s.password), Host: s.addr(), Path: "/0"}
+	u := url.URL{Scheme: "redis", User: url.UserPassword("", s.password), Host: s.Addr(), Path: "/0"}
 	return u.String()
 }
 
@@ -153,7 +153,8 @@ func (s *Server) Stop(ctx context.Context) error {
 	return fmt.Errorf("stop redis-server %d: killed: %w", s.process.Pid, context.Cause(ctx))
 }
 
-func (s *Server) addr() string { return fmt.Sprintf("127.0.0.1:%d", s.port) }
+// Addr returns the host and the port.
+func (s *Server) Addr() string { return fmt.Sprintf("127.0.0.1:%d", s.port) }
 
 // freePort returns a free port. Another process may take it before the server binds it.
 func freePort(ctx context.Context) (int, error) {
@@ -243,7 +244,7 @@ func (s *Server) ready(ctx context.Context) error {
 // port does not pass.
 func (s *Server) ping(ctx context.Context) error {
 	dialer := net.Dialer{Timeout: answer}
-	conn, err := dialer.DialContext(ctx, "tcp", s.addr()) // not by the client, which would log that nobody listens yet
+	conn, err := dialer.DialContext(ctx, "tcp", s.Addr()) // not by the client, which would log that nobody listens yet
 	if err != nil {
 		return err
 	}

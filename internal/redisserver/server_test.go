@@ -127,7 +127,7 @@ func TestStopIsFinal(t *testing.T) {
 
 func assertGone(t *testing.T, s *Server) {
 	t.Helper()
-	if c, err := net.Dial("tcp", s.addr()); err == nil {
+	if c, err := net.Dial("tcp", s.Addr()); err == nil {
 		_ = c.Close()
 		t.Error("it still listens")
 	}

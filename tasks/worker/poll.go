@@ -141,13 +141,11 @@ func (p *poller) dequeue(ctx context.Context, class string, cmd redis.Cmder, nex
 		return redis.Nil
 	}
 	err := next(ctx, cmd)
-	if err != nil { // mostly redis.Nil: nothing was taken
+	if err != nil { // nothing was taken
 		p.done(class)
-	} else {
-		p.note(class) // there may be more
 	}
-	if err != nil && err != redis.Nil { //nolint:errorlint // as asynq compares it
-		p.note(class)
+	if err != redis.Nil { //nolint:errorlint // as asynq compares it
+		p.note(class) // there may be more, or Redis did not answer
 	}
 	return err
 }
@@ -208,12 +206,15 @@ func (p *poller) await() {
 // may have to take them.
 func (p *poller) forward(ctx context.Context, class string, cmd redis.Cmder, next redis.ProcessHook) error {
 	answer, ok := cmd.(*redis.Cmd)
-	if ok && rand.Int64N(max(p.peers.Load(), 1)) >= forwarders { //nolint:gosec // no secret
+	if !ok {
+		return next(ctx, cmd)
+	}
+	if rand.Int64N(max(p.peers.Load(), 1)) >= forwarders { //nolint:gosec // no secret
 		answer.SetVal(int64(0))
 		return nil
 	}
 	err := next(ctx, cmd)
-	if n, _ := answer.Int(); ok && err == nil && n > 0 {
+	if n, _ := answer.Int(); err == nil && n > 0 {
 		p.note(class)
 		return p.store.Announce(ctx, class)
 	}
