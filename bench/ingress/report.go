@@ -30,10 +30,10 @@ func (r *report) begin(ctx context.Context, o options) {
 // compare compares errand with the others.
 func (r *report) compare() {
 	own, limit, bolt := r.of(ownName), r.of(bareName), r.of(boltName)
-	r.Least("rate, as a multiple of a bare handler's", own.rate/limit.rate, 0.65, "%.2f")
+	r.Least("rate, as a multiple of a bare handler's", own.rate/limit.rate, 0.60, "%.2f")
 	if bolt.rate > 0 {
-		r.Least("rate, as a multiple of Bolt's", own.rate/bolt.rate, 1.8, "%.2f")
-		r.Most("CPU for an event, as a multiple of Bolt's", float64(own.cpu)/float64(bolt.cpu), 0.5, "%.2f")
+		r.Least("rate, as a multiple of Bolt's", own.rate/bolt.rate, 2.2, "%.2f")
+		r.Most("CPU for an event, as a multiple of Bolt's", float64(own.cpu)/float64(bolt.cpu), 0.35, "%.2f")
 	}
 	r.Most("p99 of the answer at half the rate", milliseconds(own.half), 15, "%.1f ms")
 }
