@@ -29,9 +29,9 @@ func TestQuick(t *testing.T) {
 	}
 	t.Logf("\n%s", table.String())
 	for _, row := range []string{
-		`bare asynq +\d+ +1.00 +- `, `errand +\d+ +\d\.\d\d +- `, `of a bare handler's .* >= 0.65`, `half the rate .* <= 15.0 ms`,
+		`bare asynq +\d+ +1.00 +- `, `errand +\d+ +\d\.\d\d +- `, `of a bare handler's .* >= 0.60`, `half the rate .* <= 15.0 ms`,
 		`round trips to Redis for an event +[1-9]\.\d\d +<= 1.00`, `the same of bare asynq +1\.\d\d`, `events lost while .* +0 +<= 0 +PASS`,
-		`to the CLI, p50 .* <= 50 ms`,
+		`to the CLI, p50 .* <= 15 ms`,
 	} {
 		if !regexp.MustCompile(row).Match(table.Bytes()) {
 			t.Errorf("the table has no row like %s", row)
