@@ -59,7 +59,7 @@ var endings = []EndingInfo{
 	{Failed, "Failed", "❌", ClassFailed},
 	{TimedOut, "Timed out", "⏱", ClassLimit},
 	{Stalled, "Stalled", "⏱", ClassLimit},
-	{Cancelled, "Cancelled", "🛑", ClassStopped},
+	{Cancelled, "Stopped", "🛑", ClassStopped},
 	{Refused, "Not started", "❌", ClassRefused},
 	{Lost, "Given up", "❌", ClassFailed},
 	{Superseded, "Superseded", "🛑", ClassStopped},

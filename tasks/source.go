@@ -30,9 +30,9 @@ type Source interface {
 
 // Waiter is a Source that shows why a task waits in the place where it was requested.
 type Waiter interface {
-	// Waits shows text in the message that the report will use when the task runs. An error is only logged, because
-	// the task's status shows the same text.
-	Waits(ctx context.Context, t Task, text string) error
+	// Waits shows the headline in the message that the report will use when the task runs. An error is only logged,
+	// because the task's status shows the same.
+	Waits(ctx context.Context, t Task, h Headline) error
 }
 
 // Recaller is a Source that can find a final message again. Redis may lose the ending of a task while the thread

@@ -169,9 +169,9 @@ func BlockedBy(b store.Blocked) string {
 	case b.Scope != "":
 		return fmt.Sprintf("%d of %d runs busy %s; you are number %d", b.Runs, b.Max, inScopeOf(b.Scope), b.Place)
 	case b.Place <= 1:
-		return "an earlier task in its thread is running"
+		return "an earlier task of this thread is running"
 	}
-	return fmt.Sprintf("%d tasks in its thread come first", b.Place)
+	return fmt.Sprintf("%d tasks of this thread come first", b.Place)
 }
 
 // inScopeOf names a scope for people.

@@ -238,7 +238,7 @@ func (r *reporter) openIndicator(ctx context.Context, gh *github.Client, o origi
 }
 
 // waits shows on the commit why a review waits. Other tasks show nothing before they end.
-func (r *reporter) waits(ctx context.Context, t tasks.Task, text string) error {
+func (r *reporter) waits(ctx context.Context, t tasks.Task, h tasks.Headline) error {
 	o, err := originOf(t)
 	if err != nil || t.Kind != kindReview || r.watched(o.Repo) {
 		return err
@@ -249,6 +249,7 @@ func (r *reporter) waits(ctx context.Context, t tasks.Task, text string) error {
 	}
 	indicator, err := r.openIndicator(ctx, gh, o, t)
 	if err == nil {
+		text := h.Text(func(about string, at time.Time) string { return about + at.UTC().Format("15:04 UTC") })
 		err = indicator.Show(ctx, markdown.NeutralLine(untrusted.Line(text, hub.MaxStatus)))
 	}
 	if hub.Permanent(err) {

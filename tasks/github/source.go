@@ -263,8 +263,8 @@ func unknownKind(t tasks.Task) error {
 }
 
 // Waits shows in the status indicator of a commit why the task waits.
-func (s *Source) Waits(ctx context.Context, t tasks.Task, text string) error {
-	return s.reports.waits(ctx, t, text)
+func (s *Source) Waits(ctx context.Context, t tasks.Task, h tasks.Headline) error {
+	return s.reports.waits(ctx, t, h)
 }
 
 // VerificationCommands returns the commands that should succeed before work is published, from a repository's settings

@@ -90,8 +90,8 @@ func TestWaitingIsShown(t *testing.T) {
 	four := say("four")
 	f.until("a note", func() bool { return len(shown()) == 2 })
 	equal(t, "notes", shown(), []string{
-		"⏳ Waiting: 2 requests of this thread come first",
-		"⏳ Waiting: 3 requests of this thread come first",
+		"⏳ Waiting: 2 tasks of this thread come first",
+		"⏳ Waiting: 3 tasks of this thread come first",
 	})
 	f.press(ann, f.posted(four)[0].TS, render.ActionStop)
 	f.settle()
@@ -108,6 +108,6 @@ func TestWaitingIsShown(t *testing.T) {
 		t.Fatal(err)
 	}
 	equal(t, "at the end", shown(), []string{
-		"✅ Done · 2m5s", "🛑 Cancelled", "✅ Done · 2m5s", "<@U0ANN>\nall", "<@U0ANN> This was stopped by @u0ann. Ask again to go on.",
+		"✅ Done · 2m5s", "🛑 Stopped", "✅ Done · 2m5s", "<@U0ANN>\nall", "<@U0ANN> This was stopped by @u0ann. Ask again to go on.",
 	})
 }

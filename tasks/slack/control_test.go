@@ -144,7 +144,7 @@ func TestStatusInThread(t *testing.T) {
 	f.say(ann, general, root, at+"[model=opus] two")
 	f.say(bob, general, root, "status")
 	said := f.word(general, bob, 3)
-	if first, second, _ := strings.Cut(said, "\n"); !strings.HasPrefix(first, "“one” has been running for ") || second != "“two” waits: an earlier task in its thread is running." {
+	if first, second, _ := strings.Cut(said, "\n"); !strings.HasPrefix(first, "“one” has been running for ") || second != "“two” waits: an earlier task of this thread is running." {
 		t.Errorf("status %q", said)
 	}
 	question, err := json.Marshal(tasks.Question{Key: "q", Text: "Which?"})

@@ -109,7 +109,7 @@ func TestStatusMessages(t *testing.T) {
 	now = now.Add(61 * time.Minute)
 	add(agent.Event{Kind: agent.ToolResult})
 	for _, r := range []tasks.Receipt{{Position: 1}, {Position: 2}} {
-		views = append(views, render.Queued(r.Position))
+		views = append(views, render.Headline(tasks.QueuedHeadline(r.Position)))
 	}
 	task := w.task("")
 	o := mustOrigin(t, task)

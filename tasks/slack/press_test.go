@@ -109,7 +109,7 @@ func TestStopButton(t *testing.T) {
 
 			r.stop()
 			f.end(task, claim, tasks.Ending{Kind: tasks.Cancelled, By: "@u0carol", At: time.Now()})
-			equal(t, "status", f.status(task), "🛑 Cancelled")
+			equal(t, "status", f.status(task), "🛑 Stopped")
 			if err := f.Press(t.Context(), ann, general, status, render.ActionStop); err == nil {
 				t.Error("what has ended still has its button")
 			}

@@ -89,14 +89,14 @@ func (rs *reporter) showQueued(ctx context.Context, t tasks.Task, r tasks.Receip
 	if r.Joins || r.Position == 0 {
 		return
 	}
-	if _, _, err := rs.openStatus(ctx, t, render.Queued(r.Position)); err != nil && ctx.Err() == nil {
+	if _, _, err := rs.openStatus(ctx, t, render.Headline(tasks.QueuedHeadline(r.Position))); err != nil && ctx.Err() == nil {
 		rs.log.Warn("show waiting task", "run", t.ID, "thread", t.Thread, "err", err)
 	}
 }
 
 // Waits shows why a request waits, in the message that will show its run.
-func (rs *reporter) Waits(ctx context.Context, t tasks.Task, text string) error {
-	s := render.Waiting(text)
+func (rs *reporter) Waits(ctx context.Context, t tasks.Task, h tasks.Headline) error {
+	s := render.Headline(h)
 	d, posted, err := rs.openStatus(ctx, t, s)
 	if err != nil || posted {
 		return err
@@ -219,6 +219,7 @@ type progress struct {
 
 	mu      sync.Mutex
 	working bool
+	asking  int // open questions
 	action  string
 	steps   int // tool calls that came back
 }
@@ -237,6 +238,10 @@ func (p *progress) add(e agent.Event) {
 		p.action, changed = e.Text, true
 	case agent.ToolResult:
 		p.steps, changed = p.steps+1, true
+	case tasks.Asked:
+		p.asking, changed = p.asking+1, true
+	case tasks.Replied:
+		p.asking, changed = p.asking-1, true
 	}
 	p.mu.Unlock()
 	if !changed {
@@ -251,8 +256,11 @@ func (p *progress) add(e agent.Event) {
 func (p *progress) status() render.Status {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.working {
+	switch {
+	case !p.working:
 		return render.Begun()
+	case p.asking > 0:
+		return render.Headline(tasks.Headline{Sign: "💬", State: tasks.NeedsAnswer})
 	}
 	return render.Working(p.action, p.steps, p.now().Sub(p.began))
 }

@@ -38,6 +38,10 @@ func TestStatusText(t *testing.T) {
 	said("within a minute", "⏳ Working: Reading a b · 2 steps")
 	now = now.Add(2*time.Hour + 3*time.Minute)
 	said("later", "⏳ Working: Reading a b · 2 steps · 2h3m")
+	p.add(agent.Event{Kind: tasks.Asked, Text: "Red or blue?"})
+	said("a question", "💬 Needs your answer")
+	p.add(agent.Event{Kind: tasks.Replied, Text: "red"})
+	said("answered", "⏳ Working: Reading a b · 2 steps · 2h3m")
 }
 
 // said returns a status in one line.
@@ -48,12 +52,12 @@ func TestClosingStatus(t *testing.T) {
 	e := tasks.Ending{Result: agent.Result{Duration: 125*time.Second + 400*time.Millisecond}}
 	for kind, want := range map[tasks.EndingKind]string{
 		tasks.Answered: "✅ Done", tasks.Failed: "❌ Failed", tasks.TimedOut: "⏱ Timed out", tasks.Stalled: "⏱ Stalled",
-		tasks.Cancelled: "🛑 Cancelled", tasks.Refused: "❌ Not started", tasks.Lost: "❌ Given up", "novel": "❌ Failed",
+		tasks.Cancelled: "🛑 Stopped", tasks.Refused: "❌ Not started", tasks.Lost: "❌ Given up", "novel": "❌ Failed",
 	} {
 		e.Kind = kind
 		equal(t, string(kind), said(render.Ended(e)), want+" · 2m5s")
 	}
-	equal(t, "nothing ran", said(render.Ended(tasks.Ending{Kind: tasks.Cancelled})), "🛑 Cancelled")
+	equal(t, "nothing ran", said(render.Ended(tasks.Ending{Kind: tasks.Cancelled})), "🛑 Stopped")
 }
 
 // board records what a progress writes, with the time of each edit.

@@ -38,8 +38,10 @@ func TestLimitHoldsTheFleet(t *testing.T) {
 		t.Errorf("the second task: %+v", st)
 	}
 	stop()
-	if n := len(f.source.waited); n != 0 {
-		t.Errorf("posted %d times in other words as well", n)
+	for _, id := range []string{first, second} {
+		if shown := <-f.source.waited; !strings.HasPrefix(shown, id+" Paused: ") {
+			t.Errorf("the status of %s shows %q", id, shown)
+		}
 	}
 	if n := len(f.agent.specs()); n != 1 {
 		t.Errorf("%d runs", n)

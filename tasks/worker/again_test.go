@@ -278,6 +278,9 @@ func TestParkedIsSaidOnce(t *testing.T) {
 	if len(s.said) != 1 { // before the hand-back, so that neither a shutdown nor a death loses it
 		t.Errorf("said %d times", len(s.said))
 	}
+	if shown := <-f.source.waited; !strings.HasPrefix(shown, id+" Paused: ") || !strings.HasSuffix(shown, "; continues about later") {
+		t.Errorf("shown: %s", shown)
+	}
 }
 
 // A retry does not undo a person's stop.

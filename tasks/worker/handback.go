@@ -85,7 +85,8 @@ func (w *Worker) handBack(run *run, cause error) error {
 	}
 	if !done {
 		w.orphaned(run)
-	} else if note.key != "" && message == "" {
+	} else if note.key != "" {
+		note.said = message != ""
 		w.waits.post(note)
 	}
 	return &tasks.ErrLater{At: wait.At, Why: cause.Error()} // also if another worker has the task by now: the next delivery finds out

@@ -211,9 +211,9 @@ func (s *fakeSource) Brief(_ context.Context, t tasks.Task, _ string) (tasks.Bri
 	return tasks.Brief{Keep: true}, nil
 }
 
-func (s *fakeSource) Waits(_ context.Context, t tasks.Task, text string) error {
+func (s *fakeSource) Waits(_ context.Context, t tasks.Task, h tasks.Headline) error {
 	select {
-	case s.waited <- t.ID + " " + text:
+	case s.waited <- t.ID + " " + h.Text(func(at string, _ time.Time) string { return at + "later" }):
 	default:
 	}
 	return nil

@@ -39,6 +39,12 @@ func (h *host) Event(e agent.Event) {
 	h.report.Update(e)
 }
 
+// emit passes an event of errand's own to the store and the report without waiting.
+func (h *host) emit(e agent.Event) {
+	h.record.add(e)
+	h.report.Update(e)
+}
+
 // Permit asks people for approval, if the agent can talk with them.
 func (h *host) Permit(ctx context.Context, r agent.ToolRequest) agent.Decision {
 	switch {

@@ -154,6 +154,7 @@ type waitNotice struct {
 	key      string    // identifies the reason
 	why      string    // the reason in the task's record
 	repeats  bool      // the task is delivered again soon, and will then report its reason again
+	said     bool      // a message in the thread has the reason: only the status message is missing
 	at       time.Time // when to post it; zero: at once
 }
 
@@ -190,16 +191,23 @@ func (n *waitNotices) postNow(t waitNotice) {
 				return // it no longer waits, or waits for another reason
 			}
 		}
-		event := agent.Event{Kind: agent.Notice, Tool: tasks.Waits, Text: "Waiting: " + t.why, Time: time.Now()}
-		fresh, early, err := n.Store.Explain(ctx, t.id, store.Explanation{Delivery: t.delivery, Key: t.key, Event: format.JSON(event), Interval: n.apart})
-		switch {
-		case err == nil && fresh:
-			err = n.show(ctx, t.id, event.Text)
-		case early > 0:
-			n.keep(t, early)
-		}
-		n.warn(err, "post why a task waits", "run", t.id)
+		n.warn(n.explain(ctx, t), "post why a task waits", "run", t.id)
 	})
+}
+
+func (n *waitNotices) explain(ctx context.Context, t waitNotice) error {
+	if t.said {
+		return n.show(ctx, t.id)
+	}
+	event := agent.Event{Kind: agent.Notice, Tool: tasks.Waits, Text: "Waiting: " + t.why, Time: time.Now()}
+	fresh, early, err := n.Store.Explain(ctx, t.id, store.Explanation{Delivery: t.delivery, Key: t.key, Event: format.JSON(event), Interval: n.apart})
+	switch {
+	case err == nil && fresh:
+		return n.show(ctx, t.id)
+	case early > 0:
+		n.keep(t, early)
+	}
+	return err
 }
 
 // keep keeps a notice for later, unless there is a newer one or there are too many.
@@ -225,15 +233,15 @@ func (n *waitNotices) due(most int) (list []waitNotice) {
 	return list
 }
 
-// show shows a notice in the place where the task was requested, as far as its source can.
-func (n *waitNotices) show(ctx context.Context, id, text string) error {
+// show shows why a task waits in the place where it was requested, as far as its source can.
+func (n *waitNotices) show(ctx context.Context, id string) error {
 	rec, err := n.Store.Get(ctx, id)
 	if err != nil || rec.State != store.Waiting {
 		return err
 	}
 	t, source, err := n.tasks.read(rec)
 	if to, ok := source.(tasks.Waiter); ok && err == nil {
-		return to.Waits(ctx, t, text)
+		return to.Waits(ctx, t, tasks.WaitingHeadline(rec, time.Now()))
 	}
 	return err
 }

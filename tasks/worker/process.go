@@ -192,7 +192,7 @@ func (w *Worker) prepare(r *run, j job, b briefing) (s setting, err error) {
 func (w *Worker) perform(r *run, j job, b briefing, s setting) (agent.Spec, error) {
 	given := newAnswers(s.before)
 	host := &host{mailbox: r.mail, record: r.record(), report: r.report, given: given, slow: w.admission.throttleReporter(r)}
-	host.talk = w.talk(r, j, host.record.add)
+	host.talk = w.talk(r, j, host.emit)
 	spec := w.spec(j.task, b.Brief, s)
 	spec.Tools = host.talk.tools(s.place)
 	w.checkpoints.schedule(r, s.place, given, &spec)

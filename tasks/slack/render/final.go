@@ -102,9 +102,7 @@ func (c Console) HowToAnswer(t tasks.Task, q tasks.Question, me string) string {
 	if q.Consent != "" {
 		without = "After that I continue without it. “" + tasks.Always + "” covers everything that I would ask about: " + Literal(q.Consent, MaxSentence) + "."
 	}
-	// The words in front of the day's name are part of the format, so that Slack writes "today" in lower case.
-	until := fmt.Sprintf("<!date^%d^until {date_short_pretty} at {time}|until %s>", q.Until.Unix(), q.Until.UTC().Format("2006-01-02 15:04 UTC"))
-	return fmt.Sprintf("To answer, reply in this thread with <@%s> and %s%s, %s. %s", me, what, console, until, without)
+	return fmt.Sprintf("To answer, reply in this thread with <@%s> and %s%s, %s. %s", me, what, console, moment("until ", q.Until), without)
 }
 
 // Outcome shows the answer to a question. person renders who gave it.
@@ -266,25 +264,26 @@ func Working(action string, steps int, elapsed time.Duration) Status {
 	return s
 }
 
-// Queued is the status of a request that comes after others of its thread.
-func Queued(position int) Status {
-	if position == 1 {
-		return Status{State: "⏳ Waiting: this is next in this thread"}
-	}
-	return Status{State: fmt.Sprintf("⏳ Waiting: %d requests of this thread come first", position)}
+// Headline is the status of a task that waits, for its turn or for an answer.
+func Headline(h tasks.Headline) Status {
+	h.Detail = Literal(h.Detail, MaxSentence)
+	return Status{State: h.Sign + " " + h.Text(moment)}
 }
 
-// Waiting is the status of a request that waits for a reason.
-func Waiting(why string) Status { return Status{State: "⏳ " + Literal(why, MaxSentence)} }
-
-// Ended is the last status of a task.
+// Ended is the last status of a task. The final message names who stopped it.
 func Ended(e tasks.Ending) Status {
-	info := e.Kind.Info()
-	s := Status{State: info.Sign + " " + info.Title}
+	e.By = ""
+	s := Headline(e.Headline())
 	if e.Result.Duration > 0 {
 		s.Detail = tasks.Lasted(e.Result.Duration)
 	}
 	return s
+}
+
+// moment is a time in the reader's zone. For a client that cannot format it, it is in UTC. The preposition is part of
+// the format, so that Slack writes "today" in lower case.
+func moment(preposition string, t time.Time) string {
+	return fmt.Sprintf("<!date^%d^%s{date_short_pretty} at {time}|%[2]s%s>", t.Unix(), preposition, t.UTC().Format("2006-01-02 15:04 UTC"))
 }
 
 // Dots joins the texts that are not empty.

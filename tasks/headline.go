@@ -1,0 +1,119 @@
+package tasks
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/errand-fleet/errand/store"
+)
+
+// Headline is the state of a task in one line. The console, Slack and GitHub show the same.
+type Headline struct {
+	Sign   string    `json:"-"`                // an emoji
+	State  string    `json:"state"`            // in words, such as "Waiting" or "Done"
+	Detail string    `json:"detail,omitempty"` // why it waits, what it asks or what came of it
+	Until  time.Time `json:"until,omitzero"`   // when it continues or, if it needs an answer, by when; zero: unknown
+}
+
+// The words for tasks that have not ended. [EndingInfo] has those for the others.
+const (
+	Waiting     = "Waiting"
+	Paused      = "Paused"
+	Starting    = "Starting"
+	Working     = "Working"
+	NeedsAnswer = "Needs your answer"
+	Stopping    = "Stopping"
+)
+
+// underWay is the sign of a task that has not ended.
+const underWay = "⏳"
+
+// Headline returns the state at the given time. Only [Desk.Status] reads open questions, so a list shows a task that
+// asks as working.
+func (s Status) Headline(now time.Time) Headline {
+	h := Headline{Sign: underWay, State: Working}
+	switch {
+	case s.Ending != nil:
+		return s.Ending.Headline()
+	case s.Stopping():
+		h.State = Stopping
+	case s.Into != "":
+		h.Detail = "together with an earlier message of its thread"
+	case s.State == string(store.Waiting):
+		return waiting(s.Why, s.At, now)
+	case len(s.Questions) > 0:
+		h.Sign, h.State, h.Detail, h.Until = "💬", NeedsAnswer, firstLine(s.Questions[0].Text), s.Questions[0].Until
+	case s.Why != "":
+		h.State, h.Detail = Starting, s.Why
+	}
+	return h
+}
+
+// WaitingHeadline returns the headline of a waiting task.
+func WaitingHeadline(rec store.Record, now time.Time) Headline {
+	return waiting(reason(rec), rec.At, now)
+}
+
+// QueuedHeadline returns the headline of a task that comes after that many others of its thread.
+func QueuedHeadline(position int) Headline {
+	return waiting(BlockedBy(store.Blocked{Place: position}), time.Time{}, time.Time{})
+}
+
+// soon is when a task that waits is merely tried again.
+const soon = time.Minute
+
+func waiting(why string, at, now time.Time) Headline {
+	h := Headline{Sign: underWay, State: Waiting, Detail: why}
+	if at.After(now.Add(soon)) {
+		h.Until = at
+		if h.State = Paused; why == noWorker { // it has a start time
+			h.State, h.Detail = Waiting, ""
+		}
+	}
+	return h
+}
+
+// Headline says how the task ended and what came of it.
+func (e Ending) Headline() Headline {
+	info := e.Kind.Info()
+	h := Headline{Sign: info.Sign, State: info.Title}
+	var parts []string
+	switch p := e.Published; {
+	case p == nil:
+	case p.PullRequest.Number > 0:
+		parts = append(parts, fmt.Sprintf("PR #%d", p.PullRequest.Number))
+	case p.Branch != "":
+		parts = append(parts, "branch "+p.Branch)
+	}
+	if e.Kind == Cancelled && e.By != "" {
+		parts = append(parts, "by "+e.By)
+	}
+	h.Detail = strings.Join(parts, ", ")
+	return h
+}
+
+// Text returns the headline as a clause without its sign. moment formats Until for the reader, after a preposition.
+func (h Headline) Text(moment func(preposition string, at time.Time) string) string {
+	when := ""
+	switch {
+	case h.Until.IsZero():
+	case h.State == NeedsAnswer:
+		when = moment("until ", h.Until)
+	case h.State == Paused:
+		when = moment("continues about ", h.Until)
+	default:
+		when = moment("starts about ", h.Until)
+	}
+	rest := slices.DeleteFunc([]string{h.Detail, when}, func(s string) bool { return s == "" })
+	if len(rest) == 0 {
+		return h.State
+	}
+	return h.State + ": " + strings.Join(rest, "; ")
+}
+
+func firstLine(text string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	return line
+}
