@@ -23,7 +23,7 @@ export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
 # Stamp the version from git, if git accepts the checkout.
 VCS := $(shell git rev-parse HEAD >/dev/null 2>&1 && echo auto || echo false)
 
-.PHONY: help setup machine build demo run bench bench-ingress bench-console bench-workspace bench-fleet chaos image test check lint fmt vuln peers browser \
+.PHONY: help setup machine build install demo run bench bench-ingress bench-console bench-workspace bench-fleet chaos image test check lint fmt vuln peers browser \
 	pictures clean
 
 # A target's comment is `## TIME | TEXT`. Times are for two cores.
@@ -44,6 +44,10 @@ node_modules/.package-lock.json: package.json package-lock.json .npmrc
 build: ## 1 min | Build all programs into bin/; seconds when cached
 	go build -buildvcs=$(VCS) -trimpath -o bin/ ./cmd/...
 	CGO_ENABLED=0 go build -buildvcs=false -trimpath -ldflags='-s -w' -o bin/ ./agent/cmd/errand-keeper
+
+PREFIX ?= /usr/local
+install: build ## 1 min | Install the programs below PREFIX=/usr/local
+	install -D -m 755 -t $(DESTDIR)$(PREFIX)/bin bin/enqueue bin/worker bin/errand-keeper
 
 demo: setup build ## 30 s | Show the whole system against fakes, without any account (ARGS=-once ends by itself)
 	bin/demo $(ARGS)

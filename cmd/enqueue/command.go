@@ -16,17 +16,28 @@ import (
 	"text/template"
 	"time"
 
+	"github.com/errand-fleet/errand/cmd/internal/wire"
 	"github.com/errand-fleet/errand/config"
 	"github.com/errand-fleet/errand/tasks"
 )
 
 // command is a command of the API's client.
 type command struct {
+	group             group
 	name, args, about string
 	json              string // what -json prints; empty: the API's JSON
 	offline           bool   // the command calls no API and has no -json
 	prepare           prepareFunc
 }
+
+// group is a heading in the list of commands.
+type group string
+
+const (
+	ofTasks group = "tasks"
+	ofFleet group = "the fleet"
+	ofSetup group = "setup"
+)
 
 // runFunc runs a command with its arguments.
 type runFunc = func(context.Context, []string) error
@@ -36,16 +47,19 @@ type prepareFunc = func(*terminal, *flag.FlagSet) runFunc
 
 func commands() []command {
 	return []command{
-		{name: "chat", args: "[-follow] [-repo o/r | -dir PATH] PROMPT…", about: "submit a task", json: chatJSON, prepare: chatCommand},
-		{name: "list", args: "[filters]", about: "list tasks, newest first", prepare: listCommand},
-		{name: "show", args: "ID", about: "show a task and its answer", prepare: showCommand},
-		{name: "logs", args: "[-f] ID", about: "print or follow the log of a task", json: logsJSON, prepare: logsCommand},
-		{name: "answer", args: "[-question KEY] ID WORDS…", about: "answer a task's question", prepare: answerCommand},
-		{name: "cancel", args: "ID", about: "cancel a task", prepare: changeCommand("cancel")},
-		{name: "retry", args: "ID", about: "run a task again that has ended", prepare: changeCommand("retry")},
-		{name: "costs", args: "[filters]", about: "show the costs of runs", prepare: costsCommand},
-		{name: "doctor", args: "", about: "check whether the fleet works", json: doctorJSON, prepare: doctorCommand},
-		{name: "init", args: "[slack | github]", about: "write .env and errand.yaml, or print an app manifest", offline: true, prepare: initCommand},
+		{group: ofTasks, name: "chat", args: "[-follow] [-repo o/r | -dir PATH] PROMPT…", about: "submit a task", json: chatJSON, prepare: chatCommand},
+		{group: ofTasks, name: "list", args: "[filters]", about: "list tasks, newest first", prepare: listCommand},
+		{group: ofTasks, name: "show", args: "ID", about: "show a task and its answer", prepare: showCommand},
+		{group: ofTasks, name: "logs", args: "[-f] ID", about: "print or follow the log of a task", json: logsJSON, prepare: logsCommand},
+		{group: ofTasks, name: "answer", args: "[-question KEY] ID WORDS…", about: "answer a task's question", prepare: answerCommand},
+		{group: ofTasks, name: "cancel", args: "ID", about: "cancel a task", prepare: changeCommand("cancel")},
+		{group: ofTasks, name: "retry", args: "ID", about: "run a task again that has ended", prepare: changeCommand("retry")},
+		{group: ofFleet, name: "costs", args: "[filters]", about: "show the costs of runs", prepare: costsCommand},
+		{group: ofFleet, name: "doctor", args: "", about: "check whether the fleet works", json: doctorJSON, prepare: doctorCommand},
+		{group: ofSetup, name: "init", args: "[slack | github]", about: "write .env and errand.yaml, or print an app manifest", offline: true, prepare: initCommand},
+		{group: ofSetup, name: "login", args: "URL", about: "save the address and token of a front door", offline: true, prepare: loginCommand},
+		{group: ofSetup, name: "logout", args: "", about: "delete the saved address and token", offline: true, prepare: logoutCommand},
+		{group: ofSetup, name: "completion", args: "bash | zsh | fish", about: "print a completion script", offline: true, prepare: completionCommand},
 	}
 }
 
@@ -64,8 +78,15 @@ func client(ctx context.Context, args []string, w world) int {
 		}
 		name, rest = rest[0], []string{"-h"}
 	}
-	if name == "serve" { // with help
+	switch name {
+	case "serve": // with help
 		printText(w.stdout, "serve", nil)
+		return 0
+	case "version", "-version", "--version":
+		printf(w.stdout, "enqueue %s\n", wire.Version())
+		return 0
+	case completeWord:
+		complete(ctx, rest, newTerminal(w))
 		return 0
 	}
 	for _, c := range commands() {
@@ -92,7 +113,11 @@ func (c command) run(ctx context.Context, args []string, t *terminal) error {
 		printf(t.stderr, "enqueue: warning: %v\n", p)
 	}
 	if !c.offline {
-		if t.api, err = newAPIClient(t.getenv("ERRAND_HTTP_ADDR"), t.getenv("ERRAND_CONSOLE_TOKEN")); err != nil {
+		a, err := t.access()
+		if err == nil {
+			t.api, err = a.client()
+		}
+		if err != nil {
 			return err
 		}
 		t.api.pause = cmp.Or(t.pause, t.api.pause)
@@ -112,19 +137,53 @@ func (c command) declare(t *terminal) (*flag.FlagSet, runFunc) {
 	flags := flag.NewFlagSet(c.name, flag.ContinueOnError)
 	if !c.offline {
 		flags.BoolVar(&t.raw, "json", false, "print "+cmp.Or(c.json, "the API's JSON"))
+		flags.Func("o", "print in this `format`: text or json", func(format string) error {
+			t.raw = format == "json"
+			if !t.raw && format != "text" {
+				return errors.New("must be text or json")
+			}
+			return nil
+		})
 	}
 	return flags, c.prepare(t, flags)
 }
 
 // oneID returns the task ID that is the command's only argument.
-func oneID(args []string) (string, error) {
-	switch {
-	case len(args) != 1:
+func (t *terminal) oneID(ctx context.Context, args []string) (string, error) {
+	if len(args) != 1 {
 		return "", exitUsage
-	case !tasks.ValidID(args[0]):
-		return "", fmt.Errorf("%q is not a task ID: `enqueue list` shows them", args[0])
 	}
-	return args[0], nil
+	if tasks.ValidID(args[0]) {
+		return args[0], nil
+	}
+	return t.findID(ctx, args[0])
+}
+
+// shortest is how many characters of an ID are enough to look for it.
+const shortest = 4
+
+// findID returns the ID of the only recent task whose ID begins or ends with a text.
+func (t *terminal) findID(ctx context.Context, part string) (string, error) {
+	if len(part) < shortest {
+		return "", fmt.Errorf("%q is not a task ID: `enqueue list` shows them, and the first or last %d characters can be enough", part, shortest)
+	}
+	var page struct{ Tasks []task }
+	if _, err := t.api.call(ctx, "GET /api/tasks?limit=200&text="+url.QueryEscape(part), nil, &page); err != nil {
+		return "", err
+	}
+	var found []string
+	for _, v := range page.Tasks {
+		if id := v.Task.ID; tasks.ValidID(id) && (strings.HasPrefix(id, part) || strings.HasSuffix(id, part)) {
+			found = append(found, id)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return "", fmt.Errorf("no recent task has an ID that begins or ends with %q: `enqueue list` shows them", part)
+	case 1:
+		return found[0], nil
+	}
+	return "", fmt.Errorf("%d tasks have an ID that begins or ends with %q, such as %s and %s: write more of it", len(found), part, found[0], found[1])
 }
 
 // helpText has the long texts for people.
@@ -138,11 +197,19 @@ var helpTexts = template.Must(template.New("").Parse(helpText))
 func printText(w io.Writer, name string, data any) { _ = helpTexts.ExecuteTemplate(w, name, data) }
 
 func usage(w io.Writer) {
-	var list []string
-	for _, c := range commands() {
-		list = append(list, fmt.Sprintf("%-8s %s", c.name, c.about))
+	type section struct {
+		Name  group
+		Lines []string
 	}
-	printText(w, "usage", map[string]any{"Commands": list, "Addr": defaultAddr})
+	var list []section
+	for _, c := range commands() {
+		if len(list) == 0 || list[len(list)-1].Name != c.group {
+			list = append(list, section{Name: c.group})
+		}
+		last := &list[len(list)-1]
+		last.Lines = append(last.Lines, fmt.Sprintf("%-11s %s", c.name, c.about))
+	}
+	printText(w, "usage", map[string]any{"Sections": list, "Addr": defaultAddr})
 }
 
 // help prints the help of one command.
@@ -218,10 +285,7 @@ func validDay(text string) error {
 
 // suggest returns a hint at the command that was probably meant: one that begins with name, or has a typing error.
 func suggest(name string) string {
-	known := []string{"serve"}
-	for _, c := range commands() {
-		known = append(known, c.name)
-	}
+	known := commandNames()
 	meant := config.Nearest(name, known)
 	if i := slices.IndexFunc(known, func(k string) bool { return strings.HasPrefix(k, name) }); i >= 0 && len(name) > 1 {
 		meant = known[i]

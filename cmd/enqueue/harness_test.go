@@ -36,6 +36,7 @@ type frontDoor struct {
 	server *httptest.Server
 	env    map[string]string
 	shell  []string // what is in the environment besides
+	dir    string   // where it runs
 	dirs   string   // what is open for tasks
 	logs   string
 	stop   context.CancelFunc
@@ -113,7 +114,9 @@ func (f *frontDoor) run(args ...string) (code int, stdout, stderr string) {
 func (f *frontDoor) runWith(stdin string, args ...string) (code int, stdout, stderr string) {
 	f.Helper()
 	var out, errs bytes.Buffer
-	code = client(f.Context(), args, world{getenv: f.getenv, environ: f.shell, stdin: strings.NewReader(stdin), stdout: &out, stderr: &errs})
+	code = client(f.Context(), args, world{
+		getenv: f.getenv, environ: f.shell, dir: f.dir, stdin: strings.NewReader(stdin), stdout: &out, stderr: &errs,
+	})
 	return code, out.String(), errs.String()
 }
 

@@ -90,7 +90,7 @@ func cost(v task) string {
 
 func showCommand(t *terminal, _ *flag.FlagSet) runFunc {
 	return func(ctx context.Context, args []string) error {
-		id, err := oneID(args)
+		id, err := t.oneID(ctx, args)
 		if err != nil {
 			return err
 		}
@@ -105,7 +105,7 @@ func answerCommand(t *terminal, flags *flag.FlagSet) runFunc {
 		if len(args) < 2 {
 			return exitUsage
 		}
-		id, err := oneID(args[:1])
+		id, err := t.oneID(ctx, args[:1])
 		if err != nil {
 			return err
 		}
@@ -133,7 +133,7 @@ func answerCommand(t *terminal, flags *flag.FlagSet) runFunc {
 func changeCommand(action string) prepareFunc {
 	return func(t *terminal, _ *flag.FlagSet) runFunc {
 		return func(ctx context.Context, args []string) error {
-			id, err := oneID(args)
+			id, err := t.oneID(ctx, args)
 			if err != nil {
 				return err
 			}

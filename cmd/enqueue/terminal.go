@@ -21,6 +21,7 @@ import (
 // world is the environment of a command. Tests replace it.
 type world struct {
 	getenv         func(string) string
+	dir            string // the current directory, which may have a .env; empty: that of the process
 	environ        []string
 	stdin          io.Reader
 	stdout, stderr io.Writer

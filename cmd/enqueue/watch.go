@@ -368,7 +368,7 @@ const logsJSON = "JSON: the CLI's lines, or with -f one event per line and the e
 func logsCommand(t *terminal, flags *flag.FlagSet) runFunc {
 	follow := flags.Bool("f", false, "follow the task from its beginning to its end")
 	return func(ctx context.Context, args []string) error {
-		id, err := oneID(args)
+		id, err := t.oneID(ctx, args)
 		switch {
 		case err != nil:
 			return err

@@ -1,0 +1,182 @@
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/joho/godotenv"
+	xterm "golang.org/x/term"
+)
+
+// access is a front door's address and token. The two always come from the same place, so that a token is only sent to
+// the server that it is for.
+type access struct {
+	URL   string `json:"url"`
+	Token string `json:"token"`
+}
+
+// client returns a client of the front door.
+func (a access) client() (*apiClient, error) { return newAPIClient(a.URL, a.Token) }
+
+// access returns how to reach the front door: by the environment, by what `enqueue login` saved, or by the .env of the
+// current directory. The last comes last because the directory may be a stranger's repository.
+func (t *terminal) access() (access, error) {
+	own := access{t.getenv("ERRAND_HTTP_ADDR"), t.getenv("ERRAND_CONSOLE_TOKEN")}
+	if own != (access{}) {
+		return own, nil
+	}
+	saved, err := t.savedAccess()
+	if err != nil || saved != (access{}) {
+		return saved, err
+	}
+	file, err := godotenv.Read(filepath.Join(t.dir, ".env"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return access{}, fmt.Errorf("read .env: %w", err)
+	}
+	return access{cmp.Or(file["ERRAND_HTTP_ADDR"], file["ERRAND_PUBLIC_URL"]), file["ERRAND_CONSOLE_TOKEN"]}, nil
+}
+
+// loginFile is where `enqueue login` keeps the access, below the user's directory for configuration.
+func (t *terminal) loginFile() (string, error) {
+	dir := t.getenv("XDG_CONFIG_HOME")
+	if dir == "" {
+		home := t.getenv("HOME")
+		if home == "" {
+			return "", errors.New("find the directory for configuration: set HOME")
+		}
+		dir = filepath.Join(home, ".config")
+	}
+	return filepath.Join(dir, "errand", "login.json"), nil
+}
+
+// savedAccess returns what `enqueue login` saved, or the zero value.
+func (t *terminal) savedAccess() (a access, err error) {
+	path, err := t.loginFile()
+	if err != nil {
+		return a, nil //nolint:nilerr // without a home there is no login
+	}
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return a, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &a)
+	}
+	if err != nil {
+		return a, fmt.Errorf("read the saved login: %w; log in again with `enqueue login URL`", err)
+	}
+	return a, nil
+}
+
+// loginCommand asks for a token, tries it, and saves it for later commands.
+func loginCommand(t *terminal, _ *flag.FlagSet) runFunc {
+	return func(ctx context.Context, args []string) error {
+		if len(args) != 1 {
+			return exitUsage
+		}
+		token, err := t.readToken()
+		if err != nil {
+			return err
+		}
+		a := access{args[0], token}
+		client, err := a.client()
+		if err != nil {
+			return usageError{err}
+		}
+		a.URL = client.base // as it was understood
+		if _, err := client.call(ctx, "GET /api/tasks?limit=1", nil, &struct{}{}); err != nil {
+			return fmt.Errorf("log in: %w", err)
+		}
+		path, err := t.loginFile()
+		if err != nil {
+			return err
+		}
+		if err := saveAccess(path, a); err != nil {
+			return fmt.Errorf("save login: %w", err)
+		}
+		printf(t.stdout, "Logged in to %s. The token is saved in %s.\n", a.URL, path)
+		if u, err := url.Parse(a.URL); err == nil && u.Scheme == "http" && !local(u.Hostname()) {
+			printf(t.stderr, "enqueue: warning: the token is sent without encryption; use an https URL\n")
+		}
+		return nil
+	}
+}
+
+func local(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// readToken reads a token without showing it.
+func (t *terminal) readToken() (string, error) {
+	if f, ok := t.world.stdin.(*os.File); ok && t.stdin.tty {
+		printf(t.stderr, "Token (it is not shown): ")
+		token, err := xterm.ReadPassword(int(f.Fd()))
+		printf(t.stderr, "\n")
+		if err != nil {
+			return "", fmt.Errorf("read token: %w", err)
+		}
+		return strings.TrimSpace(string(token)), nil
+	}
+	line, _ := bufio.NewReader(t.stdin).ReadString('\n')
+	if line = strings.TrimSpace(line); line == "" {
+		return "", usageError{errors.New("no token on standard input")}
+	}
+	return line, nil
+}
+
+// saveAccess replaces the file, which only the user can read.
+func saveAccess(path string, a access) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	text, err := json.Marshal(a)
+	if err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), "login") // with mode 0600
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(append(text, '\n'))
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return nil
+}
+
+// logoutCommand deletes the saved login.
+func logoutCommand(t *terminal, _ *flag.FlagSet) runFunc {
+	return func(_ context.Context, args []string) error {
+		if len(args) > 0 {
+			return exitUsage
+		}
+		path, err := t.loginFile()
+		if err == nil {
+			err = os.Remove(path)
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			printf(t.stdout, "There is no saved login.\n")
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("log out: %w", err)
+		}
+		printf(t.stdout, "Logged out. The token is still valid.\n")
+		return nil
+	}
+}
