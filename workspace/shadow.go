@@ -57,6 +57,7 @@ func newShadow(ctx context.Context, c clone, x extent) (*shadow, error) {
 	err := removeAll(s.dir) // left by a killed worker
 	for name, content := range map[string]string{
 		"config": cloneConfig, "objects/info/alternates": filepath.Join(c.mirror.dir, "objects") + "\n",
+		"info/attributes": "* !diff\n", // or an agent could have git take a text for binary, which hides it
 	} {
 		path := filepath.Join(s.dir, name)
 		if err == nil {

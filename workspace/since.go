@@ -137,26 +137,35 @@ func (w *Workspace) Diff(ctx context.Context, c Clone, limit int) (text string, 
 }
 
 func (w *Workspace) diff(ctx context.Context, c Clone, limit int) (string, bool, error) {
-	if err := checkRepo(c.Repo); err != nil {
+	g, err := w.diffing(ctx, c)
+	if err != nil {
 		return "", false, err
 	}
+	out, truncated, err := g.lines(ctx, limit, "diff", "--no-color", "--no-ext-diff", "--no-textconv", "--find-renames", c.BaseSHA+"..."+c.Head, "--")
+	return strings.ToValidUTF8(out, "\uFFFD"), truncated, err
+}
+
+// diffing returns a git that runs in the mirror and has c.Head and c.BaseSHA.
+func (w *Workspace) diffing(ctx context.Context, c Clone) (git, error) {
+	if err := checkRepo(c.Repo); err != nil {
+		return git{}, err
+	}
 	if !fullSHA.MatchString(c.BaseSHA) || !fullSHA.MatchString(c.Head) {
-		return "", false, errors.New("base or head is not a full SHA")
+		return git{}, errors.New("base or head is not a full SHA")
 	}
 	m := w.mirror(c.Repo)
 	g := m.git
 	if _, err := m.commit(ctx, c.Head); errors.Is(err, ErrRef) {
 		own := clone{dir: c.Dir, mirror: m}
 		if err := own.secure(); err != nil {
-			return "", false, err
+			return git{}, err
 		}
 		objects := filepath.Join(c.Dir, ".git", "objects")
 		g.env = append(slices.Clip(g.env), `GIT_ALTERNATE_OBJECT_DIRECTORIES="`+quoted.Replace(objects)+`"`)
 	}
 	// Treat larger files as binary: their diff is not readable, and it takes memory.
 	g.conf = append(slices.Clip(g.conf), "core.bigFileThreshold=8m")
-	out, truncated, err := g.lines(ctx, limit, "diff", "--no-color", "--no-ext-diff", "--no-textconv", "--find-renames", c.BaseSHA+"..."+c.Head, "--")
-	return strings.ToValidUTF8(out, "\uFFFD"), truncated, err
+	return g, nil
 }
 
 // quoted quotes a path for git's path lists, which otherwise end at the first colon.
