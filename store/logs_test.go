@@ -61,6 +61,32 @@ func TestLogsOfRuns(t *testing.T) {
 	})
 }
 
+// Of a log of which only the latest part is kept, neither Redis nor the objects keep an older one.
+func TestLatestLog(t *testing.T) {
+	onBoth(t, func(h *harness) {
+		ctx, b := h.Context(), &bucket{Dir: h.dir()}
+		s := h.store(Config{Objects: b})
+		id := h.submit(s, 1)
+		for n := range 2 {
+			c := h.claim(s, id)
+			h.ok(c.SaveLog(ctx, "log", []byte("kept")))
+			for range 2 {
+				h.ok(c.SaveLatest(ctx, "diff", append(noise(3<<20), byte(n))))
+			}
+			h.ok(c.Return(ctx, Wait{}))
+		}
+		if parts := must(s.Log(ctx, id, "diff")); len(parts) != 1 || parts[0].Data[3<<20] != 1 {
+			h.Errorf("%d parts", len(parts))
+		}
+		if parts := must(s.Log(ctx, id, "log")); len(parts) != 2 {
+			h.Errorf("the other log has %d parts", len(parts))
+		}
+		if puts, deletes := b.puts.Load(), b.deletes.Load(); puts != 4 || deletes != 3 {
+			h.Errorf("%d objects were written and %d deleted, want 4 and 3", puts, deletes)
+		}
+	})
+}
+
 // vanish removes a part of a log after it was listed and before it is read.
 type vanish struct {
 	counter

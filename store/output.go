@@ -247,6 +247,15 @@ type LogPart struct {
 // The part lives for Retention, like the record. Each log keeps its latest 4 parts. SaveLog returns [ErrTooLarge]
 // beyond 5 MiB and [ErrNotFound] if the task is gone.
 func (c *Claim) SaveLog(ctx context.Context, name string, data []byte) error {
+	return c.saveLog(ctx, name, data, logParts)
+}
+
+// SaveLatest is SaveLog for a log of which only the latest part is kept, and which a run may save repeatedly.
+func (c *Claim) SaveLatest(ctx context.Context, name string, data []byte) error {
+	return c.saveLog(ctx, name, data, 1)
+}
+
+func (c *Claim) saveLog(ctx context.Context, name string, data []byte, parts int) error {
 	if len(data) > maxLog {
 		return fmt.Errorf("save log of %s: %d bytes, limit %d: %w", c.ID(), len(data), maxLog, ErrTooLarge)
 	}
@@ -254,10 +263,13 @@ func (c *Claim) SaveLog(ctx context.Context, name string, data []byte) error {
 	if err != nil {
 		return fmt.Errorf("save log of %s: %w", c.ID(), err)
 	}
-	_, err = c.store.run(ctx, "savelog", c.ID(), c.fence, name, value, logParts, c.store.cfg.Retention.Milliseconds())
+	r, err := c.store.run(ctx, "savelog", c.ID(), c.fence, name, value, parts, c.store.cfg.Retention.Milliseconds())
 	if err != nil {
 		c.store.discardUnused(ctx, value, err)
 		return fmt.Errorf("save log of %s: %w", c.ID(), err)
+	}
+	for i := range r[1:] {
+		c.store.discard(ctx, r.text(i+1))
 	}
 	return nil
 }

@@ -153,6 +153,7 @@ var steps = map[string]func(ctx context.Context, w world, id string) error{
 	"Pushing":        func(ctx context.Context, w world, _ string) error { return w.c.Pushing(ctx, "r", "b", "1") },
 	"SaveSession":    func(ctx context.Context, w world, _ string) error { return w.c.SaveSession(ctx, Session{}) },
 	"SaveCheckpoint": func(ctx context.Context, w world, _ string) error { return w.c.SaveCheckpoint(ctx, Checkpoint{}) },
+	"SaveLatest":     func(ctx context.Context, w world, _ string) error { return w.c.SaveLatest(ctx, "diff", nil) },
 	"SaveLog":        func(ctx context.Context, w world, _ string) error { return w.c.SaveLog(ctx, "log", nil) },
 }
 

@@ -169,8 +169,10 @@ func (e Ending) Note() string {
 	case p.Problem != "":
 		said = p.Problem
 	}
-	if checks := p.Verification.Line(); checks != "" {
-		said += " · " + checks
+	for _, more := range []string{e.Changed.String(), p.Verification.Line()} {
+		if more != "" {
+			said += " · " + more
+		}
 	}
 	return said
 }

@@ -166,6 +166,7 @@ func (t Task) Title() string {
 const (
 	PeopleLog = "log"    // for people
 	RawLog    = "ndjson" // the CLI's output lines
+	DiffLog   = "diff"   // its Changes; only in the store
 )
 
 // notInBranch matches what git check-ref-format forbids.

@@ -30,6 +30,7 @@ type FileChange struct {
 
 // Comparing says how Changes compares.
 type Comparing struct {
+	Reviewed      bool // compare Clone.Head with the commit at which it left Clone.Base, as Diff does
 	Live          bool // an agent may run in the clone meanwhile
 	TrustedConfig bool // the value of Want
 	Limit         int  // bytes of all patches
@@ -44,9 +45,13 @@ const maxLive = 32 << 20
 // With Live, files are read byte by byte as by Snapshot, and line ends are not converted. Neither configuration nor
 // attributes of the clone can hide a change or execute anything.
 func (w *Workspace) Changes(ctx context.Context, c Clone, how Comparing) (Comparison, error) {
-	found, err := w.changes(ctx, c, how)
+	compare := compareFiles
+	if how.Reviewed {
+		compare = compareHead
+	}
+	found, err := compare(ctx, w, c, how)
 	if err != nil && how.Live && ctx.Err() == nil {
-		found, err = w.changes(ctx, c, how) // the agent may just have packed what we were reading
+		found, err = compare(ctx, w, c, how) // the agent may just have packed what we were reading
 	}
 	if err != nil {
 		return Comparison{}, fmt.Errorf("compare %s: %w", c.Repo, err)
@@ -54,7 +59,7 @@ func (w *Workspace) Changes(ctx context.Context, c Clone, how Comparing) (Compar
 	return found, nil
 }
 
-func (w *Workspace) changes(ctx context.Context, c Clone, how Comparing) (Comparison, error) {
+func compareFiles(ctx context.Context, w *Workspace, c Clone, how Comparing) (Comparison, error) {
 	own, release, err := w.reach(ctx, c)
 	if err != nil {
 		return Comparison{}, err
@@ -103,17 +108,13 @@ func (s *shadow) tree(ctx context.Context, head string, how Comparing) (tree str
 	return tree, short(left), err
 }
 
-// Reviewed compares c.Head with the commit at which it left c.Base, as Diff does.
-func (w *Workspace) Reviewed(ctx context.Context, c Clone, limit int) (found Comparison, err error) {
+func compareHead(ctx context.Context, w *Workspace, c Clone, how Comparing) (Comparison, error) {
 	g, err := w.diffing(ctx, c)
-	if err == nil {
-		found.Base = c.BaseSHA
-		found.Files, err = g.compare(ctx, limit, c.BaseSHA+"..."+c.Head)
-	}
 	if err != nil {
-		return Comparison{}, fmt.Errorf("compare %s: %w", c.Repo, err)
+		return Comparison{}, err
 	}
-	return found, nil
+	files, err := g.compare(ctx, how.Limit, c.BaseSHA+"..."+c.Head)
+	return Comparison{Base: c.BaseSHA, Files: files}, err
 }
 
 // compare returns the changes of a span of commits or trees.

@@ -211,12 +211,12 @@ func TestReviewedIsWhatHeadChanged(t *testing.T) {
 	o.commit("main", map[string]string{"README.md": "not of this branch\n"})
 	w := o.files()
 	c := checkout(t, w, Want{Thread: "t", Repo: "acme/api", Ref: "topic"})
-	found, err := w.Reviewed(t.Context(), c, shownLimit)
+	found, err := w.Changes(t.Context(), c, Comparing{Reviewed: true, Limit: shownLimit})
 	if err != nil || len(found.Files) != 2 || !strings.Contains(found.Files[1].Patch, "\n+new\n") || found.Base != c.BaseSHA {
 		t.Errorf("%+v: %v", found, err)
 	}
 	c.Head = "--output=x"
-	if _, err := w.Reviewed(t.Context(), c, shownLimit); err == nil {
+	if _, err := w.Changes(t.Context(), c, Comparing{Reviewed: true, Limit: shownLimit}); err == nil {
 		t.Error("took an option for a commit")
 	}
 }

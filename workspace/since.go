@@ -129,20 +129,14 @@ func (g git) lines(ctx context.Context, limit int, args ...string) (text string,
 // Git runs in the mirror, so neither configuration nor attributes of the clone can hide a change or execute anything.
 // If Head was created in the clone (Keep), its objects are read from there, and no agent may run in it meanwhile.
 func (w *Workspace) Diff(ctx context.Context, c Clone, limit int) (text string, truncated bool, err error) {
-	text, truncated, err = w.diff(ctx, c, limit)
+	g, err := w.diffing(ctx, c)
+	if err == nil {
+		text, truncated, err = g.lines(ctx, limit, "diff", "--no-color", "--no-ext-diff", "--no-textconv", "--find-renames", c.BaseSHA+"..."+c.Head, "--")
+	}
 	if err != nil {
 		return "", false, fmt.Errorf("diff %s: %w", c.Repo, err)
 	}
-	return text, truncated, nil
-}
-
-func (w *Workspace) diff(ctx context.Context, c Clone, limit int) (string, bool, error) {
-	g, err := w.diffing(ctx, c)
-	if err != nil {
-		return "", false, err
-	}
-	out, truncated, err := g.lines(ctx, limit, "diff", "--no-color", "--no-ext-diff", "--no-textconv", "--find-renames", c.BaseSHA+"..."+c.Head, "--")
-	return strings.ToValidUTF8(out, "\uFFFD"), truncated, err
+	return strings.ToValidUTF8(text, "\uFFFD"), truncated, nil
 }
 
 // diffing returns a git that runs in the mirror and has c.Head and c.BaseSHA.

@@ -27,6 +27,7 @@ type place struct {
 	Dir, Files string
 	Reads      []string        // other directories that Dir needs, read-only
 	Clone      workspace.Clone // the clone in Dir; zero: no clone
+	Writes     bool            // the agent may change Clone
 	Trusted    bool            // use the directory's own configuration of the CLI
 	Fresh      bool            // the directory has nothing from an earlier run
 	Into       string          // base branch of the pull request; empty: the clone's base
@@ -66,7 +67,7 @@ func (l *placer) clone(ctx context.Context, t tasks.Task, b briefing, before *re
 		Strange:       t.Profile == agent.Untrusted,
 		TrustedConfig: repo.Trusted && t.Profile == agent.Write,
 	}
-	p := place{Files: b.files, Trusted: want.TrustedConfig}
+	p := place{Files: b.files, Trusted: want.TrustedConfig, Writes: t.Profile == agent.Write}
 	if l.publisher.publishes(t) {
 		p.Branch = branchOf(t.Thread)
 	}

@@ -116,6 +116,7 @@ func (w *Worker) execute(r *run) (tasks.Ending, error) {
 	switch {
 	case err == nil:
 		s.conversation.save(r, j.task, b.Brief)
+		ending.Changed = w.changes.keep(r, s.place, b.Diff) // the next step makes the work a part of the history
 		w.publisher.publish(r, j.task, s.place, &ending)
 	case !errors.Is(err, errClaimLost): // another worker has the claim now and decides
 		w.checkpoints.handOver(r, s.place, spec, err)

@@ -107,7 +107,7 @@ func TestWorkIsPublished(t *testing.T) {
 	if works[0] != want || want.Commit != r.git(filepath.Join(r.root, "acme", "api.git"), "rev-parse", want.Branch) {
 		t.Errorf("proposed %+v, want %+v", works[0], want)
 	}
-	if e.Kind != tasks.Answered || e.Note() != "Pull request acme/api#7: https://hub.example/7" {
+	if e.Kind != tasks.Answered || e.Note() != "Pull request acme/api#7: https://hub.example/7 · 3 files, +3 −1" {
 		t.Errorf("ending = %+v, %q", e, e.Note())
 	}
 	if got := r.pushed("fake/a"); got != "do it, work" {

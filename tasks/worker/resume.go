@@ -39,7 +39,11 @@ type checkpoint struct {
 }
 
 // checkpointer saves the state of runs from which others resume, and loads it. It is safe for concurrent use.
-type checkpointer struct{ *Config }
+type checkpointer struct {
+	*Config
+
+	changes *changeKeeper
+}
 
 // schedule makes a run save a checkpoint from time to time. given holds the answers of the run's turns.
 func (k *checkpointer) schedule(r *run, p place, given *answers, s *agent.Spec) {
@@ -84,8 +88,9 @@ func (k *checkpointer) save(ctx context.Context, r *run, p place, c checkpoint, 
 	saved := store.Checkpoint{Session: store.Session{ID: c.Session.ID, Data: c.Session.Data}, Holds: r.mail.heldIn(c.Session)}
 	if p.Clone.Dir != "" {
 		packing, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
 		b, err := k.Workspace.Snapshot(packing, p.Clone, max(store.MaxCheckpoint-len(c.Session.Data), 0))
-		cancel()
+		defer k.changes.checkpoint(packing, r, p) // last: the state to resume from is more important
 		switch {
 		case ctx.Err() != nil:
 			return // the run is over

@@ -88,7 +88,7 @@ func TestChecksAreRun(t *testing.T) {
 			}
 			r.worker(r.disk(t.TempDir()), with)
 			e := r.ending(r.submit(r.repoTask("a")))
-			if e.Kind != tasks.Answered || e.Published == nil || e.Note() != "Pull request acme/api#7: https://hub.example/7 · "+c.note {
+			if e.Kind != tasks.Answered || e.Published == nil || e.Note() != "Pull request acme/api#7: https://hub.example/7 · 3 files, +3 −1 · "+c.note {
 				t.Fatalf("ending = %+v, %q", e, e.Note())
 			}
 			if diff := cmp.Diff(&c.want, e.Published.Verification, cmpopts.IgnoreFields(tasks.Verified{}, "Duration"), cmpopts.EquateEmpty()); diff != "" {

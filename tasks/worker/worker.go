@@ -130,6 +130,7 @@ type Worker struct {
 	admission   *admission
 	isolation   *isolation
 	checkpoints *checkpointer
+	changes     *changeKeeper
 	placer      *placer
 	publisher   *publisher
 
@@ -169,7 +170,8 @@ func New(c Config) (*Worker, error) {
 	w.health = &health{Config: shared, news: make(chan struct{}, 1)}
 	w.admission = &admission{shared}
 	w.isolation = &isolation{Config: shared, health: w.health, waker: w.waker}
-	w.checkpoints = &checkpointer{shared}
+	w.changes = &changeKeeper{shared}
+	w.checkpoints = &checkpointer{shared, w.changes}
 	w.publisher = &publisher{shared}
 	w.placer = &placer{Config: shared, checkpoints: w.checkpoints, publisher: w.publisher}
 	w.outbox = &outboxPoster{Config: shared, tasks: w.tasks, publisher: w.publisher, tokens: make(chan struct{}, posters)}

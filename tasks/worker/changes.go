@@ -1,0 +1,67 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"time"
+
+	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/workspace"
+)
+
+// compareFor bounds the comparison at the end of a run, which the answer waits for. It takes a fraction of a second
+// unless the clone is huge or hostile.
+const compareFor = 20 * time.Second
+
+// changeKeeper stores what runs change in their clones, for people to look at. It is safe for concurrent use. Errors are
+// only logged: the work itself is saved elsewhere.
+type changeKeeper struct{ *Config }
+
+// checkpoint stores the changes of a run so far. The agent may be working.
+func (k *changeKeeper) checkpoint(ctx context.Context, r *run, p place) {
+	if p.Writes && ctx.Err() == nil {
+		k.compare(ctx, r, p, workspace.Comparing{Live: true}, true)
+	}
+}
+
+// keep stores the changes of a run that is over, or the change that it has reviewed, and counts the run's changes.
+func (k *changeKeeper) keep(r *run, p place, reviewed bool) tasks.Diffstat {
+	ctx, cancel := context.WithTimeout(r.detached, compareFor)
+	defer cancel()
+	switch {
+	case p.Clone.Dir == "":
+	case p.Writes:
+		c := k.compare(ctx, r, p, workspace.Comparing{TrustedConfig: p.Trusted, Live: r.result.Resources.Stuck > 0}, false)
+		return c.Total
+	case reviewed:
+		k.compare(ctx, r, p, workspace.Comparing{Reviewed: true}, false)
+	}
+	return tasks.Diffstat{}
+}
+
+// compare stores the changes, or at the end of a run why there are none. goesOn says that the run goes on afterwards.
+func (k *changeKeeper) compare(ctx context.Context, r *run, p place, how workspace.Comparing, goesOn bool) tasks.Changes {
+	how.Limit = tasks.DiffLimit
+	found, err := k.Workspace.Changes(ctx, p.Clone, how)
+	k.warn(err, "compare changes", "run", r.claim.ID())
+	c := tasks.NewChanges(found, k.Policy.Redactor.String)
+	if c.Live = goesOn; how.Reviewed {
+		c.Head = p.Clone.Head
+	}
+	switch {
+	case err == nil:
+	case goesOn:
+		return c // the changes of the checkpoint before are better than none
+	case errors.Is(err, fs.ErrNotExist):
+		c.Failed = "The clone has no git directory any more, so its files cannot be compared."
+	case ctx.Err() != nil:
+		c.Failed = "The clone took too long to compare."
+	default:
+		c.Failed = "The clone could not be compared; the worker's log has details."
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), uploadFor)
+	defer cancel()
+	k.warn(r.claim.SaveLatest(ctx, tasks.DiffLog, c.Encode()), "keep changes", "run", r.claim.ID())
+	return c
+}
