@@ -23,8 +23,8 @@ export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
 # Stamp the version from git, if git accepts the checkout.
 VCS := $(shell git rev-parse HEAD >/dev/null 2>&1 && echo auto || echo false)
 
-.PHONY: help setup machine build install demo run bench bench-ingress bench-console bench-workspace bench-fleet chaos image test check lint fmt vuln peers browser \
-	pictures clean
+.PHONY: help setup machine build install demo run bench bench-ingress bench-console bench-workspace bench-fleet chaos upgrade image test check lint fmt \
+	vuln peers browser pictures clean
 
 # A target's comment is `## TIME | TEXT`. Times are for two cores.
 help: ## | Show this list
@@ -101,6 +101,10 @@ image: ## 2 min | Build the image without a container engine and test it: front 
 chaos: build ## 15 min | Break a whole fleet on purpose and check the results (ARGS='-for 3m', '-seed N -tasks N -faults N')
 	go -C e2e build -buildvcs=$(VCS) -trimpath -o $(CURDIR)/bin/chaos/ ./chaos ./chaos/cli
 	bin/chaos/chaos -bin bin -cli bin/chaos/cli $(ARGS)
+
+upgrade: ## 6 min | Break a fleet whose processes alternate between this version and REVISION, by default the newest tag
+	scripts/build-revision bin/other $(REVISION)
+	$(MAKE) chaos ARGS='-for 5m -other bin/other $(ARGS)'
 
 bench: bench/node_modules/.package-lock.json build ## 2 min | Measure the runner beside the official SDK (ARGS=-quick for a short look)
 	cd bench && go run ./agent -keeper ../bin/errand-keeper $(ARGS)

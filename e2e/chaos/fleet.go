@@ -51,7 +51,7 @@ func newFleet(ctx context.Context, set settings, w *world) (*fleet, error) {
 	f.base = "http://" + addr
 	env := append(w.environment(), fmt.Sprintf("ERRAND_REDIS_REPLICAS=%d", set.replicas))
 	f.door = &process{
-		name: "frontdoor", path: filepath.Join(set.bin, "enqueue"), args: []string{"serve"}, logs: w.dir,
+		name: "frontdoor", dirs: set.versions(0), file: "enqueue", args: []string{"serve"}, logs: w.dir,
 		env: append(slices.Clip(env), "REDIS_URL="+others, "ERRAND_HTTP_ADDR="+addr, "ERRAND_CONSOLE_TOKEN="+consoleToken),
 	}
 	for i := range set.workers {
@@ -60,7 +60,7 @@ func newFleet(ctx context.Context, set settings, w *world) (*fleet, error) {
 			way = far
 		}
 		f.workers = append(f.workers, &process{
-			name: fmt.Sprintf("worker-%d", i+1), path: filepath.Join(set.bin, "worker"), logs: w.dir,
+			name: fmt.Sprintf("worker-%d", i+1), dirs: set.versions(i), file: "worker", logs: w.dir,
 			env: append(slices.Clip(env), "REDIS_URL="+way, "ERRAND_WORKER_ADDR=127.0.0.1:0"),
 		})
 	}
@@ -70,6 +70,18 @@ func newFleet(ctx context.Context, set settings, w *world) (*fleet, error) {
 		}
 	}
 	return f, f.ready(ctx)
+}
+
+// versions returns the directories of the n-th program's versions, in the order of its starts.
+func (s settings) versions(n int) []string {
+	switch {
+	case s.other == "":
+		return []string{s.bin}
+	case n%2 == 0:
+		return []string{s.other, s.bin}
+	default:
+		return []string{s.bin, s.other}
+	}
 }
 
 // store starts Redis, with its data below dir.

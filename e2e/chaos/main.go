@@ -30,6 +30,7 @@ type settings struct {
 	sentinel bool   // Redis fails over
 	replicas int    // that have to confirm writes
 	bin      string // directory of worker and enqueue
+	other    string // directory of another version of them; may be empty
 	cli      string // the scripted CLI
 }
 
@@ -72,6 +73,7 @@ func parse(args []string, stderr io.Writer) (s settings, err error) {
 	flags.BoolVar(&s.sentinel, "sentinel", false, "let Redis fail over: a master, a replica and three Sentinels")
 	flags.IntVar(&s.replicas, "replicas", 0, "ERRAND_REDIS_REPLICAS, 1 at most")
 	flags.StringVar(&s.bin, "bin", "bin", "directory of the programs worker and enqueue")
+	flags.StringVar(&s.other, "other", "", "directory of another version, with which the programs alternate at each start")
 	flags.StringVar(&s.cli, "cli", "bin/chaos/cli", "the scripted CLI")
 	all := flags.Duration("for", 0, "about how long all of it takes (default: as long as the tasks need)")
 	if err := flags.Parse(args); err != nil {

@@ -16,8 +16,9 @@ import (
 
 // process is one of errand's programs, which can be started repeatedly. Its methods may be called from any goroutine.
 type process struct {
-	name string // of its log, too
-	path string
+	name string   // of its log, too
+	dirs []string // of its versions, which take turns
+	file string
 	args []string
 	env  []string
 	logs string // directory
@@ -38,7 +39,7 @@ func (p *process) start() error {
 		return fmt.Errorf("start %s: %w", p.name, err)
 	}
 	defer log.Close()
-	cmd := exec.Command(p.path, p.args...) //nolint:noctx // it ends when the plan says so
+	cmd := exec.Command(p.path(), p.args...) //nolint:noctx // it ends when the plan says so
 	cmd.Env, cmd.Stdout, cmd.Stderr = p.env, log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	exited := make(chan struct{})
@@ -69,6 +70,22 @@ func (p *process) start() error {
 	p.present, p.exited = cmd, exited
 	p.pids = append(p.pids, cmd.Process.Pid)
 	return nil
+}
+
+// path returns the program for the next start.
+func (p *process) path() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return filepath.Join(p.dirs[len(p.pids)%len(p.dirs)], p.file)
+}
+
+// count adds the starts of each version.
+func (p *process) count(starts map[string]int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i := range p.pids {
+		starts[p.file+" of "+p.dirs[i%len(p.dirs)]]++
+	}
 }
 
 // pid returns 0 if the program is not running.

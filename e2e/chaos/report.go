@@ -16,6 +16,7 @@ type report struct {
 	disk   string // description of the log disk
 	asked  map[string]int
 	broken map[kind]int
+	starts map[string]int // by version of a program
 	events, accepted,
 	excused, forgiven int
 	checks      []check
@@ -41,6 +42,10 @@ func (r *report) judge(w *world, f *fleet, t *traffic, s *saboteur, left []strin
 	}
 	r.events, r.lives, r.faultErrors = len(events), len(lives), s.errs
 	lost, doubled := checkCovered(events, finals)
+	r.starts = map[string]int{}
+	for _, p := range append(f.workers, f.door) {
+		p.count(r.starts)
+	}
 	far := f.workers[len(f.workers)-1].ever()
 	overlaps, orphans, excuses := checkOverlaps(lives, threads, func(l life, at time.Time) bool {
 		return slices.Contains(far, l.worker) && slices.ContainsFunc(s.cut, func(c window) bool { return c.touches(at, at.Add(time.Millisecond)) })
@@ -70,6 +75,9 @@ const shown = 10
 func (r *report) write(w io.Writer) {
 	fmt.Fprintf(w, "asked    %d events, %d accepted: %s\n", r.events, r.accepted, tally(r.asked))
 	fmt.Fprintf(w, "broken   %d faults: %s (log disk: %s)\n", r.faults(), tally(r.broken), r.disk)
+	if r.set.other != "" {
+		fmt.Fprintf(w, "mixed    starts of versions: %s\n", tally(r.starts))
+	}
 	for _, err := range r.faultErrors {
 		fmt.Fprintf(w, "         not broken as planned: %v\n", err)
 	}

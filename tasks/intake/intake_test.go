@@ -2,6 +2,7 @@ package intake
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -229,4 +230,44 @@ func ExampleParseWord() {
 	// stop true
 	// status true
 	// stop the press false
+}
+
+// oneMemo is a Memory with one value.
+type oneMemo struct{ body json.RawMessage }
+
+func (m *oneMemo) Memo(context.Context, string) (json.RawMessage, error) { return m.body, nil }
+
+func (m *oneMemo) ChangeMemo(_ context.Context, _ string, change func(json.RawMessage) (json.RawMessage, error)) (err error) {
+	m.body, err = change(m.body)
+	return err
+}
+
+// A value keeps what a later version has added to it.
+func TestMemoKeepsUnknownMembers(t *testing.T) {
+	t.Parallel()
+	type inner struct{ Seen int }
+	type value struct {
+		inner
+		Name string   `json:"name,omitempty"`
+		List []string `json:"list"`
+	}
+	for before, want := range map[string]string{
+		`{"name":"a","later":{"x":[1]},"Seen":1,"list":["b"]}`: `{"Seen":2,"later":{"x":[1]},"list":["b"]}`,
+		`{"NAME":"a"}`:         `{"Seen":1,"list":null}`,
+		`{"later":1,"name":2}`: `{"Seen":1,"later":1,"list":null}`,
+		``:                     `{"Seen":1,"list":null}`,
+		`[]`:                   `{"Seen":1,"list":null}`,
+	} {
+		store := &oneMemo{json.RawMessage(before)}
+		m := Memo[value]{Memory: store, Log: slog.New(slog.DiscardHandler)}
+		err := m.Change(t.Context(), func(v *value) error { v.Seen++; v.Name = ""; return nil })
+		if err != nil || string(store.body) != want {
+			t.Errorf("%s becomes %s, %v; want %s", before, store.body, err, want)
+		}
+	}
+	store := &oneMemo{json.RawMessage(`{"a":1}`)}
+	err := Memo[map[string]int]{Memory: store, Log: slog.New(slog.DiscardHandler)}.Change(t.Context(), func(v *map[string]int) error { delete(*v, "a"); return nil })
+	if err != nil || string(store.body) != `{}` {
+		t.Errorf("a map becomes %s, %v", store.body, err)
+	}
 }

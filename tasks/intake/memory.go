@@ -1,10 +1,14 @@
 package intake
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"maps"
+	"reflect"
+	"strings"
 	"sync"
 	"time"
 
@@ -46,12 +50,39 @@ func (m Memo[T]) Change(ctx context.Context, change func(*T) error) error {
 		if err := change(&value); err != nil {
 			return nil, err
 		}
-		return json.Marshal(value)
+		body, err := json.Marshal(value)
+		if err != nil {
+			return nil, fmt.Errorf("encode: %w", err)
+		}
+		return keepUnknown(old, body, reflect.TypeFor[T]()), nil
 	})
 	if err != nil {
 		return fmt.Errorf("change memo %s: %w", m.Name, err)
 	}
 	return nil
+}
+
+// keepUnknown adds to a changed object the members of the old one that are no fields of t. A newer version wrote them, and
+// reads them again after an upgrade.
+func keepUnknown(old, changed json.RawMessage, t reflect.Type) json.RawMessage {
+	var before, after map[string]json.RawMessage
+	if t.Kind() != reflect.Struct || json.Unmarshal(old, &before) != nil || json.Unmarshal(changed, &after) != nil {
+		return changed
+	}
+	for _, field := range reflect.VisibleFields(t) {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		name = cmp.Or(name, field.Name)
+		maps.DeleteFunc(before, func(member string, _ json.RawMessage) bool { return strings.EqualFold(member, name) })
+	}
+	if len(before) == 0 {
+		return changed
+	}
+	maps.Copy(before, after)
+	all, err := json.Marshal(before)
+	if err != nil {
+		return changed
+	}
+	return all
 }
 
 // maxCached is how many answers a Cache holds.
