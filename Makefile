@@ -23,8 +23,8 @@ export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
 # Stamp the version from git, if git accepts the checkout.
 VCS := $(shell git rev-parse HEAD >/dev/null 2>&1 && echo auto || echo false)
 
-.PHONY: help setup machine build install demo run bench bench-ingress bench-console bench-workspace bench-fleet chaos upgrade image test check lint fmt \
-	vuln peers browser pictures clean
+.PHONY: help setup machine build install demo run bench bench-ingress bench-console bench-workspace bench-fleet bench-chat chaos upgrade image test check lint \
+	fmt vuln peers browser pictures clean
 
 # A target's comment is `## TIME | TEXT`. Times are for two cores.
 help: ## | Show this list
@@ -127,6 +127,9 @@ bench-console: build ## 4 min | Measure 200 open task pages and a list of 100,00
 
 bench-fleet: build ## 5 min | Measure what a fleet of many workers costs one Redis
 	cd bench && go run ./fleet -bin ../bin $(ARGS)
+
+bench-chat: setup build ## 6 min | Measure the first word of a chat, with the real CLI
+	cd bench && go run ./chat -bin ../bin $(ARGS)
 
 bench-workspace: ## 8 min | Measure clones beside git's own, in a repository of 100,000 files
 	cd bench && go run ./workspace $(ARGS)

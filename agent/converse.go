@@ -194,7 +194,7 @@ func (l *liveRun) requestEnd(subtype string, done <-chan struct{}, limit time.Du
 
 // wait returns when every process of the run is dead, all output is read, and no call of the host is under way.
 func (l *liveRun) wait() {
-	l.r.waitAll(l.spec.ID, l.process, l.quiet, func(text string) { l.log.Note(time.Now(), "! %s", text) })
+	l.r.waitAll(l.id, l.process, l.quiet, func(text string) { l.log.Note(time.Now(), "! %s", text) })
 	l.cancel(nil)
 	l.in.Close()
 	l.hosted.Wait()

@@ -12,27 +12,22 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/agent/internal/gateway"
-	"github.com/errand-fleet/errand/agent/internal/keeper"
 	"github.com/errand-fleet/errand/agent/internal/protocol"
-	"github.com/errand-fleet/errand/agent/internal/session"
 	"github.com/errand-fleet/errand/agent/internal/tools"
 )
 
 // liveRun is a run whose CLI has been started.
 type liveRun struct {
 	invocation
+	*command
 	r       *Runner
 	policy  tools.Policy
-	process *keeper.Process
 	in      *protocol.Stdin
 	control *protocol.Control
 	stream  *protocol.Stream
 	stderr  protocol.Tail
 	tools   *tools.Server // nil without Spec.Tools
 	known   callable      // what messages may call by name; set before the first is sent
-	dirs    session.Dirs
-	gate    *gateway.Gateway
-	session string // ID of the conversation
 
 	idle     chan struct{}  // the session has nothing left to do; capacity 1
 	hosted   sync.WaitGroup // calls of Host.Next, Host.Idle and Spec.Checkpoint, and requests to the CLI
@@ -51,10 +46,10 @@ type liveRun struct {
 }
 
 // newLiveRun returns the state of a run that has been started. It reads nothing yet.
-func (r *Runner) newLiveRun(in invocation, p *keeper.Process) *liveRun {
+func (r *Runner) newLiveRun(in invocation, c *command) *liveRun {
 	s, redactor := in.spec, r.cfg.Redactor
 	l := &liveRun{
-		invocation: in, r: r, policy: r.policy(s), process: p, in: protocol.NewStdin(p.Stdin),
+		invocation: in, command: c, r: r, policy: r.policy(s), in: protocol.NewStdin(c.process.Stdin),
 		idle: make(chan struct{}, 1), quiet: make(chan struct{}),
 	}
 	l.ctx, l.cancel = context.WithCancelCause(context.Background())
@@ -94,7 +89,7 @@ func (l *liveRun) read() {
 	}()
 }
 
-func (l *liveRun) removeDirs() { l.r.removeDirs(l.spec.ID, l.dirs) }
+func (l *liveRun) removeDirs() { l.r.removeDirs(l.id, l.dirs) }
 
 // saveCheckpoints hands out the conversation while the run lives. Its cost is the cost before the run: the CLI saves
 // the rest at its end, and continues counting from the saved cost when it resumes the conversation.

@@ -82,6 +82,9 @@ func fakeCLI(mode string) int {
 		if strings.Contains(mode, "marked") {
 			escape(alive, nil)
 		}
+		if strings.Contains(mode, "named") && os.WriteFile(path+".run", []byte(os.Getenv("ERRAND_RUN")), 0o600) != nil {
+			return 90
+		}
 		_, _ = alive.WriteString("x") // all are there
 		defer alive.Close()
 	}
@@ -155,6 +158,9 @@ func fakeCLI(mode string) int {
 		case "control_request":
 			if strings.Contains(mode, "mute") {
 				continue
+			}
+			if strings.Contains(mode, "stale") && strings.HasPrefix(os.Getenv("ERRAND_RUN"), "ready-") {
+				return 1
 			}
 			if strings.Contains(mode, "refuse") {
 				say(m{"type": "control_response", "response": m{"subtype": "error", "request_id": l.RequestID, "error": "no thanks"}})
@@ -289,7 +295,8 @@ func workerMain() int {
 	}
 	r, err := New(Config{
 		CLI: os.Getenv("AGENT_TEST_CLI"), LogDir: os.Getenv("AGENT_TEST_DIR") + "/logs", Grace: time.Second, Sandbox: Sandbox(os.Getenv("AGENT_TEST_SANDBOX")),
-		Servers: []MCPServer{{Name: "x", Type: ServerHTTP, URL: "http://127.0.0.1:9", Profiles: []Profile{Read}}}, // a file more to remove
+		Credential: Credential{APIKey: os.Getenv("AGENT_TEST_KEY")},
+		Servers:    []MCPServer{{Name: "x", Type: ServerHTTP, URL: "http://127.0.0.1:9", Profiles: []Profile{Read}}}, // a file more to remove
 		Env: map[string]string{
 			"AGENT_TEST_MODE": cmp.Or(os.Getenv("AGENT_TEST_CLI_MODE"), "mute-hang-escape-ignore-term-never-exit"), "AGENT_TEST_ALIVE": os.Getenv("AGENT_TEST_ALIVE"),
 		},
@@ -299,6 +306,14 @@ func workerMain() int {
 	}
 	if limit, err := time.ParseDuration(os.Getenv("AGENT_TEST_SILENT")); err == nil {
 		r.silentLimit = limit
+	}
+	if os.Getenv("AGENT_TEST_KEY") != "" {
+		y, err := r.Ready(unstopped{}, Spec{Dir: os.Getenv("AGENT_TEST_DIR"), Profile: Write, Resume: &Session{ID: "8a4f6b0e-58d1-4f0c-9d3b-1f4f0e3f9a11", Data: []byte("{}\n")}})
+		if err != nil {
+			return 3
+		}
+		<-y.Done()
+		return 0
 	}
 	res, err := r.Run(unstopped{}, Spec{ID: os.Getenv("AGENT_TEST_RUN"), Dir: os.Getenv("AGENT_TEST_DIR"), Prompt: Message{Text: "x"}, Profile: Read}, &host{})
 	if err != nil || os.WriteFile(os.Getenv("AGENT_TEST_DIR")+"/result", fmt.Append(nil, res.Outcome, " ", res.Error.Class), 0o600) != nil {

@@ -41,6 +41,7 @@ type Result struct {
 	Turns      int             `json:"turns"`
 	Session    Session         `json:"session"`
 	Fresh      bool            `json:"fresh,omitempty"`      // Spec.Resume could not be continued: this is a new conversation, which began with Spec.History
+	Ready      bool            `json:"ready,omitempty"`      // Spec.Ready was used
 	Structured json.RawMessage `json:"structured,omitempty"` // the answer in the form of Spec.Schema; nil if the agent gave none
 	API        *API            `json:"api,omitempty"`        // the traffic between the CLI and the model; nil if runs ask the model directly
 	RetryAt    time.Time       `json:"retry_at,omitzero"`    // when to try again, if Error is temporary; zero: unknown
@@ -103,7 +104,8 @@ func (l *liveRun) result(finished bool, cause error) Result {
 		answers = slices.Delete(slices.Clone(answers), l.reminder, min(l.reminder+1, len(answers)))
 	}
 	res := Result{
-		Text: redactor.String(strings.Join(answers, "\n\n")), ExitCode: exit.Code, Signal: exit.Signal, Stderr: l.stderr.String(),
+		Ready: l.id != l.spec.ID,
+		Text:  redactor.String(strings.Join(answers, "\n\n")), ExitCode: exit.Code, Signal: exit.Signal, Stderr: l.stderr.String(),
 		Model: cmp.Or(f.Answered, f.Model), Turns: f.Turns, API: api,
 		Session: Session{ID: l.session, Data: l.dirs.Save(l.session)},
 		Resources: Resources{

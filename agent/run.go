@@ -19,6 +19,7 @@ import (
 // returns when every process of the run is dead. The error, an *Error, means that nothing ran; everything that ran has
 // a Result. If ctx has ended before, Run starts nothing, and the outcome is Stopped as for any run that ctx ends.
 func (r *Runner) Run(ctx context.Context, s Spec, h Host) (Result, error) {
+	defer s.Ready.End() // if the run does not take it
 	if e := r.check(s); e != nil {
 		return Result{}, e
 	}
@@ -40,6 +41,10 @@ func (r *Runner) Run(ctx context.Context, s Spec, h Host) (Result, error) {
 	}
 	in := invocation{cli: cli, spec: s, resume: s.Resume, host: h, log: log}
 	res, e := r.runOnce(ctx, in)
+	if s.Ready.broken(res) && ctx.Err() == nil {
+		log.Note(time.Now(), "! %s; this CLI was kept ready, starting another", res.Error.Message)
+		res, e = r.runOnce(ctx, in)
+	}
 	if why := notResumed(res, e); why != nil && in.resume != nil && ctx.Err() == nil {
 		log.Note(time.Now(), "! %s; beginning a new conversation", why.Message)
 		in.resume = nil
@@ -117,66 +122,99 @@ func (r *Runner) runOnce(ctx context.Context, in invocation) (Result, *Error) {
 	return l.result(finished, cause), nil
 }
 
-// launch starts the CLI and the goroutines that read its output. It returns nil if ctx has ended before the start. The
-// caller waits for the end of the run, closes its gateway and removes its directories.
-func (r *Runner) launch(ctx context.Context, in invocation) (_ *liveRun, e *Error) {
+// launch starts the CLI, or takes the one that was kept ready for the run, and starts the goroutines that read its
+// output. It returns nil if ctx has ended before the start. The caller waits for the end of the run, closes its gateway
+// and removes its directories.
+func (r *Runner) launch(ctx context.Context, in invocation) (*liveRun, *Error) {
+	in.spec.Model = r.model.StartModel(in.spec.Model)
+	c := in.spec.Ready.take(ctx, in)
+	if c == nil {
+		var e *Error
+		if c, e = r.command(ctx, in, false); c == nil {
+			return nil, e
+		}
+	}
+	l := r.newLiveRun(in, c)
+	c.notes = in.log
+	c.gate.Begin()
+	l.read()
+	return l, nil
+}
+
+// command is a started CLI, with everything that was fixed at its start. It has been sent nothing.
+type command struct {
+	id      string // marks its processes: that of its run, or a CLI's own that was kept ready
+	order   keeper.Order
+	place   sandbox.Place
+	dirs    session.Dirs
+	session string // ID of the conversation
+	gate    *gateway.Gateway
+	process *keeper.Process
+	notes   *runlog.Log // set before the gateway accepts requests
+}
+
+// command starts the CLI. It returns nil if ctx has ended before the start. The gateway of a held one refuses requests
+// until it begins.
+func (r *Runner) command(ctx context.Context, in invocation, held bool) (_ *command, e *Error) {
 	s := &in.spec
-	s.Model = r.model.StartModel(s.Model)
 	dirs, err := session.Make(r.cfg.TempDir)
 	if err != nil {
 		return nil, NewError(ClassWorkspace, err.Error())
 	}
-	started := false
+	c := &command{id: s.ID, session: uuid.NewString(), notes: in.log}
 	defer func() {
-		if !started {
+		if c.process == nil {
+			c.gate.Close()
 			r.removeDirs(s.ID, dirs)
 		}
 	}()
-	place, e := r.place(ctx, *s, in.cli, &dirs)
-	if e != nil {
+	if c.place, e = r.place(ctx, *s, in.cli, &dirs); e != nil {
 		return nil, e
 	}
-	id := uuid.NewString()
+	c.dirs = dirs
 	if in.resume != nil {
 		if e := restoreSession(dirs, *in.resume, s.Dir); e != nil {
 			return nil, e
 		}
-		id = in.resume.ID
-	}
-	args, err := r.arguments(place.Program, *s, in.resume, id, dirs)
-	if err != nil {
-		return nil, NewError(ClassWorkspace, err.Error())
+		c.session = in.resume.ID
 	}
 	gated := gateway.Run{
-		Model: s.Model, MaxUSD: s.MaxUSD, Note: func(format string, args ...any) { in.log.Note(time.Now(), "! "+format, args...) },
+		Model: s.Model, MaxUSD: s.MaxUSD, Held: held, Note: func(format string, args ...any) { c.notes.Note(time.Now(), "! "+format, args...) },
 	}
-	if place.OwnNetwork {
+	if c.place.OwnNetwork {
 		gated.Addr = fmt.Sprintf("127.0.0.1:%d", sandbox.GatewayPort)
 	}
-	gate, err := r.model.Open(gated)
-	if err != nil {
+	if c.gate, err = r.model.Open(gated); err != nil {
 		return nil, NewError(ClassInternal, err.Error())
 	}
-	way := r.model.Access(gate)
-	p, err := r.start(ctx, *s, place, keeper.Order{
-		Args: args, Env: r.environment(*s, dirs.Inside(), way), RunDir: dirs.Root,
-		GatewayPort: place.GatewayPort(), Secret: way.Credential.Piped(), Sealed: true,
-	})
+	if c.order, err = r.order(c, in, c.place); err != nil {
+		return nil, NewError(ClassWorkspace, err.Error())
+	}
+	p, err := r.start(ctx, *s, c.place, c.order)
 	if err != nil {
-		gate.Close()
 		if ctx.Err() != nil {
 			return nil, nil
 		}
 		return nil, startFailure(err, s.Dir)
 	}
 	if p.Gateway != nil {
-		gate.Serve(p.Gateway)
+		c.gate.Serve(p.Gateway)
 	}
-	started = true
-	l := r.newLiveRun(in, p)
-	l.dirs, l.gate, l.session = dirs, gate, id
-	l.read()
-	return l, nil
+	c.process = p
+	return c, nil
+}
+
+// order returns how the CLI of an invocation is started in a place, with the directories and the gateway of c.
+func (r *Runner) order(c *command, in invocation, p sandbox.Place) (keeper.Order, error) {
+	args, err := r.arguments(p.Program, in.spec, in.resume, c.session, c.dirs)
+	if err != nil {
+		return keeper.Order{}, err
+	}
+	way := r.model.Access(c.gate)
+	return keeper.Order{
+		Path: p.Program, Args: args, Dir: in.spec.Dir, Env: r.environment(in.spec, c.dirs.Inside(), way), RunDir: c.dirs.Root,
+		GatewayPort: p.GatewayPort(), Secret: way.Credential.Piped(), Sealed: true,
+	}, nil
 }
 
 // start completes an order and starts its program under a keeper.

@@ -49,6 +49,8 @@ type Spec struct {
 
 	Header []string // first lines of the log for people
 
+	Ready *Ready // a CLI that may fit the run, which takes or ends it in any case; nil: none
+
 	inert bool // nothing from Dir is executed: see Runner.Offer
 }
 

@@ -136,6 +136,7 @@ type Worker struct {
 	Sandbox     string        `env:"ERRAND_SANDBOX" envDefault:"auto" check:"oneof auto bwrap none"` // SandboxAuto, SandboxBwrap or SandboxNone
 	AllowRoot   bool          `env:"ERRAND_ALLOW_ROOT" envDefault:"false"`                           // start even as root
 	Concurrency int           `env:"ERRAND_CONCURRENCY"`                                             // runs at once, at least 2; the default follows the memory
+	ReadyCLIs   uint          `env:"ERRAND_READY_CLIS" envDefault:"0"`                               // CLIs kept ready for the next messages of conversations
 	RunLimit    time.Duration `env:"ERRAND_RUN_LIMIT" envDefault:"2h" check:"limit"`                 // longest run; 0 = no limit
 	IdleLimit   time.Duration `env:"ERRAND_IDLE_LIMIT" envDefault:"15m" check:"limit"`               // longest silence of a run; 0 = no limit
 	Processes   int           `env:"ERRAND_RUN_PROCESSES" envDefault:"2000" check:"limit 50"`        // of a run, with their threads: the CLI and one tool need 50; 0 = no limit

@@ -86,6 +86,7 @@ func full() map[string]string {
 		"AWS_SESSION_TOKEN":           "hush-aws-session",
 		"ERRAND_SANDBOX_SHOW":         "/home/e/go:",
 		"ERRAND_CONCURRENCY":          "7",
+		"ERRAND_READY_CLIS":           "2",
 		"ERRAND_RUN_LIMIT":            "90m",
 		"ERRAND_IDLE_LIMIT":           "10m30s",
 		"ERRAND_RUN_PROCESSES":        "300",
@@ -135,7 +136,7 @@ func TestLoadReadsEveryVariable(t *testing.T) {
 		},
 		Fleet: Fleet{Token: "hush-fleet-012345", MetricsToken: "hush-metrics-0123"},
 		Worker: Worker{
-			Addr: "[::1]:9090", URL: "http://w1.example:9090", Claude: "/opt/cli/claude", MinClaude: "3.0.1", Sandbox: SandboxNone, AllowRoot: true, Concurrency: 7,
+			Addr: "[::1]:9090", URL: "http://w1.example:9090", Claude: "/opt/cli/claude", MinClaude: "3.0.1", Sandbox: SandboxNone, AllowRoot: true, Concurrency: 7, ReadyCLIs: 2,
 			RunLimit: 5400e9, IdleLimit: 630e9, Processes: 300, Grace: 20e9, LogLevel: -4, LogFormat: LogText,
 		},
 		Keep:    Keep{Logs: 48 * 3600e9, LogsGB: 7, Clones: 24 * 3600e9, ClonesGB: 70},

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -60,6 +61,9 @@ func (p Program) Serve(ctx context.Context) (*Server, error) {
 	}
 }
 
+// address finds where a front door listens in what it prints; a standalone system prints the address of its console.
+var address = regexp.MustCompile(`^(?:.*listens at|\s*console)\s+http://([^/\s]+)`)
+
 // Launch starts a program.
 func (p Program) Launch(ctx context.Context) (*Server, error) {
 	cmd := exec.CommandContext(ctx, p.Args[0], p.Args[1:]...)
@@ -83,8 +87,8 @@ func (p Program) Launch(ctx context.Context) (*Server, error) {
 	go func() {
 		lines := bufio.NewScanner(out)
 		for lines.Scan() { // what else it says is of no interest, but must not block it
-			if _, addr, ok := strings.Cut(lines.Text(), "listens at http://"); ok {
-				s.listens <- addr
+			if found := address.FindStringSubmatch(lines.Text()); found != nil {
+				s.listens <- found[1]
 			}
 		}
 		s.ended <- cmd.Wait()

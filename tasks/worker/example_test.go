@@ -45,9 +45,10 @@ func (echo) Script(context.Context, agent.Script) (agent.Scripted, error) {
 	return agent.Scripted{Outcome: agent.Done}, nil
 }
 
-func (echo) Health(context.Context, string) agent.Health            { return agent.Health{OK: true} }
-func (echo) Sweep(context.Context) error                            { return nil }
-func (echo) Offer(context.Context, agent.Spec) (agent.Offer, error) { return agent.Offer{}, nil }
+func (echo) Health(context.Context, string) agent.Health             { return agent.Health{OK: true} }
+func (echo) Sweep(context.Context) error                             { return nil }
+func (echo) Offer(context.Context, agent.Spec) (agent.Offer, error)  { return agent.Offer{}, nil }
+func (echo) Ready(context.Context, agent.Spec) (*agent.Ready, error) { return nil, agent.ErrNotReady }
 
 // A worker runs the tasks that a desk accepts, and its sources post the answers.
 func Example() {

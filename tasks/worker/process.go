@@ -63,6 +63,7 @@ func (w *Worker) process(ctx context.Context, class, id string, delivery int) er
 	w.cfg.Log.Info("task ended", "run", id, "thread", claim.Thread(), "source", run.source, "attempt", claim.Record().Attempt,
 		"outcome", string(ending.Kind), "dur", ending.Result.Duration.Round(time.Millisecond))
 	w.outbox.post(run.detached, id, run.report.get())
+	w.ready.start(run) // before the thread's next run, which may use it
 	return nil
 }
 
@@ -116,6 +117,7 @@ func (w *Worker) execute(r *run) (tasks.Ending, error) {
 	switch {
 	case err == nil:
 		s.conversation.save(r, j.task, b.Brief)
+		w.ready.prepare(r, j, b, s, spec)
 		ending.Changed = w.changes.keep(r, s.place, b.Diff) // the next step makes the work a part of the history
 		w.publisher.publish(r, j.task, s.place, &ending)
 	case !errors.Is(err, errClaimLost): // another worker has the claim now and decides
@@ -197,11 +199,13 @@ func (w *Worker) perform(r *run, j job, b briefing, s setting) (agent.Spec, erro
 	spec := w.spec(j.task, b.Brief, s)
 	spec.Tools = host.talk.tools(s.place)
 	w.checkpoints.schedule(r, s.place, given, &spec)
+	spec.Ready = w.ready.take(j.task.Thread)
 	r.mail.open(b, spec.Prompt.ID, host.record.add)
 	r.slot.begin()
 	w.reportStart(r, j.task, s.before)
 	r.logs.begin(w.cfg.LogDir, j.task.ID)
 	result, err := w.cfg.Runner.Run(r.ctx, spec, host)
+	w.ready.used(spec, result)
 	r.logs.end()
 	r.mail.close()
 	host.record.close()

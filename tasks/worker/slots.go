@@ -25,6 +25,7 @@ var (
 type slots struct {
 	total  int
 	memory memory
+	ready  *readyCLIs // use what no slot needs; nil: there are none
 	log    *slog.Logger
 
 	mu    sync.Mutex
@@ -89,11 +90,24 @@ func (s *slots) take(class string) (*slot, error) {
 	return taken, nil
 }
 
-// begin records that the CLI of the slot's run is being started.
+// begin records that the CLI of the slot's run is being started. The CLIs that are kept ready make room for it.
 func (s *slot) begin() {
 	s.of.mu.Lock()
-	defer s.of.mu.Unlock()
 	s.begun = time.Now()
+	free := s.of.total - len(s.of.held)
+	s.of.mu.Unlock()
+	s.of.ready.shrink(free)
+}
+
+// spare returns how many CLIs may be kept ready when the run of this slot is over: as many as there are free slots, and
+// none without memory for one and for the run of a person, or while a run has reserved the worker.
+func (s *slot) spare() int {
+	s.of.mu.Lock()
+	defer s.of.mu.Unlock()
+	if s.of.alone != nil || s.of.runsThatFit() < 2 {
+		return 0
+	}
+	return s.of.total - len(s.of.held) + 1
 }
 
 // release releases the slot. Only the first call counts.
@@ -155,28 +169,35 @@ func (m memory) known() int64 {
 // and, for automatic work, to a run for a person. The only run of a worker is always allowed, because it would
 // otherwise never run. s.mu is held.
 func (s *slots) fits(class string) bool {
+	need := int64(1)
+	if class != tasks.Interactive {
+		need = 2
+	}
+	spare := s.runsThatFit()
+	if spare < need && s.ready.vacate() {
+		spare = s.runsThatFit()
+	}
+	switch {
+	case spare < need && !s.short:
+		s.short = true
+		s.log.Warn("memory is short: tasks wait for it unless nothing else runs",
+			"available", s.memory.available(), "need", s.memory.run, "running", len(s.held))
+	case spare >= 2 && s.short: // for any class, so that the log does not alternate
+		s.short = false
+		s.log.Info("memory suffices again", "available", s.memory.available())
+	}
+	return spare >= need || len(s.held) == 0
+}
+
+// runsThatFit returns how many runs still fit into the memory. s.mu is held.
+func (s *slots) runsThatFit() int64 {
 	young := int64(0)
 	for h := range s.held {
 		if h.begun.IsZero() || time.Since(h.begun) < settling {
 			young++
 		}
 	}
-	available := s.memory.available()
-	spare := available/s.memory.run - young // runs that still fit
-	enough := spare >= 1
-	if class != tasks.Interactive {
-		enough = spare >= 2
-	}
-	switch {
-	case !enough && !s.short:
-		s.short = true
-		s.log.Warn("memory is short: tasks wait for it unless nothing else runs",
-			"available", available, "need", s.memory.run, "running", len(s.held), "starting", young)
-	case spare >= 2 && s.short: // for any class, so that the log does not alternate
-		s.short = false
-		s.log.Info("memory suffices again", "available", available)
-	}
-	return enough || len(s.held) == 0
+	return s.memory.available()/s.memory.run - young
 }
 
 // reserve keeps everything else from starting on the slot's worker. It returns false if another run has reserved the
@@ -188,6 +209,7 @@ func (s *slot) reserve(empty bool) bool {
 		return false
 	}
 	s.of.alone, s.of.until = s, time.Time{}
+	s.of.ready.shrink(0)
 	return true
 }
 

@@ -27,6 +27,7 @@ type Runner interface {
 	Health(ctx context.Context, minVersion string) agent.Health
 	Sweep(ctx context.Context) error
 	Offer(ctx context.Context, s agent.Spec) (agent.Offer, error)
+	Ready(ctx context.Context, s agent.Spec) (*agent.Ready, error)
 }
 
 // Config configures a Worker. Everything up to ConsoleURL is required except Publisher and Commands.
@@ -46,6 +47,7 @@ type Config struct {
 	Slots      int             // concurrent runs; at least 2, so that a person never waits only for automatic work
 	Memory     func() int64    // returns the bytes available for further runs; nil: only Slots limits them
 	RunMemory  int64           // bytes a run needs; 0: 350 MiB
+	ReadyCLIs  int             // CLIs to keep ready for the next messages of conversations; 0: none
 	IdleLimit  time.Duration   // stops a run that shows no sign of work for this long; 0: no limit
 	Model      string          // for tasks that name none; empty: the CLI's default
 	MinVersion string          // of the CLI; empty: agent.MinCLI
@@ -87,6 +89,7 @@ type Timing struct {
 	Shutdown   time.Duration // for running tasks to be interrupted and handed back; 60 s
 	Discard    time.Duration // for the users of an old thread's directories to leave them; 30 s
 	Tidy       time.Duration // between two cleanups of the disk; 1 h
+	Ready      time.Duration // how long a CLI is kept ready; 5 min
 }
 
 func (t Timing) withDefaults() Timing {
@@ -107,6 +110,7 @@ func (t Timing) withDefaults() Timing {
 	t.Shutdown = cmp.Or(t.Shutdown, time.Minute)
 	t.Discard = cmp.Or(t.Discard, 30*time.Second)
 	t.Tidy = cmp.Or(t.Tidy, time.Hour)
+	t.Ready = cmp.Or(t.Ready, 5*time.Minute)
 	return t
 }
 
@@ -122,6 +126,7 @@ type Worker struct {
 	peers   atomic.Int64 // live workers of the fleet, with this one; 0: unknown
 
 	slots  *slots
+	ready  *readyCLIs
 	health *health
 	waker  waker
 	tasks  *taskReader
@@ -165,6 +170,8 @@ func New(c Config) (*Worker, error) {
 	}
 	w.drained, w.drain = context.WithCancel(context.Background())
 	shared := &w.cfg
+	w.ready = &readyCLIs{Config: shared, slots: w.slots}
+	w.slots.ready = w.ready
 	w.waker = waker{Config: shared, caps: c.Policy.Limits.Caps(c.Credential)}
 	w.tasks = &taskReader{shared}
 	w.health = &health{Config: shared, news: make(chan struct{}, 1)}
@@ -214,7 +221,10 @@ func (w *Worker) Run(ctx context.Context) error {
 	running.Go(func() { w.forwardAsynqCancels(loops) })
 	running.Go(func() { w.offers.answer(ctx) })
 	w.cfg.Log.Info("worker started", "worker", w.id, "slots", w.slots.total)
+	unready := context.AfterFunc(ctx, w.ready.close)
 	err := w.takeTasks(ctx)
+	unready()
+	w.ready.close()
 	stop()
 	running.Wait()
 	w.recovery.resign(context.WithoutCancel(ctx))
@@ -294,6 +304,8 @@ type Meter interface {
 	// Ended reports a task whose final message was posted, and how long after the ending. It is called once per
 	// ending in the whole fleet.
 	Ended(t tasks.Task, e tasks.Ending, lag time.Duration)
+	// Ready reports what became of a CLI that was kept ready.
+	Ready(fate Fate)
 }
 
 // Return is why a worker did not end a task that it had claimed.
@@ -317,6 +329,7 @@ func (unmetered) Began(tasks.Task, time.Duration)               {}
 func (unmetered) Ran(tasks.Task, agent.Result)                  {}
 func (unmetered) Returned(string, Return)                       {}
 func (unmetered) Ended(tasks.Task, tasks.Ending, time.Duration) {}
+func (unmetered) Ready(Fate)                                    {}
 
 // reportStart reports the start of a task's first run. It skips resumed and retried tasks, which have waited for other
 // reasons as well.

@@ -25,6 +25,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/errand-fleet/errand/agent/internal/redact"
@@ -38,6 +39,7 @@ type Gateway struct {
 	seen       traffic
 	models     []string // the run may ask these, guarded by seen.mu: see models
 
+	begun     atomic.Bool                      // requests are accepted
 	note      func(format string, args ...any) // writes to the run's log
 	over      context.Context                  // ends when a call is refused because the run has spent its maximum
 	overspend context.CancelFunc
@@ -53,6 +55,7 @@ type Run struct {
 	Model  string                           // the model the run starts with; empty: the CLI's default
 	MaxUSD float64                          // the run may spend this much; 0: any amount
 	Addr   string                           // address at which the run finds the gateway once [Gateway.Serve] is called; empty: the gateway listens on loopback itself
+	Held   bool                             // refuse everything until [Gateway.Begin], and call Note only after that
 	Note   func(format string, args ...any) // writes to the run's log, from any goroutine, but not after Close
 }
 
@@ -99,6 +102,7 @@ func (u *Upstream) newGateway(run Run) *Gateway {
 		models: models(run.Model, u.cfg.Models), seen: traffic{max: run.MaxUSD},
 		token: "sk-ant-run-" + rand.Text(), // with the prefix of the model's own keys, which redactors know
 	}
+	g.begun.Store(!run.Held)
 	g.over, g.overspend = context.WithCancel(context.Background())
 	g.server = &http.Server{
 		ReadHeaderTimeout: headerLimit, IdleTimeout: idleLimit,
@@ -122,6 +126,13 @@ func (u *Upstream) newGateway(run Run) *Gateway {
 // Serve answers on a listener, which the gateway closes at its end.
 func (g *Gateway) Serve(l net.Listener) {
 	g.open.Go(func() { _ = g.server.Serve(l) }) // the error is always that of Close
+}
+
+// Begin makes a gateway that was opened as held accept requests.
+func (g *Gateway) Begin() {
+	if g != nil {
+		g.begun.Store(true)
+	}
 }
 
 // routes handles requests that have shown the run's token.
@@ -153,6 +164,11 @@ func (g *Gateway) authenticated(next http.Handler) http.Handler {
 			w.Header().Set("Connection", "close")                         // a client without the token must not hold a connection,
 			_ = http.NewResponseController(w).SetReadDeadline(time.Now()) // not even by a body that it does not send
 			http.Error(w, "this address serves one run and accepts only the token of that run", http.StatusUnauthorized)
+			return
+		}
+		if !g.begun.Load() {
+			w.Header().Set("Connection", "close")
+			apiError(w, http.StatusForbidden, "permission_error", "the run of this address has not begun")
 			return
 		}
 		done, ok := g.conns.Use(req.Context())

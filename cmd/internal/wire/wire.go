@@ -278,7 +278,7 @@ func (p *Parts) Worker(version, address string, o Options) (*worker.Worker, erro
 	return worker.New(worker.Config{
 		Store: p.Store, Queue: p.Queue, Runner: runner, Workspace: space, Sources: p.Sources, Policy: p.policy, Publisher: p.Forge, Commands: p.commands,
 		ConsoleURL: strings.TrimRight(c.HTTP.PublicURL, "/"),
-		Slots:      c.Worker.Concurrency, Memory: config.MemoryAvailable, IdleLimit: c.Worker.IdleLimit, Model: c.Model.Name, MinVersion: c.Worker.MinClaude,
+		Slots:      c.Worker.Concurrency, ReadyCLIs: int(c.Worker.ReadyCLIs), Memory: config.MemoryAvailable, IdleLimit: c.Worker.IdleLimit, Model: c.Model.Name, MinVersion: c.Worker.MinClaude,
 		Version: version, Credential: credentialName(c), LogDir: LogDir(c), URL: address, Retention: retention(c.Keep), Log: p.Log, Timing: timing,
 		Notices: p.notices,
 		Meter:   metrics.NewTasks(p.registry, slices.Sorted(maps.Keys(c.Routing.Repositories))),
