@@ -3,6 +3,7 @@ package store
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net"
 	"runtime"
 	"testing"
@@ -178,8 +179,9 @@ func TestReplicas(t *testing.T) {
 	}
 }
 
-// After another process of Redis took over, a task that was there before may have been answered, so that its claim has
-// Doubt and no run absorbs it. Later tasks are as always.
+// After another process of Redis took over, or all data was lost, a task may have been answered if it was there before
+// or if its event is that old: it may be delivered again. So its claim has Doubt and no run absorbs it. Later tasks are
+// as always.
 func TestDoubt(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, redisserver.ForTest(t), nil)
@@ -201,8 +203,27 @@ func TestDoubt(t *testing.T) {
 	h.ok(second.Release(ctx))
 	h.ok(must(s.Claim(ctx, old[2], 0, "w")).End(ctx, json.RawMessage(`1`)))
 	h.crash(second)
-	last := h.claim(s, h.put(s, kin(4), kin(5))[0])
+	if again := h.claim(s, h.put(s, kin(4))[0]); !again.Record().Doubt {
+		h.Error("an event from before is not in doubt")
+	} else {
+		h.ok(again.End(ctx, json.RawMessage(`1`)))
+		h.ok(again.Release(ctx))
+	}
+	later := func(n int) Record {
+		rec := kin(n)
+		rec.ID = fmt.Sprintf("%d-test-x", time.Now().Add(time.Duration(n)*time.Second).UnixMicro())
+		return rec
+	}
+	last := h.claim(s, h.put(s, later(5), later(6))[0])
 	if last.Record().Doubt || h.take(last) == "" {
 		h.Errorf("a later task is in doubt: %+v", last.Record())
+	}
+
+	h.ok(h.rdb.FlushAll(ctx).Err())
+	if _, lost, err := s.Doctor.Epoch(ctx, "earlier data"); err != nil || lost.IsZero() {
+		t.Fatalf("lost %s, %v", lost, err)
+	}
+	if again := h.claim(s, h.put(s, kin(7))[0]); !again.Record().Doubt {
+		h.Error("an event from before the loss is not in doubt")
 	}
 }

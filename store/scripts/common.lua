@@ -42,17 +42,29 @@ local function now()
   return tonumber(t[1]) * 1000000 + tonumber(t[2])
 end
 
--- taken_over returns since when this process of Redis has the data, or 0 if no other had it. It may lack the last writes
--- of the process before: after a fail-over, or a crash with appendfsync everysec.
+-- born returns the Unix microseconds that an ID starts with, which order the tasks of a thread.
+local function born(id) return string.match(id, '^%d+') end
+
+-- taken_over returns since when this process of Redis has the data, or when a worker noticed that all of it was lost; 0
+-- if neither ever happened. After a fail-over, or a crash with appendfsync everysec, it may lack the last writes of the
+-- process before.
 local function taken_over()
   local info = redis.pcall('INFO', 'server')
   local process = type(info) == 'string' and string.match(info, 'run_id:(%x+)')
   if not process then return 0 end -- miniredis, or the user may not use INFO
-  local r = redis.call('HMGET', P .. 'epoch', 'process', 'since')
-  if r[1] == process then return tonumber(r[2]) end
-  local since = r[1] and now() or 0
-  redis.call('HSET', P .. 'epoch', 'process', process, 'since', int(since))
-  return since
+  local r = redis.call('HMGET', P .. 'epoch', 'process', 'since', 'lost')
+  local since = tonumber(r[2] or '0')
+  if r[1] ~= process then
+    since = r[1] and now() or 0
+    redis.call('HSET', P .. 'epoch', 'process', process, 'since', int(since))
+  end
+  return math.max(since, tonumber(r[3] or '0'))
+end
+
+-- doubtful reports whether a task may have run or ended before, if Redis has lost that: it was stored before such a
+-- loss, or after it from an event before it.
+local function doubtful(id, created)
+  return math.min(tonumber(created or '0'), tonumber(born(id))) < taken_over()
 end
 
 -- push puts a delivery into a queue, as asynq's own scripts do: scheduled if it is due after t, else pending. Workers
@@ -79,9 +91,6 @@ end
 
 -- day returns the UTC day of a time, as days since 1970.
 local function day(t) return int(math.floor(t / 86400000000)) end
-
--- born returns the Unix microseconds that an ID starts with, which order the tasks of a thread.
-local function born(id) return string.match(id, '^%d+') end
 
 -- runs reports whether this fence still has the right to run the task. If so, the thread's claim belongs to it or is
 -- lost, but is never another's: the running task is the head of its thread, and only the head can be claimed.
