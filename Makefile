@@ -100,7 +100,7 @@ image: ## 2 min | Build the image without a container engine and test it: front 
 # bin/chaos contains chaos itself and the scripted CLI that replaces the agent.
 chaos: build ## 15 min | Break a whole fleet on purpose and check the results (ARGS='-for 3m', '-seed N -tasks N -faults N')
 	go -C e2e build -buildvcs=$(VCS) -trimpath -o $(CURDIR)/bin/chaos/ ./chaos ./chaos/cli
-	bin/chaos/chaos -bin bin -cli bin/chaos/cli $(ARGS)
+	bin/chaos/chaos -bin bin -cli bin/chaos/cli -s3 "$$($(TOOL) -n versitygw)" $(ARGS)
 
 upgrade: ## 6 min | Break a fleet whose processes alternate between this version and REVISION, by default the newest tag
 	scripts/build-revision bin/other $(REVISION)

@@ -81,12 +81,32 @@ func (d *single) client() *redis.Client {
 func (d *single) forgot() []window { return nil }
 
 func (d *single) fault(ctx context.Context, k kind, lasts time.Duration) (back time.Time, err error) {
-	if k == freezeRedis {
+	switch k {
+	case freezeRedis:
 		err = d.freeze(ctx, lasts)
-	} else {
+	case fullRedis:
+		err = d.set(ctx, "maxmemory", "1", lasts)
+	case lockedRedis:
+		err = d.set(ctx, "min-replicas-to-write", "1", lasts)
+	case emptyRedis:
+		client := d.client()
+		defer client.Close()
+		err = client.FlushAll(ctx).Err()
+	default:
 		err = d.restart(ctx, k == killRedis, lasts)
 	}
 	return time.Now(), err
+}
+
+// set changes a setting from 0, with which Redis refuses writes, for a while.
+func (d *single) set(ctx context.Context, setting, value string, lasts time.Duration) error {
+	client := d.client()
+	defer client.Close()
+	if err := client.ConfigSet(ctx, setting, value).Err(); err != nil {
+		return fmt.Errorf("set %s: %w", setting, err)
+	}
+	pause(ctx, lasts)
+	return client.ConfigSet(context.WithoutCancel(ctx), setting, "0").Err()
 }
 
 // restart ends the server, with KILL or cleanly, and starts it again after a while with all acknowledged data.

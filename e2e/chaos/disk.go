@@ -6,18 +6,22 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// diskSize is the size of the log disk: enough for all logs, and quickly filled.
-const diskSize = "size=256m"
+// The size of the log disk, and its number of inodes: enough for all logs, and quickly used up.
+const (
+	diskSize   = 256 << 20
+	diskInodes = 20_000
+)
 
-// disk holds the runs' logs. It is a small file system, so that it can be filled without affecting anything else.
-// Without the right to mount one, it is a directory that is removed for a while: opening a log then fails too, but open
-// logs continue to work.
+// disk holds the runs' logs. It is a small file system in a file, so that it can be filled and frozen without affecting
+// anything else. Without the right to mount one, it is a directory that is removed for a while: opening a log then fails
+// too, but open logs continue to work.
 type disk struct {
 	dir     string
 	mounted bool
@@ -28,43 +32,111 @@ func newDisk(dir string) (*disk, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make log disk: %w", err)
 	}
-	err := unix.Mount("chaos", dir, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, diskSize+",mode=0700")
-	return &disk{dir: dir, mounted: err == nil}, nil
+	image := dir + ".img"
+	if err := os.WriteFile(image, nil, 0o600); err != nil {
+		return nil, fmt.Errorf("make log disk: %w", err)
+	}
+	if err := os.Truncate(image, diskSize); err != nil {
+		return nil, fmt.Errorf("make log disk: %w", err)
+	}
+	d := &disk{dir: dir}
+	if exec.Command("mkfs.ext4", "-q", "-N", itoa(diskInodes), image).Run() == nil { //nolint:noctx // it takes no time
+		d.mounted = exec.Command("mount", "-o", "loop,nosuid,nodev", image, dir).Run() == nil //nolint:noctx // likewise
+	}
+	if d.mounted {
+		return d, os.Chmod(dir, 0o700) //nolint:gosec // a directory
+	}
+	return d, nil
 }
 
 // what describes the disk for the report.
 func (d *disk) what() string {
 	if d.mounted {
-		return "tmpfs"
+		return "ext4"
 	}
 	return "a directory that is removed for a while"
 }
 
 // fill leaves no free byte for a while.
 func (d *disk) fill(ctx context.Context, lasts time.Duration) error {
-	if !d.mounted {
-		aside := d.dir + ".aside"
-		if err := os.Rename(d.dir, aside); err != nil { //nolint:gosec // below the harness's directory
-			return fmt.Errorf("fill log disk: %w", err)
+	return d.exhaust(ctx, lasts, func(ballast string) error {
+		f, err := os.Create(filepath.Join(ballast, "bytes")) //nolint:gosec // below the harness's directory
+		if err != nil {
+			return err
 		}
-		pause(ctx, lasts)
-		return d.putBack(aside)
+		defer f.Close()
+		block := make([]byte, 64<<10)
+		for err == nil {
+			_, err = f.Write(block)
+		}
+		return err
+	})
+}
+
+// crowd leaves no free inode for a while.
+func (d *disk) crowd(ctx context.Context, lasts time.Duration) error {
+	return d.exhaust(ctx, lasts, func(ballast string) error {
+		for n := 0; ; n++ {
+			f, err := os.Create(filepath.Join(ballast, itoa(n))) //nolint:gosec // likewise
+			if err != nil {
+				return err
+			}
+			_ = f.Close()
+		}
+	})
+}
+
+// exhaust uses something up in a directory until there is no more, and gives it back after a while.
+func (d *disk) exhaust(ctx context.Context, lasts time.Duration, use func(ballast string) error) error {
+	if !d.mounted {
+		return d.takeAway(ctx, lasts)
 	}
 	ballast := filepath.Join(d.dir, ".ballast")
-	f, err := os.Create(ballast) //nolint:gosec // likewise
-	if err != nil {
-		return fmt.Errorf("fill log disk: %w", err)
+	if err := os.Mkdir(ballast, 0o700); err != nil { //nolint:gosec // likewise
+		return fmt.Errorf("exhaust log disk: %w", err)
 	}
-	block := make([]byte, 64<<10)
-	for err == nil {
-		_, err = f.Write(block)
-	}
-	_ = f.Close()
+	err := use(ballast)
 	pause(ctx, lasts)
-	if rerr := os.Remove(ballast); rerr != nil || !errors.Is(err, unix.ENOSPC) { //nolint:gosec // likewise
-		return fmt.Errorf("fill log disk: %w", errors.Join(err, rerr))
+	if rerr := os.RemoveAll(ballast); rerr != nil || !errors.Is(err, unix.ENOSPC) { //nolint:gosec // likewise
+		return fmt.Errorf("exhaust log disk: %w", errors.Join(err, rerr))
 	}
 	return nil
+}
+
+// Requests to a file system, of linux/fs.h: finish all writes and let further ones wait; continue.
+const (
+	fiFreeze = 0xc0045877
+	fiThaw   = 0xc0045878
+)
+
+// stall lets all writes wait for a while.
+func (d *disk) stall(ctx context.Context, lasts time.Duration) error {
+	if !d.mounted {
+		return d.takeAway(ctx, lasts)
+	}
+	f, err := os.Open(d.dir)
+	if err != nil {
+		return fmt.Errorf("stall log disk: %w", err)
+	}
+	defer f.Close()
+	if err := unix.IoctlSetInt(int(f.Fd()), fiFreeze, 0); err != nil {
+		return fmt.Errorf("stall log disk: %w", err)
+	}
+	pause(ctx, lasts)
+	if err := unix.IoctlSetInt(int(f.Fd()), fiThaw, 0); err != nil {
+		return fmt.Errorf("let log disk continue: %w", err)
+	}
+	return nil
+}
+
+// takeAway moves the directory away for a while.
+func (d *disk) takeAway(ctx context.Context, lasts time.Duration) error {
+	aside := d.dir + ".aside"
+	if err := os.Rename(d.dir, aside); err != nil { //nolint:gosec // likewise
+		return fmt.Errorf("take log disk away: %w", err)
+	}
+	pause(ctx, lasts)
+	return d.putBack(aside)
 }
 
 // putBack restores the directory, also if it was created again in the meantime.

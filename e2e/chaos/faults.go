@@ -17,12 +17,19 @@ import (
 const (
 	findFor    = 15 * time.Second // to find a target
 	afterwards = 10 * time.Second // after the plan, for faults that waited for others
+	waitsFor   = 3 * time.Minute  // for how long a task may wait and run
 )
 
 // window is a stretch of time.
 type window struct{ from, to time.Time }
 
 func (w window) touches(from, to time.Time) bool { return w.from.Before(to) && from.Before(w.to) }
+
+// noticed reports whether a CLI from before the loss of Redis' data may still be alive at a time: its worker notices the
+// loss within the time of a claim.
+func (w window) noticed(l life, at time.Time) bool {
+	return l.start.Before(w.to) && at.After(w.to) && at.Before(w.to.Add(20*time.Second))
+}
 
 // death is a worker that was killed.
 type death struct {
@@ -36,15 +43,16 @@ type saboteur struct {
 	f     *fleet
 	until time.Time // no new faults after this
 
-	door, cable, disk, store sync.Mutex // one fault at a time for each
+	door, cable, disk, store, objects sync.Mutex // one fault at a time for each
 
-	mu     sync.Mutex
-	hit    map[identity]bool // CLIs whose run already had a fault
-	done   map[kind]int
-	deaths []death
-	outage []window // of Redis, for all
-	cut    []window // of the last worker's link
-	errs   []error
+	mu      sync.Mutex
+	hit     map[identity]bool // CLIs whose run already had a fault
+	done    map[kind]int
+	deaths  []death
+	outage  []window // of Redis, for all
+	emptied []window // until Redis lost all its data, and with it tasks of the time before
+	cut     []window // of the last worker's link
+	errs    []error
 }
 
 func newSaboteur(w *world, f *fleet) *saboteur {
@@ -90,12 +98,18 @@ func (s *saboteur) do(ctx context.Context, f fault) {
 		s.worker(ctx, f, syscall.SIGSTOP)
 	case killKeeper, killCLI:
 		s.run(ctx, f)
-	case restartRedis, killRedis, freezeRedis:
+	case restartRedis, killRedis, freezeRedis, fullRedis, lockedRedis, emptyRedis:
 		s.redis(ctx, f)
 	case partition:
 		s.alone(&s.cable, f, func() error { return s.cutOff(ctx, f.lasts) })
 	case fullDisk:
 		s.alone(&s.disk, f, func() error { return s.w.disk.fill(ctx, f.lasts) })
+	case noInodes:
+		s.alone(&s.disk, f, func() error { return s.w.disk.crowd(ctx, f.lasts) })
+	case slowDisk:
+		s.alone(&s.disk, f, func() error { return s.w.disk.stall(ctx, f.lasts) })
+	case objectsAway:
+		s.alone(&s.objects, f, func() error { s.w.sky[objects].storm(ctx, f.manner, f.lasts); return nil })
 	case restartDoor:
 		s.alone(&s.door, f, func() error { return bounce(ctx, s.f.door, syscall.SIGTERM, doorStop, f.lasts) })
 	case killDoor:
@@ -218,17 +232,22 @@ func (s *saboteur) redis(ctx context.Context, f fault) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.outage = append(s.outage, window{from, back})
+		if f.kind == emptyRedis {
+			s.emptied = append(s.emptied, window{back.Add(-waitsFor), back})
+		}
 		return err
 	})
 }
 
-// forgive treats events without a final message as not accepted if a master that was lost may have been the only one to
-// have them. It returns how many.
+// forgive treats events without a final message as not accepted if Redis has lost them: with all its data, or with a
+// master that may have been the only one to have them. It returns how many.
 func (s *saboteur) forgive(events []event, finals []final) (n int) {
-	if s.f.replicas > 0 {
-		return 0
+	s.mu.Lock()
+	forgot := slices.Clone(s.emptied)
+	s.mu.Unlock()
+	if s.f.replicas == 0 {
+		forgot = append(forgot, s.f.redis.forgot()...)
 	}
-	forgot := s.f.redis.forgot()
 	covered := map[string]bool{}
 	for _, f := range finals {
 		for _, id := range f.covers {

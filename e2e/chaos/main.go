@@ -32,6 +32,7 @@ type settings struct {
 	bin      string // directory of worker and enqueue
 	other    string // directory of another version of them; may be empty
 	cli      string // the scripted CLI
+	s3       string // an S3 server for large values; empty: none
 }
 
 // The default numbers of requests and faults, which keep two cores busy.
@@ -74,6 +75,7 @@ func parse(args []string, stderr io.Writer) (s settings, err error) {
 	flags.IntVar(&s.replicas, "replicas", 0, "ERRAND_REDIS_REPLICAS, 1 at most")
 	flags.StringVar(&s.bin, "bin", "bin", "directory of the programs worker and enqueue")
 	flags.StringVar(&s.other, "other", "", "directory of another version, with which the programs alternate at each start")
+	flags.StringVar(&s.s3, "s3", "", "versitygw, an S3 server, for large values (default: they are in Redis)")
 	flags.StringVar(&s.cli, "cli", "bin/chaos/cli", "the scripted CLI")
 	all := flags.Duration("for", 0, "about how long all of it takes (default: as long as the tasks need)")
 	if err := flags.Parse(args); err != nil {

@@ -19,7 +19,13 @@ const (
 	killRedis    kind = "redis killed"
 	freezeRedis  kind = "redis frozen"
 	partition    kind = "worker cut off"
+	fullRedis    kind = "redis out of memory"
+	lockedRedis  kind = "redis read-only"
+	emptyRedis   kind = "redis emptied"
 	fullDisk     kind = "log disk full"
+	noInodes     kind = "log disk without inodes"
+	slowDisk     kind = "log disk stalls"
+	objectsAway  kind = "object store away"
 	restartDoor  kind = "front door restarted"
 	killDoor     kind = "front door killed"
 	slackFails   kind = "slack fails"
@@ -55,8 +61,12 @@ var (
 	modelManners = []weighted[manner]{{3, tooMany}, {3, broken}, {2, away}, {2, overloaded}, {4, reset}, {2, lost}, {1, timeout}}
 )
 
-// faultsPerLimit is the number of faults for each usage limit, which stops the whole fleet for minutes.
-const faultsPerLimit = 300
+// The number of faults for each usage limit, which stops the whole fleet for minutes, and for each time that Redis loses
+// all its data.
+const (
+	faultsPerLimit = 300
+	faultsPerEmpty = 300
+)
 
 // planFaults plans faults by weight. It starts with one of each kind, so that a short run has all of them.
 func planFaults(r *rand.Rand, set settings) []fault {
@@ -71,16 +81,26 @@ func planFaults(r *rand.Rand, set settings) []fault {
 		{3, killRedis},
 		{2, freezeRedis},
 		{2, partition},
+		{1, fullRedis},
+		{1, lockedRedis},
 		{2, fullDisk},
+		{1, noInodes},
+		{2, slowDisk},
+		{3, objectsAway},
 		{2, restartDoor},
 		{2, killDoor},
 		{16, slackFails},
 		{8, githubFails},
 		{18, modelFails},
 	}
-	if set.sentinel { // every address leads to the master
-		kinds = slices.DeleteFunc(kinds, func(k weighted[kind]) bool { return k.thing == partition })
+	var without []kind
+	if set.sentinel { // every address leads to the master, and each fault of Redis is a fail-over
+		without = []kind{partition, fullRedis, lockedRedis}
 	}
+	if set.s3 == "" {
+		without = append(without, objectsAway)
+	}
+	kinds = slices.DeleteFunc(kinds, func(k weighted[kind]) bool { return slices.Contains(without, k.thing) })
 	order := r.Perm(len(kinds))
 	var faults []fault
 	for i, at := range moments(r, set.faults, span*95/100) {
@@ -94,6 +114,9 @@ func planFaults(r *rand.Rand, set settings) []fault {
 		f.lasts = min(f.lasts, span/8) // leave time for other faults in a short run
 		if i%faultsPerLimit == faultsPerLimit/2 {
 			f.kind, f.manner = modelFails, exhausted
+		}
+		if i%faultsPerEmpty == faultsPerEmpty*2/3 && !set.sentinel {
+			f.kind, f.manner = emptyRedis, ""
 		}
 		faults = append(faults, f)
 	}
@@ -116,8 +139,10 @@ func detail(r *rand.Rand, k kind) (time.Duration, manner) {
 		return between(r, time.Second, 12*time.Second), ""
 	case partition:
 		return between(r, 5*time.Second, 40*time.Second), ""
-	case fullDisk:
+	case fullRedis, lockedRedis, fullDisk, noInodes, slowDisk:
 		return between(r, 2*time.Second, 10*time.Second), ""
+	case objectsAway:
+		return between(r, 2*time.Second, 20*time.Second), choose(r, []weighted[manner]{{3, away}, {3, reset}, {1, timeout}})
 	case slackFails, githubFails:
 		return 0, choose(r, webManners)
 	case modelFails:

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"log"
@@ -34,10 +35,14 @@ type weather struct {
 
 	mu     sync.Mutex
 	storms []manner // due, one for each request
+	always manner   // of all requests; empty: none
 	met    map[manner]int
 }
 
-const model place = "model"
+const (
+	model   place = "model"
+	objects place = "objects"
+)
 
 func newWeather(service place, behind string, note func(string, ...any)) (*weather, error) {
 	to, err := url.Parse(behind)
@@ -49,7 +54,12 @@ func newWeather(service place, behind string, note func(string, ...any)) (*weath
 		return nil, fmt.Errorf("put weather before %s: %w", service, err)
 	}
 	quiet := log.New(io.Discard, "", 0)
-	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) }, ErrorLog: quiet}
+	proxy := &httputil.ReverseProxy{ErrorLog: quiet, Rewrite: func(r *httputil.ProxyRequest) {
+		r.SetURL(to)
+		if service == objects {
+			r.Out.Host = r.In.Host // which is signed
+		}
+	}}
 	w := &weather{service: service, pass: proxy, url: "http://" + ln.Addr().String(), note: note, met: map[manner]int{}}
 	w.web = &http.Server{Handler: w, ErrorLog: quiet, ReadHeaderTimeout: time.Minute}
 	go func() { _ = w.web.Serve(ln) }()
@@ -63,6 +73,17 @@ func (w *weather) brew(m manner) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.storms = append(w.storms, m)
+}
+
+// storm makes all requests fail for a while.
+func (w *weather) storm(ctx context.Context, m manner, lasts time.Duration) {
+	w.mu.Lock()
+	w.always = m
+	w.mu.Unlock()
+	pause(ctx, lasts)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.always = ""
 }
 
 // clear lets all further requests pass.
@@ -84,6 +105,10 @@ func (w *weather) failed() map[manner]int {
 func (w *weather) next(r *http.Request) (manner, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.always != "" {
+		w.met[w.always]++
+		return w.always, true
+	}
 	i := slices.IndexFunc(w.storms, func(m manner) bool { return m != lost || w.speaks(r) })
 	if i < 0 {
 		return "", false

@@ -12,6 +12,7 @@ import (
 	"github.com/errand-fleet/errand/e2e/chaos/script"
 	"github.com/errand-fleet/errand/internal/githubfake"
 	"github.com/errand-fleet/errand/internal/modelfake"
+	"github.com/errand-fleet/errand/internal/s3server"
 	"github.com/errand-fleet/errand/internal/slackfake"
 )
 
@@ -67,7 +68,15 @@ func newWorld(set settings) (w *world, err error) {
 	answers := modelfake.New()
 	answers.Answer("", modelfake.Turn{Text: "Go on."})
 	w.closers = append(w.closers, w.slack.Close, w.github.Close, answers.Close)
-	for service, url := range map[place]string{inSlack: w.slack.URL(), inGitHub: w.github.URL(), model: answers.URL()} {
+	services := map[place]string{inSlack: w.slack.URL(), inGitHub: w.github.URL(), model: answers.URL()}
+	if set.s3 != "" {
+		url, stop, err := s3server.Serve(set.s3, filepath.Join(w.dir, "s3"))
+		if err != nil {
+			return w, err
+		}
+		services[objects], w.closers = url, append(w.closers, stop)
+	}
+	for service, url := range services {
 		if w.sky[service], err = newWeather(service, url, w.note); err != nil {
 			return w, err
 		}
@@ -112,16 +121,24 @@ func (w *world) settle(set settings) (err error) {
 // environment is what front door and workers have in common: the whole configuration, but for Redis and their
 // addresses. Time limits are short, so that whatever hangs ends within the patience of the checks.
 func (w *world) environment() []string {
-	return []string{
-		"PATH=" + os.Getenv("PATH"), "HOME=" + filepath.Join(w.dir, "home"), "TMPDIR=" + filepath.Join(w.dir, "t"),
-		"ERRAND_CONFIG=" + filepath.Join(w.dir, "errand.yaml"), "ERRAND_STATE_DIR=" + filepath.Join(w.dir, "state"),
-		"ERRAND_CLAUDE=" + filepath.Join(w.dir, "claude"), "ERRAND_SANDBOX=none", "ERRAND_ALLOW_ROOT=true", "ERRAND_CONCURRENCY=6",
-		"ERRAND_GRACE=3s", "ERRAND_RUN_LIMIT=2m", "ERRAND_IDLE_LIMIT=40s",
-		"ANTHROPIC_BASE_URL=" + w.sky[model].url, "ANTHROPIC_API_KEY=sk-ant-chaos-key",
-		"SLACK_API_URL=" + w.sky[inSlack].url + "/api/", "SLACK_BOT_TOKEN=xoxb-test", "SLACK_SIGNING_SECRET=slack-secret",
-		"GITHUB_API_URL=" + w.sky[inGitHub].url + strings.TrimPrefix(w.github.APIURL(), w.github.URL()), "GITHUB_URL=" + w.github.URL(),
-		"GITHUB_TOKEN=ghp_test", "GITHUB_WEBHOOK_SECRET=github-secret",
+	var env []string
+	if s := w.sky[objects]; s != nil {
+		env = []string{
+			"ERRAND_OBJECTS=s3://fleet/chaos?region=us-east-1&path-style=true&endpoint=" + s.url,
+			"AWS_ACCESS_KEY_ID=" + s3server.AccessKey, "AWS_SECRET_ACCESS_KEY=" + s3server.SecretKey,
+		}
 	}
+	return append(env,
+
+		"PATH="+os.Getenv("PATH"), "HOME="+filepath.Join(w.dir, "home"), "TMPDIR="+filepath.Join(w.dir, "t"),
+		"ERRAND_CONFIG="+filepath.Join(w.dir, "errand.yaml"), "ERRAND_STATE_DIR="+filepath.Join(w.dir, "state"),
+		"ERRAND_CLAUDE="+filepath.Join(w.dir, "claude"), "ERRAND_SANDBOX=none", "ERRAND_ALLOW_ROOT=true", "ERRAND_CONCURRENCY=6",
+		"ERRAND_GRACE=3s", "ERRAND_RUN_LIMIT=2m", "ERRAND_IDLE_LIMIT=40s",
+		"ANTHROPIC_BASE_URL="+w.sky[model].url, "ANTHROPIC_API_KEY=sk-ant-chaos-key",
+		"SLACK_API_URL="+w.sky[inSlack].url+"/api/", "SLACK_BOT_TOKEN=xoxb-test", "SLACK_SIGNING_SECRET=slack-secret",
+		"GITHUB_API_URL="+w.sky[inGitHub].url+strings.TrimPrefix(w.github.APIURL(), w.github.URL()), "GITHUB_URL="+w.github.URL(),
+		"GITHUB_TOKEN=ghp_test", "GITHUB_WEBHOOK_SECRET=github-secret",
+	)
 }
 
 // note writes one line to chaos.log. It may be called from any goroutine.

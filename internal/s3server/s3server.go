@@ -26,48 +26,58 @@ const (
 // first start on a machine builds the server, which takes about a minute.
 func Start(t *testing.T) string {
 	t.Helper()
-	path := find(t)
-	dir := t.TempDir()
-	if err := os.MkdirAll(filepath.Join(dir, "fleet"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	url, stop, err := Serve(find(t), t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(stop)
+	return url
+}
+
+// Serve starts the server that program is, with its data below dir, and returns its URL. It has one bucket, "fleet". The
+// caller calls stop once.
+func Serve(program, dir string) (url string, stop func(), err error) {
+	data, sidecar := filepath.Join(dir, "data"), filepath.Join(dir, "sidecar")
+	for _, d := range []string{filepath.Join(data, "fleet"), sidecar} {
+		if err := os.MkdirAll(d, 0o700); err != nil {
+			return "", nil, fmt.Errorf("start S3 server: %w", err)
+		}
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", nil, fmt.Errorf("start S3 server: %w", err)
+	}
 	address := l.Addr().String()
 	if err := l.Close(); err != nil { // the server cannot take over a listener
-		t.Fatal(err)
+		return "", nil, fmt.Errorf("start S3 server: %w", err)
 	}
-	ctx, stop := context.WithCancel(context.Background())
-	cmd := exec.CommandContext(ctx, path, "--port", address, "--quiet", "posix", "--sidecar", t.TempDir(), dir)
+	ctx, cancel := context.WithCancel(context.Background())
+	cmd := exec.CommandContext(ctx, program, "--port", address, "--quiet", "posix", "--sidecar", sidecar, data)
 	cmd.Env = append(os.Environ(), "ROOT_ACCESS_KEY="+AccessKey, "ROOT_SECRET_KEY="+SecretKey)
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 10 * time.Second
 	var out strings.Builder
 	cmd.Stdout, cmd.Stderr = &out, &out
 	if err := cmd.Start(); err != nil {
-		stop()
-		t.Fatalf("start S3 server: %v", err)
+		cancel()
+		return "", nil, fmt.Errorf("start S3 server: %w", err)
 	}
 	ended := make(chan struct{})
 	go func() {
 		_ = cmd.Wait()
 		close(ended)
 	}()
-	t.Cleanup(func() {
-		stop()
-		<-ended
-	})
+	stop = func() { cancel(); <-ended }
 	for {
 		resp, err := http.Get("http://" + address + "/")
 		if err == nil {
 			_ = resp.Body.Close()
-			return "http://" + address
+			return "http://" + address, stop, nil
 		}
 		select {
 		case <-ended:
-			t.Fatalf("S3 server ended: %s", out.String())
+			cancel()
+			return "", nil, fmt.Errorf("start S3 server: it ended: %s", out.String())
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
