@@ -1,7 +1,11 @@
 package main
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -254,6 +258,72 @@ func takeovers(deaths []death, lives []life, outages []window) (all, undisturbed
 	slices.Sort(all)
 	slices.Sort(undisturbed)
 	return all, undisturbed
+}
+
+// takeoverWithin is how long after the death of a worker its runs must be taken over.
+const takeoverWithin = 30 * time.Second
+
+// checkTakeovers checks that runs of a worker that was killed are taken over in time. The time begins again when Redis
+// or another worker has recovered from a fault. recovered has the times of takeovers by run. Runs without one had just
+// ended or lost their task with Redis' data; other checks notice a run that is forgotten.
+func checkTakeovers(deaths []death, lives []life, recovered map[string][]time.Time, disturbances func(worker int) []window) (late check) {
+	late.name = "late takeovers"
+	for _, d := range deaths {
+		waits := disturbances(d.worker)
+		slices.SortFunc(waits, func(a, b window) int { return a.from.Compare(b.from) })
+		for _, l := range lives {
+			if l.role != script.CLI || l.worker != d.worker || l.start.After(d.at) || l.over(d.at) {
+				continue
+			}
+			i := slices.IndexFunc(recovered[l.run], d.at.Before)
+			if i < 0 {
+				continue
+			}
+			late.looked++
+			from := d.at
+			for _, w := range waits {
+				if w.touches(d.at, recovered[l.run][i]) {
+					from = later(from, w.to)
+				}
+			}
+			if took := recovered[l.run][i].Sub(from); took > takeoverWithin {
+				late.breaks("run %s was taken over %s after the worker died, and %s after the last disturbance", l.run,
+					recovered[l.run][i].Sub(d.at).Round(time.Millisecond), took.Round(time.Millisecond))
+			}
+		}
+	}
+	return late
+}
+
+// takeoverLine is the message of a worker's log about a takeover.
+const takeoverLine = "worker died, task recovered"
+
+// readTakeovers reads the times of takeovers by run from the workers' logs.
+func readTakeovers(dir string) (map[string][]time.Time, error) {
+	logs, err := filepath.Glob(filepath.Join(dir, "worker-*.log"))
+	if err != nil {
+		return nil, fmt.Errorf("find the workers' logs: %w", err)
+	}
+	all := map[string][]time.Time{}
+	for _, path := range logs {
+		text, err := os.ReadFile(path) //nolint:gosec // below the harness's directory
+		if err != nil {
+			return nil, fmt.Errorf("read a worker's log: %w", err)
+		}
+		for line := range bytes.Lines(text) {
+			var said struct {
+				Time     time.Time
+				Msg, Run string
+			}
+			if json.Unmarshal(line, &said) == nil && said.Msg == takeoverLine {
+				all[said.Run] = append(all[said.Run], said.Time)
+			}
+		}
+	}
+	for _, times := range all {
+		slices.SortFunc(times, time.Time.Compare)
+	}
+	return all, nil
 }
 
 func later(a, b time.Time) time.Time {

@@ -1,6 +1,9 @@
 package main
 
 import (
+	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -264,6 +267,41 @@ func TestTakeoversAreMeasured(t *testing.T) {
 	}
 	if diff := cmp.Diff([]time.Duration{18500 * time.Millisecond}, quiet); diff != "" {
 		t.Error(diff)
+	}
+}
+
+func TestLateTakeovers(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	said := func(worker int, run string, s float64) {
+		t.Helper()
+		f, err := os.OpenFile(filepath.Join(dir, fmt.Sprintf("worker-%d.log", worker)), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		fmt.Fprintf(f, "{\"time\":%q,\"msg\":%q,\"run\":%q}\nno JSON\n", at(s).Format(time.RFC3339Nano), takeoverLine, run)
+	}
+	said(2, "in time", 30)
+	said(2, "late", 41)
+	said(3, "of an earlier death", 5)
+	said(3, "after redis", 75)
+	said(3, "late after redis", 81)
+	recovered, err := readTakeovers(dir)
+	if err != nil || len(recovered) != 5 {
+		t.Fatalf("%v, %v", recovered, err)
+	}
+	lives := []life{
+		lived("in time", 1, 2, 10), lived("late", 1, 2, 10), lived("of an earlier death", 1, 6, 10), lived("ended", 1, 2, 9),
+		lived("after redis", 2, 2, 45), lived("late after redis", 2, 2, 45),
+	}
+	deaths := []death{{1, at(9.5)}, {2, at(44)}}
+	disturbances := func(worker int) []window {
+		return map[int][]window{2: {{at(46), at(50)}, {at(20), at(30)}, {at(90), at(95)}}}[worker]
+	}
+	late := checkTakeovers(deaths, lives, recovered, disturbances)
+	if late.looked != 4 || len(late.broken) != 2 || !strings.Contains(late.broken[0], "run late was") || !strings.Contains(late.broken[1], "run late after redis was") {
+		t.Errorf("%d looked at: %q", late.looked, late.broken)
 	}
 }
 

@@ -37,6 +37,12 @@ type death struct {
 	at     time.Time
 }
 
+// injury is a fault of a worker, from its beginning until the worker works again.
+type injury struct {
+	worker int // pid
+	window
+}
+
 // saboteur injects the faults.
 type saboteur struct {
 	w     *world
@@ -52,6 +58,7 @@ type saboteur struct {
 	outage  []window // of Redis, for all
 	emptied []window // until Redis lost all its data, and with it tasks of the time before
 	cut     []window // of the last worker's link
+	hurt    []injury
 	errs    []error
 }
 
@@ -163,10 +170,15 @@ func (s *saboteur) worker(ctx context.Context, f fault, sig syscall.Signal) {
 	if s.late() {
 		return
 	}
-	pid := p.pid()
+	pid, from := p.pid(), time.Now()
+	defer func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.hurt = append(s.hurt, injury{pid, window{from, time.Now()}})
+	}()
 	if sig == syscall.SIGKILL {
 		s.mu.Lock()
-		s.deaths = append(s.deaths, death{pid, time.Now()})
+		s.deaths = append(s.deaths, death{pid, from})
 		s.mu.Unlock()
 	}
 	s.w.note("fault: %s: %s, pid %d, for %s", f.kind, p.name, pid, f.lasts)
@@ -262,6 +274,19 @@ func (s *saboteur) forgive(events []event, finals []final) (n int) {
 		}
 	}
 	return n
+}
+
+// disturbances returns when a takeover from a worker had to wait: for Redis, or for other workers.
+func (s *saboteur) disturbances(worker int) []window {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := slices.Concat(s.outage, s.cut)
+	for _, h := range s.hurt {
+		if h.worker != worker {
+			all = append(all, h.window)
+		}
+	}
+	return all
 }
 
 // cutOff cuts the last worker off from Redis for a while.

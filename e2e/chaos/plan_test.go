@@ -28,7 +28,7 @@ func TestSameSeedSamePlan(t *testing.T) {
 // The contents that a useful plan must have.
 func TestPlanHasEverything(t *testing.T) {
 	t.Parallel()
-	p := newPlan(settings{seed: 1, tasks: 1000, faults: 340, span: 10 * time.Minute})
+	p := newPlan(settings{seed: 1, tasks: 1000, faults: 340, span: 10 * time.Minute, s3: "versitygw"})
 	tokens, asked, replies, cancels, orders := map[string]bool{}, map[place]int{}, map[place]int{}, 0, script.Orders{}
 	seen := map[place]map[int]bool{inSlack: {}, inGitHub: {}, inChat: {}}
 	for i, s := range p.steps {
@@ -70,7 +70,7 @@ func TestPlanHasEverything(t *testing.T) {
 			t.Errorf("%s lasts %s", f.kind, f.lasts)
 		}
 	}
-	if len(p.faults) != 340 || len(kinds) != 15 || len(manners) != 9 || limits != 1 {
+	if len(p.faults) != 340 || len(kinds) != 21 || len(manners) != 9 || limits != 1 {
 		t.Errorf("%d faults, %v, %v", len(p.faults), kinds, manners)
 	}
 }

@@ -90,8 +90,7 @@ func finish(ctx context.Context, w *world, f *fleet, t *traffic, s *saboteur, r 
 	} else if len(after) > len(left) {
 		left = after
 	}
-	r.judge(w, f, t, s, left, append([]check{}, gone, stops))
-	return nil
+	return r.judge(w, f, t, s, left, []check{gone, stops})
 }
 
 // awaitQuiet waits until every accepted event has its final message and Redis holds no live task.
