@@ -35,12 +35,14 @@ func (c Cap) Of(scopes []string) (bound []string) {
 	return bound
 }
 
-// Full refuses to claim a task because one of its scopes has reached its cap. The task keeps its place and uses no
-// attempt.
+// Full refuses to claim a task because one of its scopes has reached its cap, or because its free places are for tasks
+// that are before it in line. The task keeps its place in line, which follows the class and the ID, and uses no attempt.
+// The first in line has five seconds to take a free place.
 type Full struct {
 	Blocked
 
 	Explained string // key of the last [Store.Explain]; empty if it was never explained
+	Left      string // the scope in whose line it has waited until now; empty if there was none
 }
 
 // Blocked is why a waiting task was refused at its last delivery. The zero value means nothing.
@@ -61,7 +63,12 @@ func blocked(field string) Blocked {
 }
 
 // Error implements error.
-func (e *Full) Error() string { return e.Scope + " has as many runs as it may have at once" }
+func (e *Full) Error() string {
+	if e.Runs < e.Max {
+		return "others come first in " + e.Scope
+	}
+	return e.Scope + " has as many runs as it may have at once"
+}
 
 // lease is how long a run counts under its caps without a renewal. It is longer than the claim, because the owner of a
 // claim that Redis lost continues for Outage. The run of a dead owner counts until it is requeued.

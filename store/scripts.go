@@ -230,7 +230,8 @@ func verdict(r reply) error {
 	case "held":
 		return &Held{At: fromMicros(r.text(1)), Interval: time.Duration(r.number(2)) * time.Microsecond, Why: r.text(3)}
 	case "full":
-		return &Full{Blocked: Blocked{Scope: r.text(1), Runs: r.number(2), Max: r.number(3), Place: r.number(4)}, Explained: r.text(5)}
+		why := Blocked{Scope: r.text(1), Runs: r.number(2), Max: r.number(3), Place: r.number(4)}
+		return &Full{Blocked: why, Explained: r.text(5), Left: r.text(6)}
 	case "overbudget":
 		return &OverBudget{Spending: spending(r.text(1), r.text(2), r.text(4)), Reserved: usd(r.text(3))}
 	case "notdue":

@@ -1,8 +1,9 @@
 -- prefix, id, delivery, worker, nonce, ttl ms, lease ms, scopes of the worker, (scope or kind, cap)...
---   -> {'ok', token, record} | {'notdue', at} | {'full', scope, runs there, cap, place in line, last explanation} | another refusal
+--   -> {'ok', token, record} | {'notdue', at} | {'full', scope, runs there, cap, place in line, last explanation, line that it left} |
+--      another refusal
 local id, delivery, worker, nonce, ttl, lease = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7]
 local key = task_key(id)
-local r = redis.pcall('HMGET', key, 'state', 'thread', 'delivery', 'at', 'fence', 'scopes', 'explained', 'crashes', 'created')
+local r = redis.pcall('HMGET', key, 'state', 'thread', 'delivery', 'at', 'fence', 'scopes', 'explained', 'crashes', 'created', 'line')
 local state, thread, at = r[1], r[2], r[4]
 if not state or not thread then return {'notfound'} end -- or the key holds no record
 local claim = claim_key(thread)
@@ -19,6 +20,7 @@ local t = now()
 if tonumber(at) > t then return {'notdue', at} end
 local waiting = waiting_key(thread)
 if holder or head(thread) ~= id then
+  if r[10] then unblock(id) end -- nothing waits behind it for a place that it cannot take
   block(id, '0 0 ' .. int(redis.call('ZRANK', waiting, id) or 0) .. ' ')
   return {'busy'}
 end
@@ -27,10 +29,10 @@ for scope in each((r[6] or '') .. '\n' .. ARGV[8]) do
   local cap = bound(scope, 9)
   if cap then
     local there = redis.call('ZCOUNT', cap_key(scope), int(t), '+inf')
-    if there >= cap then
-      local place = line_up(id, scope)
+    local place = place_in(id, scope, cap - there, t)
+    if place > cap - there then
       block(id, int(there) .. ' ' .. int(cap) .. ' ' .. int(place) .. ' ' .. scope)
-      return {'full', scope, int(there), int(cap), int(place), r[7] or ''}
+      return {'full', scope, int(there), int(cap), int(place), r[7] or '', r[10] and r[10] ~= scope and r[10] or ''}
     end
     table.insert(places, scope)
   end

@@ -169,7 +169,7 @@ end
 local function unblock(id)
   local scope = redis.call('HGET', task_key(id), 'line')
   if scope then redis.call('ZREM', line_key(scope), id) end
-  redis.call('HDEL', task_key(id), 'blocked', 'line')
+  redis.call('HDEL', task_key(id), 'blocked', 'line', 'awaited')
 end
 
 -- first_in returns the task that has waited longest for a place in a scope, or nil. It removes tasks whose record is
@@ -182,17 +182,38 @@ local function first_in(scope)
   end
 end
 
--- line_up adds a task to a scope's line, oldest first, and returns its place, from 1.
+-- line_up adds a task to a scope's line and returns its place, from 1. The order is that of the classes, then of the
+-- IDs. A score is exact to 2 us, and Redis orders equal ones by the IDs themselves.
 local function line_up(id, scope)
-  local now_in = redis.call('HGET', task_key(id), 'line')
-  if now_in ~= scope then
-    if now_in then redis.call('ZREM', line_key(now_in), id) end
+  local r = redis.call('HMGET', task_key(id), 'line', 'class', 'awaited')
+  if r[1] ~= scope then
+    if r[1] then redis.call('ZREM', line_key(r[1]), id) end
     redis.call('HSET', task_key(id), 'line', scope)
   end
-  redis.call('ZADD', line_key(scope), born(id), id)
+  if r[3] then redis.call('HDEL', task_key(id), 'awaited') end
+  local urgency = {interactive = 0, review = 1, background = 2}
+  redis.call('ZADD', line_key(scope), int(born(id) + 4000000000000000 * (urgency[r[2]] or 3)), id)
   redis.call('PEXPIRE', line_key(scope), '3600000')
   first_in(scope)
   return redis.call('ZRANK', line_key(scope), id) + 1
+end
+
+-- place_in returns a task's place in the line of a scope with free places, or 1 if there is no line. The first in line has five
+-- seconds to take a free place. Then it leaves the line, and enters it again when it is refused again.
+local function place_in(id, scope, free, t)
+  if free > 0 and redis.call('EXISTS', line_key(scope)) == 0 then return 1 end
+  local place = line_up(id, scope)
+  if free > 0 and place > free then
+    local first = first_in(scope)
+    local since = tonumber(redis.call('HGET', task_key(first), 'awaited'))
+    if not since then
+      redis.call('HSET', task_key(first), 'awaited', int(t))
+    elseif t - since > 5000000 then
+      unblock(first)
+      place = place - 1
+    end
+  end
+  return place
 end
 
 -- finish ends a task: it leaves the thread, enters the outbox, and its events get the end mark. For head microseconds

@@ -148,11 +148,17 @@ func (w *Worker) orphaned(run *run) {
 }
 
 // unclaimed returns the result of a delivery that could not claim its task.
-func (w *Worker) unclaimed(id string, delivery int, err error) error {
+func (w *Worker) unclaimed(ctx context.Context, id string, delivery int, err error) error {
 	if due, ok := errors.AsType[*store.NotDue](err); ok {
 		return &tasks.ErrLater{At: due.At, Why: err.Error()}
 	}
 	if full, ok := errors.AsType[*store.Full](err); ok {
+		if full.Runs < full.Max {
+			w.waker.wakeLine(ctx, full.Scope)
+		}
+		if full.Left != "" {
+			w.waker.wakeLine(ctx, full.Left)
+		}
 		if key := fullKey(full.Blocked); key != full.Explained {
 			w.waits.post(waitNotice{id: id, delivery: delivery, key: key, why: tasks.BlockedBy(full.Blocked), repeats: true})
 		}

@@ -46,7 +46,7 @@ func (w *Worker) process(ctx context.Context, class, id string, delivery int) er
 
 	claim, err := w.cfg.Store.Claim(ctx, id, delivery, w.id, w.waker.caps...)
 	if err != nil {
-		return w.unclaimed(id, delivery, err)
+		return w.unclaimed(ctx, id, delivery, err)
 	}
 	run := w.hold(ctx, claim, slot)
 	defer run.uploadLogs() // runs last, so that the thread's next task does not wait for it

@@ -168,16 +168,24 @@ func (k *waker) wakeNext(ctx context.Context, thread string) {
 	k.Queue.Wake(ctx, next.ID, next.Class, next.Delivery)
 }
 
-// wakeLines wakes, for each cap that the finished task counted in, the task that has waited longest for a place.
-// Without it they would be delivered again after busyWait.
+// wakeLines wakes, for each cap that the finished task counted in, the first in line.
 func (k *waker) wakeLines(ctx context.Context, rec store.Record) {
 	for _, c := range k.caps {
 		for _, scope := range c.Of(rec.Scopes) {
-			if next, err := k.Store.InLine(ctx, scope); err == nil {
-				k.Queue.Wake(ctx, next.ID, next.Class, next.Delivery)
-			}
+			k.wakeLine(ctx, scope)
 		}
 	}
+}
+
+// wakeLine delivers the first task in a scope's line now instead of after busyWait. It comes before all deliveries of its class:
+// it has had its turn there.
+func (k *waker) wakeLine(ctx context.Context, scope string) {
+	next, err := k.Store.InLine(ctx, scope)
+	if err != nil {
+		return // no task waits, or Redis is unreachable
+	}
+	k.Queue.Wake(ctx, next.ID, next.Class, next.Delivery)
+	k.warn(k.Queue.ToFront(ctx, next.ID, next.Class, next.Delivery), "wake task", "run", next.ID)
 }
 
 // taskReader decodes the tasks of records and gets their briefs from their sources. It is safe for concurrent use.

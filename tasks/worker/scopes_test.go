@@ -20,8 +20,10 @@ func (f *fleet) waits(id string) {
 	ctx, cancel := context.WithTimeout(f.Context(), 20*time.Second)
 	defer cancel()
 	for ctx.Err() == nil {
-		if info, err := f.asynq.GetTaskInfo(tasks.Interactive, id); err == nil && info.State == asynq.TaskStateRetry {
-			return
+		for _, class := range tasks.Classes {
+			if info, err := f.asynq.GetTaskInfo(class, id); err == nil && info.State == asynq.TaskStateRetry {
+				return
+			}
 		}
 	}
 	f.Fatalf("task %s was not refused", id)
@@ -153,5 +155,46 @@ func TestLimitsDoNotLeak(t *testing.T) {
 	f.noneCounts()
 	if log := strings.Join(ids(f.agent.specs()), ", "); !strings.Contains(log, other) {
 		t.Errorf("ran: %s", log)
+	}
+}
+
+// Tasks that wait for the same limit start one after the other in the order of their classes and IDs, whichever of several
+// workers has room, and a task that comes late takes no place before them.
+func TestPlacesAreTakenInOrder(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	f.policy.Limits = tasks.Limits{User: 1}
+	started, finish := f.running()
+	for range 3 {
+		f.worker()
+	}
+	f.submit(f.task("first", "x"))
+	f.next(started)
+	byClass := map[string][]string{}
+	for i := range 2 {
+		for _, class := range slices.Backward(tasks.Classes) {
+			task := f.task(fmt.Sprint(class, i), "x")
+			task.Class = class
+			byClass[class] = append(byClass[class], f.submit(task))
+		}
+	}
+	var want, late, got []string
+	for _, class := range tasks.Classes {
+		for _, id := range byClass[class] {
+			f.waits(id)
+			want = append(want, id)
+		}
+	}
+	for range want {
+		task := f.task(fmt.Sprint("late", len(late)), "x")
+		task.Class = tasks.Classes[len(tasks.Classes)-1]
+		late = append(late, f.submit(task))
+		finish <- struct{}{}
+		got = append(got, f.next(started))
+	}
+	f.equal("order", got, want)
+	close(finish)
+	for _, id := range late {
+		f.ending(id)
 	}
 }

@@ -1,0 +1,112 @@
+package store
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// classed is the n-th task, of a class and in these scopes.
+func (h *harness) classed(s *Store, n int, class string, scopes ...string) string {
+	h.Helper()
+	id := h.scoped(s, n, scopes...)
+	h.ok(h.rdb.HSet(h.Context(), "errand:task:"+id, "class", class).Err())
+	return id
+}
+
+// TestFreePlaceIsForTheFirst frees places while tasks wait for them. Whoever asks, from whatever process, the first in
+// line gets the place: by class, then by age.
+func TestFreePlaceIsForTheFirst(t *testing.T) {
+	onBoth(t, func(h *harness) {
+		ctx, one, other := h.Context(), h.store(Config{}), h.store(Config{})
+		caps := []Cap{{"repo:", 2}}
+		running := []*Claim{must(one.Claim(ctx, h.scoped(one, 1, "repo:a"), 0, "w", caps...)), must(one.Claim(ctx, h.scoped(one, 2, "repo:a"), 0, "w", caps...))}
+		ids := []string{
+			h.classed(one, 3, "background", "repo:a"), h.classed(one, 4, "interactive", "repo:a"), h.classed(one, 5, "review", "repo:a"),
+			h.classed(one, 6, "interactive", "repo:a"), h.classed(one, 7, "unknown", "repo:a"),
+		}
+		ask := func(s *Store, id string) (*Claim, *Full) {
+			h.Helper()
+			c, err := s.Claim(ctx, id, 0, "w", caps...)
+			full, ok := errors.AsType[*Full](err)
+			if err != nil && !ok {
+				h.Fatal(err)
+			}
+			return c, full
+		}
+		for _, id := range ids[:4] {
+			if _, full := ask(one, id); full == nil {
+				h.Errorf("%s was not refused", id)
+			}
+		}
+		var order []string
+		for len(running) > 0 {
+			h.ok(running[0].End(ctx, nil))
+			h.ok(running[0].Release(ctx))
+			running = running[1:]
+			for i := range ids { // the latest first, from another process; the last one has never asked before
+				id := ids[len(ids)-1-i]
+				if c, _ := ask(other, id); c != nil {
+					order, running = append(order, id), append(running, c)
+				}
+			}
+			ids = slices.DeleteFunc(ids, func(id string) bool { return slices.Contains(order, id) })
+		}
+		if diff := cmp.Diff([]string{task(4).ID, task(6).ID, task(5).ID, task(3).ID, task(7).ID}, order); diff != "" {
+			h.Errorf("order:\n%s", diff)
+		}
+		if keys := must(h.rdb.Keys(ctx, "errand:line:*").Result()); len(keys) > 0 {
+			h.Errorf("left: %v", keys)
+		}
+	})
+}
+
+// TestLineHoldsUpNoOther lets the first in line not come for its place: because it waits for another cap, was cancelled,
+// waits for its thread, or its worker died with the delivery.
+func TestLineHoldsUpNoOther(t *testing.T) {
+	onBoth(t, func(h *harness) {
+		for name, c := range map[string]struct {
+			scopes []string
+			act    func(s *Store, first string)
+			left   string // by the first task when it asks again
+		}{
+			"another cap": {scopes: []string{"repo:a", "user:u"}, act: func(*Store, string) {}, left: "repo:a"},
+			"cancelled":   {scopes: []string{"repo:a"}, act: func(s *Store, id string) { must(s.EndWaiting(h.Context(), id, nil)) }},
+			"busy thread": {scopes: []string{"repo:a"}, act: func(s *Store, id string) {
+				h.ok(h.rdb.Set(h.Context(), "errand:claim:"+must(s.Get(h.Context(), id)).Thread, "lock x", 0).Err())
+			}},
+			"dead worker": {scopes: []string{"repo:a"}, act: nil},
+		} {
+			h.ok(h.rdb.FlushDB(h.Context()).Err())
+			ctx, s := h.Context(), h.store(Config{})
+			caps := []Cap{{"repo:", 1}, {"user:", 1}}
+			user := must(s.Claim(ctx, h.scoped(s, 1, "user:u"), 0, "w", caps...))
+			holder := must(s.Claim(ctx, h.scoped(s, 2, "repo:a"), 0, "w", caps...))
+			first, second := h.scoped(s, 3, c.scopes...), h.scoped(s, 4, "repo:a")
+			for _, id := range []string{first, second} {
+				if _, err := s.Claim(ctx, id, 0, "w", caps...); err == nil {
+					h.Errorf("%s: %s was not refused", name, id)
+				}
+			}
+			h.ok(holder.End(ctx, nil))
+			var full *Full
+			_, err := s.Claim(ctx, second, 0, "w", caps...)
+			if !errors.As(err, &full) || full.Blocked != (Blocked{"repo:a", 0, 1, 2}) {
+				h.Errorf("%s: the second in line: %v", name, err)
+			}
+			if c.act != nil {
+				c.act(s, first)
+				_, err = s.Claim(ctx, first, 0, "w", caps...)
+				if errors.As(err, &full); err == nil || c.left != "" && full.Left != c.left {
+					h.Errorf("%s: the first in line: %v, left %q", name, err, full.Left)
+				}
+			} else { // its time to come is over
+				h.ok(h.rdb.HIncrBy(ctx, "errand:task:"+first, "awaited", -5_000_001).Err())
+			}
+			must(s.Claim(ctx, second, 0, "w", caps...))
+			h.ok(user.End(ctx, nil))
+		}
+	})
+}
