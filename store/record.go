@@ -28,7 +28,7 @@ const (
 type Record struct {
 	ID       string          // begins with 16 digits of unix microseconds and a dash; [a-z0-9.-], at most 80 bytes
 	Thread   string          // tasks of one thread run one after the other, in the order of their IDs
-	Class    string          // the queue it belongs to; opaque here
+	Class    string          // the queue it belongs to; only lines for a cap know an order of classes
 	Task     json.RawMessage // opaque, at most 1 MiB
 	Scopes   []string        // "<kind>:<name>" each, for caps and budgets; the names are opaque here
 	State    State

@@ -184,7 +184,8 @@ func (s *Store) Ping(ctx context.Context) error {
 //	<prefix>cap:<scope>       zset    ClaimTTL + Outage since the  the IDs that run and count in the scope; score = when the lease ends
 //	                                  last refresh of any          (claim; every step that ends the run removes it)
 //	<prefix>line:<scope>      zset    1 h since the last refusal   waiting IDs that were refused for the scope's cap; score = the microseconds
-//	                                                               the ID begins with (claim; every step that ends the wait removes it)
+//	                                                               the ID begins with, plus 4e15 for each more urgent class (claim;
+//	                                                               every step that ends the wait removes it)
 //	<prefix>spend:<day>:<scope>  hash  8 days since the last write  spent = what was settled that day, r:<id> = reserved for a run, in
 //	                                                               micro-dollars; day = days since 1970, UTC (limits)
 //	<prefix>costs:<day>       hash    90 days since the last write "<scopes, a line each>\n<model>" = "<micro-dollars> <runs> <tokens: input,

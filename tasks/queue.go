@@ -168,12 +168,22 @@ func (q *Queue) Delivered(ctx context.Context, recs []store.LiveRecord) (present
 	return present, alive, nil
 }
 
-// ToFront makes a pending delivery the next of its class. It does nothing to a delivery that is not pending.
-func (q *Queue) ToFront(ctx context.Context, id, class string, delivery int) error {
-	// asynq takes from the right end and has just added the delivery at the left.
-	const move = `if redis.call("LREM", KEYS[1], 1, ARGV[1]) == 1 then redis.call("RPUSH", KEYS[1], ARGV[1]) end return 1`
-	if err := q.redis.Eval(ctx, move, []string{asynqPending(class)}, DeliveryID(id, delivery)).Err(); err != nil {
-		return fmt.Errorf("put task %s first: %w", id, err)
+// ToFront makes pending deliveries the next ones of their class, in this order. It does nothing to deliveries that are not
+// pending.
+func (q *Queue) ToFront(ctx context.Context, class string, deliveries ...string) error {
+	// asynq takes from the right end and adds at the left. Search for a delivery from the end where it is.
+	const move = `local near, n = {}, #ARGV
+for _, id in ipairs(redis.call("LRANGE", KEYS[1], -2 * n, -1)) do near[id] = true end
+for i = n, 1, -1 do
+  if redis.call("LREM", KEYS[1], near[ARGV[i]] and -1 or 1, ARGV[i]) == 1 then redis.call("RPUSH", KEYS[1], ARGV[i]) end
+end
+return 1`
+	args := make([]any, len(deliveries))
+	for i, d := range deliveries {
+		args[i] = d
+	}
+	if err := q.redis.Eval(ctx, move, []string{asynqPending(class)}, args...).Err(); err != nil {
+		return fmt.Errorf("put deliveries %s first: %w", strings.Join(deliveries, ", "), err)
 	}
 	return nil
 }

@@ -105,7 +105,7 @@ func TestLayoutOfAsynq(t *testing.T) {
 		}
 	}
 	for _, id := range []string{"second", "later", "archived"} { // of which only the first is pending
-		if err := f.queue.ToFront(ctx, id, tasks.Review, 0); err != nil {
+		if err := f.queue.ToFront(ctx, tasks.Review, id); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -19,7 +19,8 @@ type recovery struct {
 	tasks  *taskReader
 	leader *store.Leader
 
-	after string // the walk through all live tasks continues after this one; empty: at the first
+	after  string       // the walk through all live tasks continues after this one; empty: at the first
+	demand tasks.Demand // of the tasks of this walk
 }
 
 // One pass over live tasks reads lookStep tasks at a time, few enough to be repaired within a leader's lease, and at
@@ -66,14 +67,41 @@ func (r *recovery) examine(ctx context.Context, term string) error {
 			}
 			return rec.Unreadable != ""
 		})
+		for _, rec := range live {
+			r.demand.Add(rec, time.Now())
+		}
 		if err = r.recoverDead(ctx, term, live); err == nil {
 			err = r.deliver(ctx, live)
 		}
 		if r.after == "" {
-			break // the next pass starts from the beginning
+			return errors.Join(err, r.arrange(ctx)) // the next pass starts from the beginning
 		}
 	}
 	return err
+}
+
+// arranged is how many deliveries of a class are in the order of shares: more than start between two passes.
+const arranged = 50
+
+// arrange puts the deliveries that come next into the order of their repositories' shares. By itself a queue would give
+// all slots to a repository with thousands of tasks until these have ended. If no leader does it, only that order is lost.
+func (r *recovery) arrange(ctx context.Context) error {
+	demand := r.demand
+	r.demand = tasks.Demand{}
+	startable := demand.Startable(r.Policy.Limits.Caps(""))
+	for _, class := range tasks.Classes {
+		var next []string
+		for _, rec := range demand.ByShare(startable, class, arranged) {
+			next = append(next, tasks.DeliveryID(rec.ID, rec.Delivery))
+		}
+		if len(next) == 0 {
+			continue
+		}
+		if err := r.Queue.ToFront(ctx, class, next...); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // resign gives up the leadership, so that another worker leads at once.
@@ -134,7 +162,7 @@ func (r *recovery) recover(ctx context.Context, rec store.LiveRecord) {
 func (r *recovery) deliverFirst(ctx context.Context, rec store.Record) {
 	err := r.Queue.Enqueue(ctx, rec.ID, rec.Class, rec.Delivery, time.Time{})
 	if err == nil {
-		err = r.Queue.ToFront(ctx, rec.ID, rec.Class, rec.Delivery)
+		err = r.Queue.ToFront(ctx, rec.Class, tasks.DeliveryID(rec.ID, rec.Delivery))
 	}
 	r.warn(err, "enqueue task", "run", rec.ID) // the walk finds it without a delivery
 }

@@ -185,7 +185,7 @@ func (k *waker) wakeLine(ctx context.Context, scope string) {
 		return // no task waits, or Redis is unreachable
 	}
 	k.Queue.Wake(ctx, next.ID, next.Class, next.Delivery)
-	k.warn(k.Queue.ToFront(ctx, next.ID, next.Class, next.Delivery), "wake task", "run", next.ID)
+	k.warn(k.Queue.ToFront(ctx, next.Class, tasks.DeliveryID(next.ID, next.Delivery)), "wake task", "run", next.ID)
 }
 
 // taskReader decodes the tasks of records and gets their briefs from their sources. It is safe for concurrent use.

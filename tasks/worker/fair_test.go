@@ -1,0 +1,56 @@
+package worker
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/errand-fleet/errand/tasks"
+)
+
+// A repository whose tasks fill the queue delays those of others by its share only.
+func TestNoisyRepository(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	started, finish := f.running()
+	submit := func(repo string) string {
+		id := f.submit(f.task(fmt.Sprint(repo, f.n), "x"))
+		f.put("errand:task:"+id, "scopes", "repo:acme/"+repo) // without a clone
+		return id
+	}
+	const slots, noisy, others = 2, 100, 9
+	for range noisy {
+		submit("noisy")
+	}
+	for range 2 { // each with this number of slots
+		f.worker(func(c *Config) { c.Slots = slots })
+	}
+	for range 2 * slots {
+		f.next(started)
+	}
+	var quiet []string
+	for i := range others {
+		quiet = append(quiet, submit(fmt.Sprint("quiet", i)))
+	}
+	f.isNext(quiet[0])
+	var order []string
+	for range 2 * others {
+		finish <- struct{}{}
+		order = append(order, f.next(started))
+	}
+	for _, id := range quiet {
+		if !slices.Contains(order, id) {
+			t.Errorf("%s is not among the next %d", id, len(order))
+		}
+	}
+}
+
+// isNext waits until a task's delivery is the next of its class.
+func (f *fleet) isNext(id string) {
+	f.Helper()
+	for f.Context().Err() == nil {
+		if next := must(f.rdb.LRange(f.Context(), "asynq:{"+tasks.Interactive+"}:pending", -1, -1).Result()); slices.Equal(next, []string{id}) {
+			return
+		}
+	}
+}
