@@ -141,7 +141,7 @@ const maxUnpacked = 16 << 20
 // [ErrNotFound] if there are none.
 func (d *Desk) Changes(ctx context.Context, id string) (c Changes, err error) {
 	parts, err := d.store.Log(ctx, id, DiffLog)
-	if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrDamaged) { // of another version, or on another machine
+	if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrDamaged) { // it is gone, or on another machine
 		return c, ErrNotFound
 	}
 	if err != nil {
@@ -152,7 +152,8 @@ func (d *Desk) Changes(ctx context.Context, id string) (c Changes, err error) {
 		err = json.NewDecoder(io.LimitReader(z, maxUnpacked)).Decode(&c)
 	}
 	if err != nil {
-		return c, fmt.Errorf("read changes of %s: %w", id, err)
+		d.log.Warn("read changes", "run", id, "err", err) // of another version of errand
+		return Changes{}, ErrNotFound
 	}
 	return c, nil
 }

@@ -147,7 +147,9 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 	get("/api/tasks/" + id + "/log?raw=1")
 	get("/api/tasks/"+id+"/log", "Range", "bytes=0-1")
 	get("/api/tasks/"+id+"/log", "Range", "bytes=9-")
-	h.End(c, tasks.Ending{Kind: tasks.Failed, Result: agent.Result{
+	h.changed(c, tasks.Changes{})
+	get("/api/tasks/" + id + "/diff")
+	h.End(c, tasks.Ending{Kind: tasks.Failed, Changed: tasks.Diffstat{Files: 1}, Result: agent.Result{
 		Outcome: agent.Failed, Partial: "So far", Error: agent.NewError(agent.ClassInternal, "boom"), Started: time.Now(), Turns: 1,
 	}})
 	get("/api/tasks/" + id)

@@ -51,6 +51,7 @@ func commands() []command {
 		{group: ofTasks, name: "list", args: "[filters]", about: "list tasks, newest first", prepare: listCommand},
 		{group: ofTasks, name: "show", args: "ID", about: "show a task and its answer", prepare: showCommand},
 		{group: ofTasks, name: "logs", args: "[-f] ID", about: "print or follow the log of a task", json: logsJSON, prepare: logsCommand},
+		{group: ofTasks, name: "diff", args: "ID", about: "print what a task has changed", json: "the diff as it is, also on a terminal", prepare: diffCommand},
 		{group: ofTasks, name: "answer", args: "[-question KEY] ID WORDS…", about: "answer a task's question", prepare: answerCommand},
 		{group: ofTasks, name: "cancel", args: "ID", about: "cancel a task", prepare: changeCommand("cancel")},
 		{group: ofTasks, name: "retry", args: "ID", about: "run a task again that has ended", prepare: changeCommand("retry")},

@@ -98,6 +98,43 @@ func showCommand(t *terminal, _ *flag.FlagSet) runFunc {
 	}
 }
 
+// diffCommand prints the diff as it is for programs such as git apply, and in colour and without control characters for
+// people.
+func diffCommand(t *terminal, _ *flag.FlagSet) runFunc {
+	return func(ctx context.Context, args []string) error {
+		id, err := t.oneID(ctx, args)
+		if err != nil {
+			return err
+		}
+		return t.copyResponse(ctx, "/api/tasks/"+id+"/diff", func(line string) string {
+			if t.raw || !t.stdout.TTY() {
+				return line
+			}
+			text, ended := strings.CutSuffix(line, "\n")
+			text = t.stdout.Paint(diffStyle(text), legible.Code(text))
+			if ended {
+				text += "\n"
+			}
+			return text
+		})
+	}
+}
+
+// diffStyle returns the colour of a line of a diff.
+func diffStyle(line string) term.Style {
+	for _, s := range []struct {
+		begins string
+		style  term.Style
+	}{
+		{"diff ", term.Bold}, {"index ", term.Bold}, {"--- ", term.Bold}, {"+++ ", term.Bold}, {"@@ ", term.Cyan}, {"+", term.Green}, {"-", term.Red}, {"#", term.Yellow},
+	} {
+		if strings.HasPrefix(line, s.begins) {
+			return s.style
+		}
+	}
+	return term.Plain
+}
+
 // answerCommand answers a question. The first answer counts, so the printed one may be another person's.
 func answerCommand(t *terminal, flags *flag.FlagSet) runFunc {
 	question := flags.String("question", "", "the question's `key`, if several are open; enqueue show lists them")

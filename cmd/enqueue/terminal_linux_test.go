@@ -16,6 +16,7 @@ import (
 	"github.com/errand-fleet/errand/cmd/enqueue/internal/term"
 	"github.com/errand-fleet/errand/cmd/enqueue/internal/termtest"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/workspace"
 )
 
 // underTest is argv[0] of this binary when it is the command itself.
@@ -341,5 +342,32 @@ func TestRawLogOnATerminal(t *testing.T) {
 	c.exits(0)
 	if got, want := strings.ReplaceAll(c.raw.String(), "\r\n", "\n"), `{"text":"\u009b31m\u202e"}`+"\n"+`\u001b]0;title\u0007`+"\n"; got != want {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// A diff is for programs as it is, and for people in colour and without what would fool them.
+func TestDiff(t *testing.T) {
+	t.Parallel()
+	f := newFrontDoor(t)
+	id := f.submit("Hello")
+	c := f.Claim(id)
+	if code, _, errs := f.run("diff", id); code != 1 || !strings.Contains(errs, "it has reached no checkpoint yet") {
+		t.Errorf("exit %d: %s", code, errs)
+	}
+	const patch = "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-old\n+new \u202e \x1b[2J\r\n"
+	changes := tasks.NewChanges(workspace.Comparison{Files: []workspace.FileChange{{Name: "x", Patch: patch}}}, strings.Clone)
+	if err := c.SaveLatest(t.Context(), tasks.DiffLog, changes.Encode()); err != nil {
+		t.Fatal(err)
+	}
+	if code, out, errs := f.run("diff", id); code != 0 || out != patch {
+		t.Errorf("exit %d: %q, %s", code, out, errs)
+	}
+	sitting := f.sit(wide, nil, "diff", id)
+	sitting.exits(0)
+	raw := sitting.raw.String()
+	for _, want := range []string{"\x1b[1m--- a/x\x1b[0m", "\x1b[36m@@ -1 +1 @@\x1b[0m", "\x1b[31m-old\x1b[0m", `[32m+new \u202e \x1b[2J\x0d` + "\x1b[0m"} {
+		if !strings.Contains(raw, want) {
+			t.Errorf("want %q in %q", want, raw)
+		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/errand-fleet/errand/forge"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/workspace"
 )
 
 // scene is a fleet at work: tasks in every state, and workers of every kind.
@@ -111,13 +112,17 @@ func (s *scene) theAnswered() string {
 	if _, err := c.Spend(s.Context(), store.Expense{USD: 0.37, Model: "claude-opus-4-8", Tokens: store.Tokens{Input: 65_200, Output: 2300}}); err != nil {
 		s.Fatal(err)
 	}
+	s.changed(c, false)
 	s.End(c, tasks.Ending{
-		Kind: tasks.Answered, Result: agent.Result{
+		Kind: tasks.Answered, Changed: tasks.Diffstat{Files: 5, Added: 16, Removed: 5}, Result: agent.Result{
 			Text: answer, CostUSD: 0.37, Turns: 6, Duration: 83 * time.Second, Model: "claude-opus-4-8",
 			Usage: agent.Usage{Input: 4200, CacheRead: 61_000, Output: 2300},
 		},
 		Published: &tasks.Published{
-			Work:        tasks.Work{Repo: "acme/payments", Branch: "errand/invoice-7", Base: "main", Title: "Round totals"},
+			Work:        tasks.Work{Repo: "acme/payments", Branch: "errand/invoice-7", Base: "main", Title: "Round totals", Verification: &tasks.Verification{Ran: []tasks.Verified{
+				{Command: "go test ./...", Outcome: agent.Done, Duration: 41 * time.Second},
+				{Command: "golangci-lint run", Outcome: agent.Failed, ExitCode: 1, Said: "invoice/total.go:7:9: floats are compared (floatcompare)\n1 issue", Duration: 7 * time.Second},
+			}}},
 			PullRequest: forge.PullRequestRef{Number: 42, URL: "https://github.example/acme/payments/pull/42"},
 		},
 	})
@@ -162,8 +167,28 @@ func (s *scene) theRunning() string {
 		agent.Event{Kind: agent.Used, CostUSD: 0.21, Usage: &agent.Usage{Input: 1900, CacheRead: 38_000, Output: 1100}},
 		agent.Event{Kind: agent.ToolUse, Tool: "Bash", ToolID: "2", Text: "Running faketime 'next monday' go test -count=50 ./ledger", Input: raw(map[string]string{"command": "faketime 'next monday' go test -count=50 ./ledger"})},
 	)...)
+	s.changed(c, true)
 	s.aged(id, 4*time.Minute, 3*time.Minute, -1)
 	return id
+}
+
+// changed stores what a run has changed.
+func (s *scene) changed(c *store.Claim, live bool) {
+	s.Helper()
+	file := func(name, kind string, added, removed int, hunks string) workspace.FileChange {
+		return workspace.FileChange{Name: name, Kind: kind, Added: added, Removed: removed, Patch: "diff --git a/x b/x\n--- a/x\n+++ b/x\n" + hunks}
+	}
+	changes := tasks.NewChanges(workspace.Comparison{Files: []workspace.FileChange{
+		file("docs/rounding.md", "A", 4, 0, "@@ -0,0 +1,4 @@\n+# Rounding\n+\n+Totals are rounded half away from zero, as **the ledger** does it, and no longer truncated, which lost a cent in about one invoice of two hundred.\n+See `invoice/total.go`.\n"),
+		{Name: "docs/rounding.png", Kind: "A", Binary: true},
+		file("invoice/total.go", "M", 5, 2, "@@ -1,5 +1,8 @@\n package invoice\n \n-// Total returns the total in cents.\n+import \"math\"\n+\n+// Total returns the total in cents, rounded half away from zero.\n func Total(lines []float64) int {\n \tsum := 0.0\n@@ -12,4 +15,5 @@ func Total(lines []float64) int {\n \t\tsum += l\n \t}\n-\treturn int(sum * 100) // 0.29 becomes 28\n+\tconst cents = 100\n+\treturn int(math.Round(sum * cents)) // 0.29 becomes 29\n }\n"),
+		file("invoice/total_test.go", "M", 3, 1, "@@ -11,3 +11,5 @@ func TestTotal(t *testing.T) {\n-\tif got := Total([]float64{0.28}); got != 28 {\n+\tfor want, line := range map[int]float64{28: 0.28, 29: 0.29} {\n+\t\tif got := Total([]float64{line}); got != want {\n+\t\t\tt.Errorf(\"total of %v = %d, want %d\", line, got, want)\n \t}\n }\n"),
+		{Name: "ledger/book/weeks.go", From: "ledger/weeks.go", Kind: "R", Added: 4, Removed: 2, Patch: "diff --git a/x b/x\n@@ -3,4 +3,6 @@\n-const Week = 7\n-var first = time.Sunday // \u202e tricky \u2066\n+// Week is the number of days in a week; see https://en.example/an/address/that/is/quite/long/and/has/no/blank/in/it/at/all/so/that/it/must/break\n+const Week = 7\n+\n+var first = time.Monday\n \n \\ No newline at end of file\n"},
+	}}, strings.Clone)
+	changes.Live = live
+	if err := c.SaveLatest(s.Context(), tasks.DiffLog, changes.Encode()); err != nil {
+		s.Fatal(err)
+	}
 }
 
 // at gives events their times, some seconds apart.

@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"strings"
 	"time"
+	"unicode"
 )
 
 // sequences matches the control sequences of terminals, such as colours and titles (ECMA-48), which tools print.
@@ -32,12 +33,20 @@ func Text(s string) string {
 
 // Spelled spells out invisible characters. It removes nothing, so s may be markup.
 func Spelled(s string) string {
-	return spell(s, func(r rune) string {
-		if r < 0x100 {
-			return fmt.Sprintf(`\x%02x`, r)
-		}
-		return fmt.Sprintf(`\u%04x`, r)
-	})
+	return spell(s, spelled)
+}
+
+func spelled(r rune) string {
+	if r < 0x100 {
+		return fmt.Sprintf(`\x%02x`, r)
+	}
+	return fmt.Sprintf(`\u%04x`, r)
+}
+
+// Code spells out all characters of code that show nothing or act on their neighbours, such as zero-width spaces. Text
+// keeps some of them, which words and emoji need.
+func Code(s string) string {
+	return spellThose(s, func(r rune) bool { return invisible(r) || unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp) }, spelled)
 }
 
 // JSON escapes invisible characters in a JSON text, which means the same to programs and is safe on a terminal.
@@ -46,13 +55,17 @@ func JSON(s string) string {
 }
 
 func spell(s string, escape func(rune) string) string {
+	return spellThose(strings.ReplaceAll(s, "\r\n", "\n"), invisible, escape)
+}
+
+func spellThose(s string, which func(rune) bool, escape func(rune) string) string {
 	s = strings.ToValidUTF8(s, "\ufffd")
-	if !strings.ContainsFunc(s, invisible) {
+	if !strings.ContainsFunc(s, which) {
 		return s
 	}
 	var b strings.Builder
-	for _, r := range strings.ReplaceAll(s, "\r\n", "\n") {
-		if invisible(r) {
+	for _, r := range s {
+		if which(r) {
 			b.WriteString(escape(r))
 		} else {
 			b.WriteRune(r)

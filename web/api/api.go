@@ -11,6 +11,7 @@ import (
 	"encoding/csv"
 	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -47,6 +48,7 @@ func (a *API) Route(mux *http.ServeMux) {
 		"GET /api/tasks/{id}":         a.task(http.StatusOK, a.View.Task),
 		"GET /api/tasks/{id}/events":  a.events,
 		"GET /api/tasks/{id}/log":     a.Logs.Send,
+		"GET /api/tasks/{id}/diff":    a.diff,
 		"POST /api/tasks/{id}/cancel": a.task(http.StatusAccepted, a.View.Cancel),
 		"POST /api/tasks/{id}/retry":  a.task(http.StatusAccepted, a.View.Retry),
 		"POST /api/tasks/{id}/answer": a.answer,
@@ -89,6 +91,26 @@ func (a *API) answer(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return a.Out.JSON(w, http.StatusOK, given)
+}
+
+// diff sends what a task's run has changed, or the change that it reviews, as a unified diff.
+func (a *API) diff(w http.ResponseWriter, r *http.Request) error {
+	s, err := a.View.Task(r)
+	if err != nil {
+		return err
+	}
+	c, err := a.View.Desk.Changes(r.Context(), cmp.Or(s.Into, s.Task.ID))
+	if errors.Is(err, tasks.ErrNotFound) || err == nil && c.Failed != "" {
+		return respond.Error(http.StatusNotFound, "No diff", cmp.Or(c.Failed,
+			"No changes are stored for this task: it has no clone that it may change, it has reached no checkpoint yet, or the changes have expired."))
+	}
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "text/x-diff; charset=utf-8")
+	w.Header().Set("Last-Modified", c.At.UTC().Format(http.TimeFormat))
+	_, _ = io.WriteString(w, c.Patch()) // the client may be gone
+	return nil
 }
 
 // agents lists the agents, commands and models that a message can name: in a repository (?repo=), in a local directory

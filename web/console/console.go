@@ -64,6 +64,7 @@ func New(cfg Config, mux *http.ServeMux) *Console {
 		"GET /chat/{thread}":      c.chatPage,
 		"GET /tasks/{id}":         c.taskPage,
 		"GET /tasks/{id}/log":     c.logPage,
+		"GET /tasks/{id}/changes": c.changesPage,
 		"POST /tasks/{id}/cancel": button(c.view.Cancel),
 		"POST /tasks/{id}/retry":  button(c.view.Retry),
 		"POST /tasks/{id}/answer": c.answerQuestion,

@@ -31,6 +31,7 @@ type taskView struct {
 	Sentence        string
 	Answer, Partial template.HTML
 	Published       template.HTML    // the branch and pull request of the work
+	Changes         *changesView     // nil: there are none
 	Questions       []tasks.Question // that wait for an answer
 	Delivery        string           // its page among those of the queues
 	Meter           meter
@@ -75,7 +76,12 @@ func (c *Console) renderTask(ctx context.Context, s tasks.Status, before string)
 	if err != nil {
 		return nil, err
 	}
-	return c.out.Render("task", newTaskView(s, past, t.Used, c.view.Now()))
+	v := newTaskView(s, past, t.Used, c.view.Now())
+	if v.Changes, err = c.changes(ctx, s, taskLines, ""); err != nil { // the object store may be away
+		c.view.Log.Warn("read changes", "run", s.Task.ID, "err", err)
+		v.Changes = &changesView{Task: s.Task.ID, Failed: "The changes cannot be read at the moment."}
+	}
+	return c.out.Render("task", v)
 }
 
 func newTaskView(s tasks.Status, past history, used tasks.Logged, now time.Time) taskView {

@@ -1,0 +1,282 @@
+package console
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"net/http"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/errand-fleet/errand/internal/legible"
+	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/web/internal/respond"
+	"github.com/errand-fleet/errand/web/internal/view"
+)
+
+// Bounds of what a page shows of changes. All stored changes can be reached from the page of the changes, file by file.
+const (
+	taskLines = 150   // on a task's page
+	pageLines = 4000  // on the page of the changes
+	openLines = 300   // of the files that are unfolded
+	longLine  = 2000  // characters of a line
+	maxPatch  = 20000 // lines of a single file
+)
+
+// changesView is the component with the changes of a run.
+type changesView struct {
+	Task    string
+	Page    bool // it is a page of its own
+	Review  bool // the run reviewed these changes
+	Failed  string
+	Total   tasks.Diffstat
+	At      time.Time
+	Live    bool // more may follow
+	Checks  *tasks.Verification
+	Verdict string // of the checks, in a few words
+	Tree    []*treeNode
+	Files   []diffFile
+	Left    []string
+	Missing int
+}
+
+// Count says how many files have changed.
+func (v changesView) Count() string {
+	if v.Total.Files == 1 {
+		return "1 file"
+	}
+	return fmt.Sprintf("%d files", v.Total.Files)
+}
+
+// Path returns the page of the changes.
+func (v changesView) Path() string { return "/tasks/" + v.Task + "/changes" }
+
+// diffFile is the change of one file.
+type diffFile struct {
+	Anchor, Name, From string
+	Kind               string // in words; empty: changed
+	Added, Removed     int
+	Note               string // why lines are missing
+	Lines              []diffLine
+	Open               bool
+	Elsewhere          bool   // its lines are on another page
+	Href               string // where they are
+	Size               int    // lines
+}
+
+// diffLine is a line of a unified diff.
+type diffLine struct {
+	Class    string // add, del, hunk or note; empty: unchanged
+	Sign     string
+	Old, New int    // numbers; 0: the version lacks the line
+	ID       string // of a line of code
+	Parts    []codePart
+
+	text string
+}
+
+// Numbered reports whether it is a line of code.
+func (l diffLine) Numbered() bool { return l.Old+l.New > 0 }
+
+// codePart is a piece of a line in one colour.
+type codePart struct{ Class, Text string }
+
+// treeNode is a file, or a directory if it has nodes. A directory with one directory only is shown with it, as a/b.
+type treeNode struct {
+	Name, Href     string // Href is empty for a directory
+	Added, Removed int
+	Nodes          []*treeNode
+}
+
+// changesPage shows all changes of a task, or those of one file (?file=).
+func (c *Console) changesPage(w http.ResponseWriter, r *http.Request) error {
+	s, err := c.view.Task(r)
+	if err != nil {
+		return err
+	}
+	if s.Into != "" {
+		http.Redirect(w, r, "/tasks/"+s.Into+"/changes", http.StatusSeeOther) //nolint:gosec // the store knows it as an ID
+		return nil
+	}
+	release, err := c.renderSlot(r.Context())
+	if err != nil {
+		return err
+	}
+	defer release()
+	v, err := c.changes(r.Context(), s, pageLines, r.URL.Query().Get("file"))
+	if err != nil {
+		return err
+	}
+	if v == nil {
+		return respond.Error(http.StatusNotFound, "No changes", "No changes are stored for this task: it has no clone that it may change, "+
+			"it has reached no checkpoint yet, or the changes have expired.")
+	}
+	v.Page = true
+	b, err := c.out.Render("diff", struct {
+		row
+		Changes *changesView
+	}{newRow(view.NewTask(s), c.view.Now()), v})
+	if err == nil {
+		respond.HTML(w, http.StatusOK, b)
+	}
+	return err
+}
+
+// changes returns a task's changes with at most so many lines, or nil if there are none. file is the anchor of the only
+// file to show; empty: all.
+func (c *Console) changes(ctx context.Context, s tasks.Status, most int, file string) (*changesView, error) {
+	d, err := c.view.Desk.Changes(ctx, s.Task.ID)
+	if errors.Is(err, tasks.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	v := &changesView{
+		Task: s.Task.ID, Review: d.Head != "", Failed: d.Failed, Total: d.Total, At: d.At, Live: d.Live && s.Ending == nil, Missing: d.Missing(),
+	}
+	if s.Ending != nil && s.Ending.Published != nil && s.Ending.Published.Verification != nil {
+		v.Checks = s.Ending.Published.Verification
+		v.Verdict = v.Checks.Line()
+	}
+	for _, name := range d.Left {
+		v.Left = append(v.Left, fileName(name))
+	}
+	paint := newPainter(c.view.Now)
+	open := min(most, openLines)
+	var tree treeNode
+	for _, f := range d.Files {
+		shown := newDiffFile(f)
+		link := v.Path() + "?file=" + shown.Anchor + "#" + shown.Anchor
+		if shown.Href = "#" + shown.Anchor; file != "" {
+			shown.Href = link
+		}
+		tree.add(strings.Split(shown.Name, "/"), shown)
+		if file != "" && file != shown.Anchor {
+			continue
+		}
+		if file != "" {
+			most, open = maxPatch, maxPatch
+		}
+		shown.Lines = parsePatch(f.Patch, shown.Anchor)
+		if n := len(shown.Lines); n > most {
+			shown.Lines, shown.Elsewhere, shown.Href, shown.Size = nil, true, link, n
+		} else {
+			shown.Open = n <= open
+			most, open = most-n, open-n
+			paint.paint(shown.Name, shown.Lines)
+		}
+		v.Files = append(v.Files, shown)
+	}
+	tree.join()
+	v.Tree = tree.Nodes
+	return v, nil
+}
+
+// kinds are git's letters in words.
+var kinds = map[string]string{"A": "added", "D": "deleted", "R": "renamed", "T": "type changed"}
+
+func newDiffFile(f tasks.ChangedFile) diffFile {
+	sum := sha256.Sum256([]byte(f.Name))
+	shown := diffFile{
+		Anchor: fmt.Sprintf("f-%x", sum[:5]), Name: fileName(f.Name), From: fileName(f.From), Kind: kinds[f.Kind],
+		Added: f.Added, Removed: f.Removed,
+	}
+	switch {
+	case f.Binary:
+		shown.Note = "Binary, or larger than 1 MiB: not shown."
+	case f.Cut:
+		shown.Note = "The rest is too large to be shown."
+	case f.Secret:
+		shown.Note = "Secrets are redacted."
+	case f.Added+f.Removed == 0 && f.Kind == "M":
+		shown.Note = "Only the permissions changed."
+	}
+	return shown
+}
+
+// fileName spells out what a name hides, also line breaks.
+func fileName(s string) string {
+	return strings.NewReplacer("\n", `\n`, "\t", `\t`).Replace(legible.Code(s))
+}
+
+var hunkHeader = regexp.MustCompile(`^@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@`)
+
+// parsePatch reads the hunks of a patch. The IDs of the lines are anchor-L12 in the new version, anchor-O12 in the old
+// one.
+func parsePatch(patch, anchor string) (lines []diffLine) {
+	inside, before, now := false, 0, 0
+	for line := range strings.SplitSeq(strings.TrimSuffix(patch, "\n"), "\n") {
+		if m := hunkHeader.FindStringSubmatch(line); m != nil {
+			inside = true
+			before, _ = strconv.Atoi(m[1])
+			now, _ = strconv.Atoi(m[2])
+			lines = append(lines, diffLine{Class: "hunk", text: line})
+			continue
+		}
+		if line == "" || !inside || !strings.ContainsAny(line[:1], `+- \`) {
+			inside = false
+			continue
+		}
+		l := diffLine{Sign: line[:1], text: line[1:]}
+		switch l.Sign {
+		case "\\":
+			l = diffLine{Class: "note", text: strings.TrimSpace(l.text)}
+		case "+":
+			l.Class, l.New = "add", now
+			now++
+		case "-":
+			l.Class, l.Old = "del", before
+			before++
+		default:
+			l.Old, l.New = before, now
+			before, now = before+1, now+1
+		}
+		lines = append(lines, l)
+	}
+	windows := !slices.ContainsFunc(lines, func(l diffLine) bool { return l.Numbered() && !strings.HasSuffix(l.text, "\r") })
+	for i := range lines {
+		l := &lines[i]
+		if windows { // otherwise the differences in line ends are worth seeing
+			l.text = strings.TrimSuffix(l.text, "\r")
+		}
+		if l.New > 0 {
+			l.ID = fmt.Sprintf("%s-L%d", anchor, l.New)
+		} else {
+			l.ID = fmt.Sprintf("%s-O%d", anchor, l.Old)
+		}
+		if r := []rune(l.text); len(l.text) > longLine && len(r) > longLine {
+			l.text = string(r[:longLine]) + fmt.Sprintf(" … %d more characters", len(r)-longLine)
+		}
+		l.Parts = []codePart{{Text: legible.Code(l.text)}}
+	}
+	return lines
+}
+
+// add adds a file at its place below the node.
+func (n *treeNode) add(names []string, f diffFile) {
+	n.Added, n.Removed = n.Added+f.Added, n.Removed+f.Removed
+	if len(names) == 1 || len(names) > 64 {
+		n.Nodes = append(n.Nodes, &treeNode{Name: path.Join(names...), Href: f.Href, Added: f.Added, Removed: f.Removed})
+		return
+	}
+	if last := len(n.Nodes) - 1; last < 0 || n.Nodes[last].Name != names[0] || n.Nodes[last].Href != "" { // the files are sorted
+		n.Nodes = append(n.Nodes, &treeNode{Name: names[0]})
+	}
+	n.Nodes[len(n.Nodes)-1].add(names[1:], f)
+}
+
+// join merges directories with the only directory inside them.
+func (n *treeNode) join() {
+	for _, below := range n.Nodes {
+		for len(below.Nodes) == 1 && below.Nodes[0].Href == "" {
+			below.Name, below.Nodes = below.Name+"/"+below.Nodes[0].Name, below.Nodes[0].Nodes
+		}
+		below.join()
+	}
+}
