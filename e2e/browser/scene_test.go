@@ -119,7 +119,7 @@ func (s *scene) theAnswered() string {
 			Usage: agent.Usage{Input: 4200, CacheRead: 61_000, Output: 2300},
 		},
 		Published: &tasks.Published{
-			Work:        tasks.Work{Repo: "acme/payments", Branch: "errand/invoice-7", Base: "main", Title: "Round totals", Verification: &tasks.Verification{Ran: []tasks.Verified{
+			Work: tasks.Work{Repo: "acme/payments", Branch: "errand/invoice-7", Base: "main", Title: "Round totals", Verification: &tasks.Verification{Ran: []tasks.Verified{
 				{Command: "go test ./...", Outcome: agent.Done, Duration: 41 * time.Second},
 				{Command: "golangci-lint run", Outcome: agent.Failed, ExitCode: 1, Said: "invoice/total.go:7:9: floats are compared (floatcompare)\n1 issue", Duration: 7 * time.Second},
 			}}},
