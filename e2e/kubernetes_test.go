@@ -14,6 +14,7 @@ import (
 	"github.com/compose-spec/compose-go/v2/types"
 	"github.com/errand-fleet/errand/config"
 	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -80,6 +81,46 @@ func decode[T any, P interface {
 		t.Errorf("%s: %T has no name, the name of another, or a namespace: %q in %q", file, v, v.GetName(), v.GetNamespace())
 	}
 	into[v.GetName()] = v
+}
+
+// Both autoscalers change the workers' Deployment, which is there, by the metric that is there, one worker for each that is wanted.
+func TestAutoscalers(t *testing.T) {
+	t.Parallel()
+	const metric = "errand_workers_wanted"
+	read := func(name string) string {
+		text, err := os.ReadFile("../deploy/autoscaling/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	hpas := map[string]*autoscalingv2.HorizontalPodAutoscaler{}
+	decode(t, "hpa.yaml", read("hpa.yaml"), hpas)
+	hpa := hpas["errand-worker"]
+	if hpa == nil || hpa.Spec.ScaleTargetRef.Kind != "Deployment" || loadCluster(t).deployments[hpa.Spec.ScaleTargetRef.Name] == nil {
+		t.Fatalf("hpa.yaml: %+v", hpa)
+	}
+	external := hpa.Spec.Metrics[0].External
+	if len(hpa.Spec.Metrics) != 1 || external.Metric.Name != metric || external.Target.AverageValue.String() != "1" {
+		t.Errorf("hpa.yaml: %+v", hpa.Spec.Metrics)
+	}
+	var keda struct {
+		Kind string
+		Spec struct {
+			ScaleTargetRef struct{ Name string }
+			Triggers       []struct{ Metadata map[string]string }
+		}
+	}
+	if err := yaml.Unmarshal([]byte(read("keda.yaml")), &keda); err != nil {
+		t.Fatal(err)
+	}
+	if got := keda.Spec.Triggers[0].Metadata; keda.Kind != "ScaledObject" || keda.Spec.ScaleTargetRef.Name != hpa.Name ||
+		got["query"] != "max("+metric+")" || got["threshold"] != "1" {
+		t.Errorf("keda.yaml: %+v", keda)
+	}
+	if doc, err := os.ReadFile("../docs/operations.md"); err != nil || !strings.Contains(string(doc), "| `"+metric+"` |") {
+		t.Errorf("docs/operations.md does not have %s: %v", metric, err)
+	}
 }
 
 // programs are the two Deployments, by the name of the Compose service that is the same program.

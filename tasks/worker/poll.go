@@ -49,7 +49,7 @@ func newPoller(s *store.Store, slots int, peers *atomic.Int64) *poller {
 		peers: peers, wake: make(chan struct{}, 1), quit: make(chan struct{}),
 	}
 	for _, class := range tasks.Classes {
-		p.limits[class] = limit(class, slots)
+		p.limits[class] = SlotsOf(class, slots)
 		p.look[class] = true
 	}
 	return p

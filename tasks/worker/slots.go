@@ -48,8 +48,8 @@ func newSlots(n int, m memory, log *slog.Logger) *slots {
 	return &slots{total: max(n, 2), memory: m.withDefaults(), log: log, held: map[*slot]bool{}, freed: make(chan struct{})}
 }
 
-// limit returns how many of n slots a class may take.
-func limit(class string, n int) int {
+// SlotsOf returns how many of a worker's n slots a class may take.
+func SlotsOf(class string, n int) int {
 	switch class {
 	case tasks.Interactive:
 		return n
@@ -78,7 +78,7 @@ func (s *slots) take(class string) (*slot, error) {
 	switch {
 	case s.alone != nil && (s.until.IsZero() || time.Now().Before(s.until)):
 		return nil, errAlone
-	case len(s.held) >= s.total, same >= limit(class, s.total):
+	case len(s.held) >= s.total, same >= SlotsOf(class, s.total):
 		return nil, errNoSlot
 	case class != tasks.Interactive && automatic >= s.total-1:
 		return nil, errNoSlot // all automatic classes together leave one slot

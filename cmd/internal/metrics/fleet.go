@@ -86,11 +86,12 @@ func (g *gauges) Collect(ch chan<- prometheus.Metric) {
 
 // NewFleet registers the state of the fleet, which is read at each scrape. All front doors report the same state. While
 // Redis does not answer, only errand_fleet_up is reported.
-func NewFleet(r prometheus.Registerer, read func(context.Context) (Fleet, error)) {
-	r.MustRegister(newFleet(read, time.Now))
+func NewFleet(r prometheus.Registerer, limits tasks.Limits, read func(context.Context) (Fleet, error)) {
+	r.MustRegister(newFleet(read, limits, time.Now))
 }
 
-func newFleet(read func(context.Context) (Fleet, error), now func() time.Time) *gauges {
+func newFleet(read func(context.Context) (Fleet, error), limits tasks.Limits, now func() time.Time) *gauges {
+	scale := &scale{limits: limits}
 	return newGauges(
 		func(report reportFunc) {
 			ctx, cancel := context.WithTimeout(context.Background(), readLimit)
@@ -102,10 +103,17 @@ func newFleet(read func(context.Context) (Fleet, error), now func() time.Time) *
 			}
 			report("errand_fleet_up", 1)
 			f.report(report, now())
+			wanted, startable := scale.of(f, now())
+			report("errand_workers_wanted", float64(wanted))
+			for _, class := range tasks.Classes {
+				report("errand_queue_startable", float64(startable[class]), class)
+			}
 		},
 		metric{name: "errand_fleet_up", help: "1 if the state of the fleet could be read from Redis, otherwise 0."},
 		metric{name: "errand_tasks", help: "Tasks that have not ended, as the console and the health count them.", labels: "state"},
 		metric{name: "errand_queue_tasks", help: "Waiting and running tasks whose records can be read.", labels: "class state"},
+		metric{name: "errand_queue_startable", help: "Waiting tasks that lack nothing but a slot.", labels: "class"},
+		metric{name: "errand_workers_wanted", help: "Workers that the running and the startable tasks need; for autoscalers. It changes slowly."},
 		metric{name: "errand_queue_oldest_seconds", help: "Age of the oldest waiting task in seconds, since it was due; 0 if no task is waiting.", labels: "class"},
 		metric{name: "errand_outbox_endings", help: "Ended tasks whose final message is not posted."},
 		metric{name: "errand_outbox_oldest_seconds", help: "Time since the end of the oldest task whose final message is not posted; 0 if there is none."},

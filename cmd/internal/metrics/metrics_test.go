@@ -9,6 +9,7 @@ import (
 	"os"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -36,14 +37,15 @@ func (f *fakeFleet) waits(class string, created, at time.Time) {
 }
 
 func (f *fakeFleet) add(class string, s store.State, c, at time.Time) {
-	f.Live = append(f.Live, store.LiveRecord{Record: store.Record{Class: class, State: s, Created: c, At: at}})
+	id := strconv.Itoa(len(f.Live))
+	f.Live = append(f.Live, store.LiveRecord{Record: store.Record{ID: id, Thread: id, Class: class, State: s, Created: c, At: at}})
 }
 
 // everything returns a registry in which each metric has a value.
 func everything(t *testing.T) *prometheus.Registry {
 	t.Helper()
 	r := NewRegistry("v1")
-	NewFleet(r, (&fakeFleet{}).read)
+	NewFleet(r, tasks.Limits{}, (&fakeFleet{}).read)
 	NewDisk(r, t.TempDir())
 	NewDesk(r).Submitted(tasks.Task{Source: "chat", Class: tasks.Interactive}, tasks.Receipt{New: true})
 	service := NewServices(r).Transport("github", http.NewFileTransportFS(fstest.MapFS{}))

@@ -69,7 +69,7 @@ func (p *Parts) FrontDoor(ctx context.Context) (*Door, error) {
 			chat.Source = poster
 		}
 	}
-	metrics.NewFleet(p.registry, func(ctx context.Context) (metrics.Fleet, error) { return metrics.ReadFleet(ctx, p.Store) })
+	metrics.NewFleet(p.registry, p.policy.Limits, func(ctx context.Context) (metrics.Fleet, error) { return metrics.ReadFleet(ctx, p.Store) })
 	mux.Handle("GET /metrics", p.Metrics)
 	h, err := web.New(web.Config{
 		Token: p.Config.HTTP.ConsoleToken.Reveal(), Desk: p.Desk, Store: p.Store, Redis: queuesRedis{p.Config.Redis.URL}, LogDir: LogDir(p.Config),

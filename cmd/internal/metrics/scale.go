@@ -1,0 +1,124 @@
+package metrics
+
+import (
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/errand-fleet/errand/store"
+	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/worker"
+)
+
+const (
+	// riseAfter is how long more workers must be needed, so that a burst of short tasks starts none.
+	riseAfter = 30 * time.Second
+	// fallAfter is how long fewer workers must be needed. Stopping a worker interrupts its runs, which continue elsewhere.
+	fallAfter = 10 * time.Minute
+	// usualSlots is the number of slots of a worker while none has ever been alive.
+	usualSlots = 4
+)
+
+// scale computes the number of workers that a fleet should have. The number follows the need slowly: it is at least what was
+// needed throughout riseAfter, and at most what was needed at some time in fallAfter. So it turns at most twice in fallAfter.
+type scale struct {
+	limits tasks.Limits
+
+	mu     sync.Mutex
+	slots  int // of a worker
+	wanted int
+	needed []needed // for fallAfter and the one before, the oldest first
+}
+
+// needed is how many workers were needed from a time on.
+type needed struct {
+	at      time.Time
+	workers int
+}
+
+// of returns the number of workers that a fleet should have now, and the startable tasks by class.
+func (s *scale) of(f Fleet, now time.Time) (wanted int, startable map[string]int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var demand tasks.Demand
+	for _, rec := range f.Live {
+		demand.Add(rec, now)
+	}
+	startable = map[string]int{}
+	if f.mayStart(now) {
+		for _, rec := range demand.Startable(s.limits.Caps("")) {
+			startable[rec.Class]++
+		}
+	}
+	return s.next(f.need(s.slotsOf(f), s.limits, demand.Running(), startable), len(f.Workers), now), startable
+}
+
+// slotsOf returns the number of slots that a further worker would probably have.
+func (s *scale) slotsOf(f Fleet) int {
+	sum := 0
+	for _, w := range f.Workers {
+		sum += w.Slots
+	}
+	if sum > 0 {
+		s.slots = max(sum/len(f.Workers), 2)
+	}
+	if s.slots == 0 {
+		s.slots = usualSlots
+	}
+	return s.slots
+}
+
+// next returns the number that is wanted when need workers are needed. It begins with the number of workers that there are, because a
+// front door that has just started does not know what was needed before.
+func (s *scale) next(need, workers int, now time.Time) int {
+	if s.needed == nil {
+		s.wanted, s.needed = workers, []needed{{now, workers}}
+	}
+	s.needed = append(s.needed, needed{now, need})
+	for len(s.needed) > 1 && now.Sub(s.needed[1].at) >= fallAfter {
+		s.needed = s.needed[1:]
+	}
+	least, most := need, need
+	for i, n := range s.needed {
+		most = max(most, n.workers)
+		if i+1 == len(s.needed) || now.Sub(s.needed[i+1].at) < riseAfter {
+			least = min(least, n.workers)
+		}
+	}
+	s.wanted = max(least, min(s.wanted, most))
+	return s.wanted
+}
+
+// mayStart reports whether a credential in use lets runs start.
+func (f Fleet) mayStart(now time.Time) bool {
+	stopped := map[string]bool{}
+	for _, c := range f.Credentials {
+		stopped[c.Name] = c.Refused != "" || c.Until.After(now)
+	}
+	return len(f.Workers) == 0 || slices.ContainsFunc(f.Workers, func(w store.Worker) bool { return !stopped[w.Credential] })
+}
+
+// need returns how many workers with that number of slots can run what runs and could start.
+func (f Fleet) need(slots int, limits tasks.Limits, running, startable map[string]int) (workers int) {
+	most := math.MaxInt
+	if limits.Credential > 0 {
+		credentials := map[string]bool{}
+		for _, w := range f.Workers {
+			credentials[w.Credential] = true
+		}
+		most = limits.Credential * max(len(credentials), 1)
+	}
+	total, automatic := 0, 0
+	each := func(n, slots int) { workers = max(workers, (min(n, most)+slots-1)/slots) }
+	for _, class := range tasks.Classes {
+		n := running[class] + startable[class]
+		each(n, worker.SlotsOf(class, slots))
+		if total += n; class != tasks.Interactive {
+			automatic += n
+		}
+	}
+	each(total, slots)
+	each(automatic, slots-1) // a worker keeps one for people
+	return workers
+}
