@@ -63,6 +63,7 @@ func TestClaimGivesTheRunningRecord(t *testing.T) {
 		want.State, want.Attempt, want.Worker, want.Fence = Running, 1, "worker-7", c.Fence()
 		want.CancelBy, want.CancelCause = "U1", "user"
 		want.Created, want.Started = got.Created, got.Started
+		want.Runs = []Run{{Worker: "worker-7", Started: got.Started}}
 		if diff := cmp.Diff(want, got); diff != "" {
 			h.Error(diff)
 		}

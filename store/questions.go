@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/redis/go-redis/v9"
 )
 
 // Question is a question of a running task to people. Its owner chooses the key. The same question has the same key in
@@ -84,18 +86,39 @@ func (s *Questions) Answer(ctx context.Context, id, key string, answer json.RawM
 
 // List reads the questions of a task, sorted by key.
 func (s *Questions) List(ctx context.Context, id string) ([]Question, error) {
-	fields, err := s.redis.HGetAll(ctx, s.key.questions(id)).Result()
-	if err != nil && !wrongType(err) { // a key of another type holds no questions
-		return nil, fmt.Errorf("read questions of %s: %w", id, err)
+	lists, err := s.ListAll(ctx, []string{id})
+	if err != nil {
+		return nil, err
 	}
-	var list []Question
-	for field, body := range fields {
-		if key, ok := strings.CutPrefix(field, "q:"); ok {
-			list = append(list, Question{Key: key, Body: raw(body), Answer: raw(fields["a:"+key]), Fence: int64(number(fields["f:"+key]))})
+	return lists[0], nil
+}
+
+// ListAll reads the questions of each of the tasks, in one round trip.
+func (s *Questions) ListAll(ctx context.Context, ids []string) ([][]Question, error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	replies := make([]*redis.MapStringStringCmd, len(ids))
+	err := s.pipelined(ctx, func(p redis.Pipeliner) error {
+		for i, id := range ids {
+			replies[i] = p.HGetAll(ctx, s.key.questions(id)) // a key of another type holds no questions
 		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read questions of %s: %w", strings.Join(ids, ", "), err)
 	}
-	slices.SortFunc(list, func(a, b Question) int { return strings.Compare(a.Key, b.Key) })
-	return list, nil
+	lists := make([][]Question, len(ids))
+	for i := range ids {
+		fields := replies[i].Val()
+		for field, body := range fields {
+			if key, ok := strings.CutPrefix(field, "q:"); ok {
+				lists[i] = append(lists[i], Question{Key: key, Body: raw(body), Answer: raw(fields["a:"+key]), Fence: int64(number(fields["f:"+key]))})
+			}
+		}
+		slices.SortFunc(lists[i], func(a, b Question) int { return strings.Compare(a.Key, b.Key) })
+	}
+	return lists, nil
 }
 
 // maxVoters is the number of people who can vote on one task.

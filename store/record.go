@@ -57,6 +57,7 @@ type Record struct {
 	Crashed  time.Time // when the latest of these was found; zero if no run was lost
 	Fence    int64     // token of the latest claim of this task, 0 = never claimed
 	Worker   string    // the worker that runs it or ran it last
+	Runs     []Run     // the latest 20 since it was last retried, oldest first
 	Cost     float64   // US dollars of all settled runs; see [Claim.Spend]
 
 	Created, Started, Ended time.Time // by Redis' clock; Started is the latest run's
@@ -69,6 +70,23 @@ type Record struct {
 	Unreadable string // why the record cannot be read; empty if it can. Its other fields are then unreliable
 }
 
+// Run is one run of a task, also one that was handed back before its work began.
+type Run struct {
+	Worker  string    `json:"worker"`
+	Started time.Time `json:"started"`
+	Ended   time.Time `json:"ended,omitzero"` // zero: it goes on or gave the task its ending
+	Why     string    `json:"why,omitempty"`  // why the task waited again, as a clause
+}
+
+// runs parses what begin_run and end_run of common.lua write.
+func runs(field string) (list []Run) {
+	for _, line := range lines(field) {
+		part := append(strings.Split(line, "\t"), "", "", "")
+		list = append(list, Run{Started: fromMicros(part[0]), Worker: part[1], Ended: fromMicros(part[2]), Why: part[3]})
+	}
+	return list
+}
+
 // Due returns when the task could first have started, or when it was retried.
 func (r Record) Due() time.Time {
 	return slices.MaxFunc([]time.Time{r.Created, r.Retried, r.At}, time.Time.Compare)
@@ -79,7 +97,7 @@ func decode(id string, f map[string]string) Record {
 		ID: id, Thread: f["thread"], Class: f["class"], Task: raw(f["task"]), State: State(f["state"]), MergeKey: f["merge_key"], Into: f["into"],
 		Delivery: number(f["delivery"]), At: fromMicros(f["at"]), Why: f["why"], Blocked: blocked(f["blocked"]),
 		Attempt: number(f["attempt"]), Parks: number(f["parks"]), Crashes: number(f["crashes"]), Doubt: f["doubt"] != "",
-		Fence: int64(number(f["fence"])), Worker: f["worker"], Scopes: lines(f["scopes"]), Cost: usd(f["cost"]),
+		Fence: int64(number(f["fence"])), Worker: f["worker"], Runs: runs(f["runs"]), Scopes: lines(f["scopes"]), Cost: usd(f["cost"]),
 		Created: fromMicros(f["created"]), Started: fromMicros(f["started"]), Ended: fromMicros(f["ended"]), Retried: fromMicros(f["retried"]), Crashed: fromMicros(f["crashed"]),
 		CancelBy: f["cancel_by"], CancelCause: f["cancel_cause"], Ending: raw(f["ending"]), Outbox: number(f["outbox"]),
 		Unreadable: flaw(f),

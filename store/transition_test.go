@@ -65,6 +65,12 @@ func TestRequeue(t *testing.T) {
 				h.Errorf("%s: requeue returned another record:\n%s", row.name, diff)
 			}
 			got.Crashed = time.Time{}
+			if rec.State == Running {
+				if len(got.Runs) != 1 || got.Runs[0].Worker != "w" || got.Runs[0].Ended.IsZero() || got.Runs[0].Why != "its worker died" {
+					h.Errorf("%s: runs %+v", row.name, got.Runs)
+				}
+				got.Runs = want.Runs
+			}
 			if diff := cmp.Diff(want, got); diff != "" {
 				h.Errorf("%s:\n%s", row.name, diff)
 			}

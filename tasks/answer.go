@@ -1,6 +1,7 @@
 package tasks
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -86,7 +87,10 @@ func (d *Desk) Questions(ctx context.Context, id string) ([]Question, error) {
 	if err != nil {
 		return nil, d.notFound(id, err)
 	}
-	var list []Question
+	return d.readQuestions(id, stored), nil
+}
+
+func (d *Desk) readQuestions(id string, stored []store.Question) (list []Question) {
 	for _, s := range stored {
 		q := Question{fence: s.Fence}
 		if err := json.Unmarshal(s.Body, &q); err != nil {
@@ -101,14 +105,27 @@ func (d *Desk) Questions(ctx context.Context, id string) ([]Question, error) {
 		}
 		list = append(list, q)
 	}
-	return list, nil
+	return list
 }
 
-// open returns the questions that the task's run waits for. It leaves out those of an earlier run that this run has
-// not asked again.
-func (d *Desk) open(ctx context.Context, rec store.Record) ([]Question, error) {
-	all, err := d.Questions(ctx, rec.ID)
-	return slices.DeleteFunc(all, func(q Question) bool { return q.Answer != nil || q.fence != rec.Fence }), err
+// askOpen sets the questions that the running tasks among the records wait for. It leaves out those of an earlier run
+// that the present run has not asked again.
+func (d *Desk) askOpen(ctx context.Context, records []store.Record, list []Status) error {
+	var ids []string
+	var at []int
+	for i, rec := range records {
+		if rec.State == store.Running && list[i].flaw == "" {
+			ids, at = append(ids, rec.ID), append(at, i)
+		}
+	}
+	stored, err := d.store.Questions.ListAll(ctx, ids)
+	for n, questions := range stored {
+		rec := records[at[n]]
+		list[at[n]].Questions = slices.DeleteFunc(d.readQuestions(rec.ID, questions), func(q Question) bool {
+			return q.Answer != nil || q.fence != rec.Fence
+		})
+	}
+	return err
 }
 
 // Reply makes a submitted message a possible answer to the question that the running task of its thread waits for.
@@ -150,7 +167,7 @@ func (d *Desk) reply(ctx context.Context, running string, t Task) (Receipt, erro
 	if len(t.Pictures) > 0 {
 		text += "\n\n(Pictures came with this answer and cannot be shown with it. Ask for them in a separate message.)"
 	}
-	a, err := d.answer(ctx, running, q.Key, Answer{Text: text, By: t.Actor, At: time.Now(), Message: t.ID})
+	a, err := d.answer(ctx, running, q.Key, Answer{Text: text, By: t.Actor, Name: d.policy.People.NameOf(t), At: time.Now(), Message: t.ID})
 	receipt := Receipt{ID: running, Class: t.Class, Answered: true}
 	switch {
 	case errors.Is(err, ErrNotFound): // answered or ended in the meantime
@@ -196,10 +213,14 @@ type Question struct {
 type Answer struct {
 	Text    string    `json:"text,omitempty"`
 	By      string    `json:"by,omitempty"`
+	Name    string    `json:"name,omitempty"` // of By, if that is an account
 	At      time.Time `json:"at"`
 	Expired bool      `json:"expired,omitempty"` // there was no answer in time
 	Message string    `json:"message,omitempty"` // the ID that the answering message would have had as a task
 }
+
+// Who returns the name of the person who answered.
+func (a Answer) Who() string { return cmp.Or(a.Name, a.By) }
 
 // The kinds of events about messages, questions and answers of a run.
 const (

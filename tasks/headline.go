@@ -30,8 +30,7 @@ const (
 // underWay is the sign of a task that has not ended.
 const underWay = "⏳"
 
-// Headline returns the state at the given time. Only [Desk.Status] reads open questions, so a list shows a task that
-// asks as working.
+// Headline returns the state at the given time.
 func (s Status) Headline(now time.Time) Headline {
 	h := Headline{Sign: underWay, State: Working}
 	switch {

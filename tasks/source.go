@@ -28,6 +28,19 @@ type Source interface {
 	Open(ctx context.Context, t Task) (Report, error)
 }
 
+// Links are the pages of other products that a task is about. An empty URL is unknown.
+type Links struct {
+	Thread      string `json:"thread,omitempty"` // where it was requested
+	Repository  string `json:"repository,omitempty"`
+	PullRequest string `json:"pull_request,omitempty"` // that it was requested on
+}
+
+// Linker is a Source that knows where its tasks were requested.
+type Linker interface {
+	// Links returns what the task's origin says. It calls no service. The repository is added by the caller.
+	Links(t Task) Links
+}
+
 // Waiter is a Source that shows why a task waits in the place where it was requested.
 type Waiter interface {
 	// Waits shows the headline in the message that the report will use when the task runs. An error is only logged,

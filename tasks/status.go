@@ -17,24 +17,26 @@ import (
 
 // Status describes a task at one moment.
 type Status struct {
-	Task     Task      `json:"task"`
-	Person   string    `json:"person,omitempty"` // the asker's configured name; see People
-	State    string    `json:"state"`            // waiting, running, absorbed, ended
-	Into     string    `json:"into,omitempty"`   // the task whose run absorbed this one and has its log and answer
-	Position int       `json:"position,omitempty"`
-	Attempt  int       `json:"attempt"`
-	Delivery string    `json:"delivery"` // the asynq ID of its latest delivery
-	Worker   string    `json:"worker,omitempty"`
-	Created  time.Time `json:"created"`
-	Started  time.Time `json:"started,omitzero"`
-	Ended    time.Time `json:"ended,omitzero"`
-	Retried  time.Time `json:"retried,omitzero"`    // when it was last retried
-	At       time.Time `json:"not_before,omitzero"` // the earliest start of a waiting task
-	Why      string    `json:"why,omitempty"`       // why it waits, as a clause; set for a running task only until its work begins
-	Cancel   string    `json:"cancelled_by,omitempty"`
-	Ending   *Ending   `json:"ending,omitempty"`
+	Task     Task          `json:"task"`
+	Person   string        `json:"person,omitempty"` // the asker's configured name; see People
+	State    string        `json:"state"`            // waiting, running, absorbed, ended
+	Into     string        `json:"into,omitempty"`   // the task whose run absorbed this one and has its log and answer
+	Position int           `json:"position,omitempty"`
+	Attempt  int           `json:"attempt"`
+	Delivery string        `json:"delivery"` // the asynq ID of its latest delivery
+	Worker   string        `json:"worker,omitempty"`
+	Runs     []store.Run   `json:"runs,omitempty"` // the latest since it was last retried, oldest first
+	Created  time.Time     `json:"created"`
+	Started  time.Time     `json:"started,omitzero"`
+	Ended    time.Time     `json:"ended,omitzero"`
+	Retried  time.Time     `json:"retried,omitzero"`    // when it was last retried
+	At       time.Time     `json:"not_before,omitzero"` // the earliest start of a waiting task
+	Why      string        `json:"why,omitempty"`       // why it waits, as a clause; set for a running task only until its work begins
+	Blocked  store.Blocked `json:"-"`                   // the same for the console
+	Cancel   string        `json:"cancelled_by,omitempty"`
+	Ending   *Ending       `json:"ending,omitempty"`
 
-	Questions []Question `json:"questions,omitempty"` // open questions of a running task; only Desk.Status sets them
+	Questions []Question `json:"questions,omitempty"` // open questions of a running task
 	Posted    bool       `json:"posted"`              // the final message was posted
 
 	Unreadable string `json:"unreadable,omitempty"` // why the record cannot be read and what to do; the prompt says so, too
@@ -78,7 +80,9 @@ func (d *Desk) complete(ctx context.Context, rec store.Record) (Status, error) {
 		d.noteUnable(ctx, list)
 		s = list[0]
 	case store.Running:
-		s.Questions, err = d.open(ctx, rec)
+		list := []Status{s}
+		err = d.askOpen(ctx, []store.Record{rec}, list)
+		s = list[0]
 	}
 	if rec.Into != "" {
 		err = d.shared(ctx, &s)
@@ -95,7 +99,7 @@ func (d *Desk) status(rec store.Record) Status {
 	s := Status{
 		Task: t, State: string(rec.State), Attempt: rec.Attempt, Delivery: DeliveryID(rec.ID, rec.Delivery), Worker: rec.Worker,
 		Cancel: rec.CancelBy, Into: rec.Into, Created: rec.Created, Started: rec.Started, Ended: rec.Ended, Retried: rec.Retried,
-		Posted: rec.Outbox < 0,
+		Posted: rec.Outbox < 0, Runs: rec.Runs, Blocked: rec.Blocked,
 	}
 	if one, ok := d.policy.People.Find(t.Source, t.Actor); ok {
 		s.Person = one.Name
@@ -222,6 +226,9 @@ func (d *Desk) List(ctx context.Context, f Filter) (Listing, error) {
 	l := Listing{Tasks: make([]Status, 0, len(page.Records)), Next: page.Next}
 	for _, rec := range page.Records {
 		l.Tasks = append(l.Tasks, d.status(rec))
+	}
+	if err := d.askOpen(ctx, page.Records, l.Tasks); err != nil {
+		return Listing{}, fmt.Errorf("list tasks: %w", err)
 	}
 	d.noteUnreadable(ctx, l.Tasks)
 	d.noteUnable(ctx, l.Tasks)

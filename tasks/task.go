@@ -11,6 +11,7 @@
 package tasks
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -55,6 +56,7 @@ type Task struct {
 	Dir  string `json:"dir,omitempty"`
 
 	Actor   string  `json:"actor"`             // who asked: their account in the source
+	Name    string  `json:"name,omitempty"`    // who asked, as the source shows them; empty: as the account
 	Channel string  `json:"channel,omitempty"` // where they asked, if the source has channels
 	Prompt  string  `json:"prompt"`            // the request, in their words
 	Options Options `json:"options,omitzero"`
@@ -309,6 +311,14 @@ func (p People) Name(source, account string) string {
 		return one.Name
 	}
 	return account
+}
+
+// NameOf returns the name of the person who asked for a task: the configured one, the source's or the account.
+func (p People) NameOf(t Task) string {
+	if one, ok := p.Find(t.Source, t.Actor); ok {
+		return one.Name
+	}
+	return cmp.Or(t.Name, t.Actor)
 }
 
 // named returns the name of the person with the account "source/account", or the argument.

@@ -51,8 +51,8 @@ func TestTaskPageWhileItRuns(t *testing.T) {
 
 	// After Stop the page shows at once that the task is stopping.
 	h.do("POST", path+"/cancel", "", "Content-Type", "application/x-www-form-urlencoded")
-	h.contains(h.get(path), http.StatusOK, `class="state stopping">stopping…</span>`, "!class=\"state running", "!/cancel")
-	h.contains(h.get("/"), http.StatusOK, `class="state stopping">stopping…</span>`)
+	h.contains(h.get(path), http.StatusOK, `class="state stopping">Stopping</span>`, "!class=\"state running", "!/cancel")
+	h.contains(h.get("/"), http.StatusOK, `class="state stopping">Stopping</span>`)
 
 	h.End(c, tasks.Ending{Kind: tasks.Failed, Reason: "It broke.", Result: agent.Result{Partial: "half of it"}})
 	h.contains(h.get(path), http.StatusOK, "failed", "It broke.", "half of it", `action="`+path+`/retry"`, "!data-events", "!/cancel")

@@ -50,6 +50,7 @@ type Config struct {
 	FleetToken     string // opens the logs of other machines; empty: workers are not asked for logs
 	QueuesWritable bool   // the pages of the queues may change queues
 
+	Links   func(tasks.Task) tasks.Links          // the pages of other products that a task is about; nil: unknown
 	Chat    console.Chat                          // the chat page
 	Inbound []Inbound                             // sources whose events the health reports on
 	Notices []store.Finding                       // about the configuration of this process
@@ -107,7 +108,7 @@ func New(cfg Config) (*Handler, error) {
 	}
 	h.view = &view.Reader{Desk: cfg.Desk, Store: cfg.Store, Inbound: cfg.Inbound, Notices: cfg.Notices, Now: now, Log: log}
 	h.console = console.New(console.Config{
-		View: h.view, Logs: h.logs, Out: out, Chat: cfg.Chat, Examine: cfg.Examine, Redis: cfg.Redis, QueuesWritable: cfg.QueuesWritable,
+		View: h.view, Logs: h.logs, Out: out, Links: cfg.Links, Chat: cfg.Chat, Examine: cfg.Examine, Redis: cfg.Redis, QueuesWritable: cfg.QueuesWritable,
 	}, h.mux)
 	life, cancel := context.WithCancel(context.Background())
 	h.cancel, h.close = cancel, sync.OnceValue(h.console.Close)

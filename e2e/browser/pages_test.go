@@ -14,7 +14,7 @@ func (s *scene) pages() []visit {
 		{name: "tasks-none", path: "/?text=nothing+has+these+words", want: "No tasks"},
 		{name: "task-running", path: "/tasks/" + s.running, want: "faketime", picture: "phone"},
 		{name: "task-asking", path: "/tasks/" + s.asking, want: "Teal"},
-		{name: "task-waiting", path: "/tasks/" + s.waiting, want: "waiting"},
+		{name: "task-waiting", path: "/tasks/" + s.waiting, want: "Waiting"},
 		{name: "task-answered", path: "/tasks/" + s.answered, want: "truncates", picture: "dark"},
 		{name: "changes", path: "/tasks/" + s.answered + "/changes", want: "rounded half away"},
 		{name: "task-failed", path: "/tasks/" + s.failed, want: "credit balance"},

@@ -62,7 +62,7 @@ func newScene(c *console) *scene {
 	s.asking = s.theAsking()
 	s.running = s.theRunning()
 	s.waiting = s.submit(func(t *tasks.Task) {
-		t.Source, t.Kind, t.Class, t.Actor, t.Repo = "github", "review", tasks.Review, "dana", "acme/web"
+		t.Source, t.Kind, t.Class, t.Actor, t.Repo, t.Thread = "github", "review", tasks.Review, "dana", "acme/web", "github/acme/web#107/review"
 		t.Prompt = "Review pull request acme/web#107: Load fonts from our own domain"
 	})
 	s.aged(s.waiting, 40*time.Second, -1, -1)
@@ -154,15 +154,24 @@ func (s *scene) theAsking() string {
 func (s *scene) theRunning() string {
 	id := s.submit(func(t *tasks.Task) {
 		t.Actor, t.Repo, t.Prompt = "Bo Chen", "acme/payments", "fix the flaky test in ledger, and say why it was flaky"
-		t.Options.Model = "opus"
+		t.Options.Model, t.Options.Limit, t.Options.MaxUSD = "opus", 2*time.Hour, 5
 	})
+	first, err := s.Store.Claim(s.Context(), id, 0, "mill-2")
+	if err == nil {
+		err = first.Return(s.Context(), store.Wait{Why: "its worker is shutting down"})
+	}
+	if err != nil {
+		s.Fatal(err)
+	}
 	c := s.Claim(id)
 	s.Append(c, at(time.Now().Add(-3*time.Minute),
 		agent.Event{Kind: agent.Started, Text: "claude-opus-4-8"},
 		agent.Event{Kind: agent.Text, Text: "I will run the test until it fails, with the race detector:\n\n- first alone,\n- then with its **neighbours**."},
 		agent.Event{Kind: agent.ToolUse, Tool: "Bash", ToolID: "1", Text: "Running go test -race -count=200 -run TestBook ./ledger", Input: raw(map[string]string{"command": "go test -race -count=200 -run TestBook ./ledger", "description": "Run the test 200 times"})},
 		agent.Event{Kind: agent.ToolResult, ToolID: "1", Text: "ok  \tacme.example/payments/ledger\t41.870s"},
-		agent.Event{Kind: "absorbed", Tool: "Dana", Text: "it fails on Mondays, if that helps"},
+		agent.Event{Kind: agent.ToolUse, Tool: "Bash", ToolID: "v", Text: "Running go vet ./ledger/...", Input: raw(map[string]string{"command": "go vet ./ledger/..."})},
+		agent.Event{Kind: agent.ToolResult, ToolID: "v", Text: "ledger/book.go:31: result of time.Truncate call not used", Error: true},
+		agent.Event{Kind: "absorbed", Tool: "Dana", ToolID: s.answered, Text: "it fails on Mondays, if that helps"},
 		agent.Event{Kind: agent.Thinking, Text: "On Mondays: the week begins. Something truncates to the week."},
 		agent.Event{Kind: agent.Used, CostUSD: 0.21, Usage: &agent.Usage{Input: 1900, CacheRead: 38_000, Output: 1100}},
 		agent.Event{Kind: agent.ToolUse, Tool: "Bash", ToolID: "2", Text: "Running faketime 'next monday' go test -count=50 ./ledger", Input: raw(map[string]string{"command": "faketime 'next monday' go test -count=50 ./ledger"})},
@@ -211,6 +220,21 @@ func (s *scene) aged(id string, created, started, ended time.Duration) {
 				continue
 			}
 			if err := r.HSet(ctx, key, name, fmt.Sprint(time.Now().Add(-ago).UnixMicro())).Err(); err != nil {
+				return err
+			}
+		}
+		if started >= 0 { // of its runs the last one; those before had an hour each
+			s := s.Status(id)
+			var runs []string
+			for i, one := range s.Runs {
+				begun := time.Now().Add(-started - time.Duration(len(s.Runs)-1-i)*time.Hour)
+				line := fmt.Sprintf("%d\t%s", begun.UnixMicro(), one.Worker)
+				if one.Why != "" {
+					line += fmt.Sprintf("\t%d\t%s", begun.Add(40*time.Minute).UnixMicro(), one.Why)
+				}
+				runs = append(runs, line)
+			}
+			if err := r.HSet(ctx, key, "runs", strings.Join(runs, "\n")).Err(); err != nil {
 				return err
 			}
 		}

@@ -47,6 +47,7 @@ fence = int(math.max(fence, t))
 redis.call('SET', FENCE, fence)
 redis.call('HSET', key, 'state', 'running', 'worker', worker, 'started', int(t), 'fence', fence, 'held', fence)
 redis.call('HDEL', key, 'why')
+begin_run(key, t, worker)
 if doubtful(id, r[9]) then redis.call('HSET', key, 'doubt', '1') end
 if tonumber(r[8] or '0') > 0 then -- see Claim.Idle
   redis.call('HSET', key, 'idle', '1')

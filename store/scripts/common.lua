@@ -120,6 +120,21 @@ end
 -- each iterates over a list in a field, one entry per line.
 local function each(list) return string.gmatch(list or '', '[^\n]+') end
 
+-- The field runs of a record has a line for each of the latest runs: when it began and its worker, and for a run that
+-- ended without an ending, when and why. Tabs separate them.
+local function begin_run(key, t, worker)
+  local lines = {}
+  for line in each(redis.call('HGET', key, 'runs') or '') do table.insert(lines, line) end
+  table.insert(lines, int(t) .. '\t' .. worker)
+  if #lines > 20 then table.remove(lines, 1) end
+  redis.call('HSET', key, 'runs', table.concat(lines, '\n'))
+end
+
+local function end_run(key, why)
+  local lines = redis.call('HGET', key, 'runs')
+  if lines then redis.call('HSET', key, 'runs', lines .. '\t' .. int(now()) .. '\t' .. string.gsub(why, '%s', ' ')) end
+end
+
 -- bound returns the limit of a scope, or nil. The arguments from ARGV[first] on are pairs of a scope, or a kind ending
 -- in a colon, and a limit.
 local function bound(scope, first)

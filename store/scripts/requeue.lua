@@ -10,6 +10,7 @@ local counts = ARGV[5] == '1' and not r[5]
 if state == 'running' then
   if redis.call('EXISTS', claim_key(thread)) == 1 then return {'stale'} end
   redis.call('HSET', key, 'state', 'waiting')
+  end_run(key, 'its worker died')
   redis.call('HDEL', key, 'held')
   let_go(id)
   redis.call('ZADD', waiting_key(thread), born(id), id)

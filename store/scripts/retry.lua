@@ -8,7 +8,7 @@ if r[1] ~= 'ended' then return {'notended'} end
 note(id, ARGV[3])
 redis.call('HSET', key, 'state', 'waiting', 'at', '0', 'attempt', '0', 'crashes', '0', 'outbox', '0', 'retried', int(now()))
 redis.call('HDEL', key, 'ending', 'started', 'ended', 'cancel_by', 'cancel_cause', 'held', 'into', 'why', 'parks', 'cost',
-  'settled', 'near', 'crashed', 'explained', 'explained_at')
+  'settled', 'near', 'crashed', 'explained', 'explained_at', 'runs')
 redis.call('HINCRBY', key, 'delivery', '1')
 redis.call('ZADD', waiting_key(r[2]), born(id), id)
 redis.call('ZADD', LIVE, '0', id)

@@ -8,6 +8,7 @@ if not runs(id, fence) then
   return {'stale'}
 end
 redis.call('HSET', key, 'state', 'waiting', 'at', ARGV[7], 'why', ARGV[8])
+end_run(key, ARGV[8])
 redis.call('HDEL', key, 'held')
 let_go(id)
 if ARGV[9] == '0' then redis.call('HINCRBY', key, 'attempt', '-1') end

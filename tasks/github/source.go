@@ -109,7 +109,24 @@ var (
 	_ tasks.Settler   = (*Source)(nil)
 	_ tasks.Waiter    = (*Source)(nil)
 	_ tasks.Recaller  = (*Source)(nil)
+	_ tasks.Linker    = (*Source)(nil)
 )
+
+// Links returns the pull request or issue, and the comment that requested the task.
+func (s *Source) Links(t tasks.Task) tasks.Links {
+	o, err := originOf(t)
+	if err != nil {
+		return tasks.Links{}
+	}
+	l := tasks.Links{Thread: o.URL}
+	if strings.Contains(o.URL, "/pull/") {
+		l.PullRequest = o.URL
+	}
+	if o.Asked != nil && o.Asked.URL != "" {
+		l.Thread = o.Asked.URL
+	}
+	return l
+}
 
 // New checks the configuration. It does not talk to GitHub.
 func New(cfg Config) (*Source, error) {

@@ -156,8 +156,9 @@ func (p *people) get(ctx context.Context, id string) (*slack.User, error) {
 	})
 }
 
-// who is a bot: the user it is mentioned as, the bot_id of its posts, its workspace and organisation.
-type who struct{ user, bot, team, enterprise string }
+// who is a bot: the user it is mentioned as, the bot_id of its posts, its workspace and organisation, and the
+// workspace's URL, which ends in a slash.
+type who struct{ user, bot, team, enterprise, site string }
 
 // identity asks Slack once who the token's bot is. Threads also hold posts of other bots, perhaps of another errand.
 type identity struct {
@@ -181,7 +182,7 @@ func (i *identity) get(ctx context.Context) (who, error) {
 		if err != nil {
 			return who{}, err
 		}
-		return who{user: resp.UserID, bot: resp.BotID, team: resp.TeamID, enterprise: resp.EnterpriseID}, nil
+		return who{user: resp.UserID, bot: resp.BotID, team: resp.TeamID, enterprise: resp.EnterpriseID, site: resp.URL}, nil
 	})
 	if err != nil {
 		return who{}, fmt.Errorf("ask Slack who the bot is: %w", err)

@@ -1,6 +1,7 @@
 package slack
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -255,6 +256,9 @@ func (in *interpreter) request(ctx context.Context, m message, thread tasks.Thre
 	}
 	t := m.origin.task(r.prompt)
 	o := m.origin
+	if u, err := in.people.get(ctx, o.User); err == nil { // mostly cached, because the guard has asked
+		t.Name = cmp.Or(u.Profile.DisplayName, u.RealName, u.Name)
+	}
 	o.Pull, err = in.repos.place(ctx, &t, r, thread)
 	o.Moved = thread.Latest != "" && t.Ref != "" && (t.Ref != thread.Ref || !strings.EqualFold(t.Repo, thread.Repo))
 	t.Origin = o.json()

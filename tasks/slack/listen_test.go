@@ -37,7 +37,7 @@ func TestMentionBecomesATask(t *testing.T) {
 	task := func(ts, root, channel, user, prompt string, o origin) tasks.Task {
 		return tasks.Task{
 			ID: id(ts, strings.ToLower(channel)), Source: "slack", Kind: "mention", Thread: "slack/" + team + "/" + channel + "/" + root,
-			Class: tasks.Interactive, Profile: agent.Write, Actor: user, Channel: o.Channel, Prompt: prompt, Origin: o.json(),
+			Class: tasks.Interactive, Profile: agent.Write, Actor: user, Name: strings.ToLower(user), Channel: o.Channel, Prompt: prompt, Origin: o.json(),
 		}
 	}
 	first := task(root, root, general, ann, "please fix <main> & see the page (https://x.org/a)", origin{Team: team, Channel: general, TS: root, ThreadTS: "", User: ann})

@@ -186,6 +186,18 @@ func Transport() *http.Transport {
 // Name returns "slack".
 func (s *Source) Name() string { return sourceName }
 
+// Links returns the thread in Slack. Until the bot knows its workspace's URL, and in other workspaces, that is Slack's web client.
+func (s *Source) Links(t tasks.Task) tasks.Links {
+	o, err := originOf(t)
+	if err != nil || o.Channel == "" {
+		return tasks.Links{}
+	}
+	if me, ok := s.me.known(); ok && me.team == o.Team && me.site != "" {
+		return tasks.Links{Thread: me.site + "archives/" + o.Channel + "/p" + strings.ReplaceAll(o.root(), ".", "")}
+	}
+	return tasks.Links{Thread: "https://app.slack.com/client/" + o.Team + "/" + o.Channel + "/thread/" + o.Channel + "-" + o.root()}
+}
+
 // Listen registers POST /slack/events and /slack/interactions and connects in Socket Mode, each if it is configured.
 // Everything that it starts ends with ctx.
 func (s *Source) Listen(ctx context.Context, mux *http.ServeMux, d *tasks.Desk) error {

@@ -283,7 +283,7 @@ func (m *mailbox) announce(message string) {
 	i := slices.IndexFunc(m.mail, func(l *mail) bool { return l.message == message })
 	t := m.mail[i].task
 	m.mu.Unlock()
-	m.emit(agent.Event{Kind: tasks.Absorbed, Text: t.Prompt, Tool: t.Actor, ToolID: t.ID, Time: time.Now()})
+	m.emit(agent.Event{Kind: tasks.Absorbed, Text: t.Prompt, Tool: m.Policy.People.NameOf(t), ToolID: t.ID, Time: time.Now()})
 	to, ok := talker(m.source, t)
 	if some, is := m.source.(tasks.Selective); !ok || is && !some.Assures(t) {
 		return

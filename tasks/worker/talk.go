@@ -138,7 +138,7 @@ func (k *talk) put(ctx context.Context, q tasks.Question) (a tasks.Answer, known
 	if err != nil {
 		return a, known, fmt.Errorf("ask people: %w", err)
 	}
-	k.emit(agent.Event{Kind: tasks.Replied, Text: a.Text, Tool: a.By, Error: a.Expired, Time: time.Now()})
+	k.emit(agent.Event{Kind: tasks.Replied, Text: a.Text, Tool: a.Who(), Error: a.Expired, Time: time.Now()})
 	k.settle(ctx, q, a)
 	return a, known, nil
 }
@@ -271,7 +271,7 @@ func (k *talk) askUser(ctx context.Context, text string, options []string) (stri
 	case a.Expired:
 		return fmt.Sprintf("No one answered within %s. Decide yourself, and state your assumptions in your answer.", k.Timing.Answer), nil
 	default:
-		return fmt.Sprintf("%s answered: %s", a.By, a.Text), nil
+		return fmt.Sprintf("%s answered: %s", a.Who(), a.Text), nil
 	}
 }
 
@@ -323,9 +323,9 @@ func (k *talk) permit(ctx context.Context, r agent.ToolRequest) agent.Decision {
 	case a.Text == tasks.Always, slices.Contains(consent, said):
 		return agent.Decision{Allow: true}
 	case slices.Contains(dissent, said):
-		return agent.Decision{Reason: a.By + " denied this."}
+		return agent.Decision{Reason: a.Who() + " denied this."}
 	default:
-		return agent.Decision{Reason: a.By + " denied this: " + strings.TrimPrefix(a.Text, tasks.Deny+": ")}
+		return agent.Decision{Reason: a.Who() + " denied this: " + strings.TrimPrefix(a.Text, tasks.Deny+": ")}
 	}
 }
 
@@ -342,7 +342,7 @@ func (k *talk) consented(ctx context.Context, to string) (tasks.Answer, bool, er
 		if s.Answer == nil || json.Unmarshal(s.Body, &q) != nil || json.Unmarshal(s.Answer, &a) != nil || q.Consent != to || a.Text != tasks.Always {
 			continue
 		}
-		k.emit(agent.Event{Kind: agent.Notice, Text: to + ": " + a.By + " approved this for the whole task.", Time: time.Now()})
+		k.emit(agent.Event{Kind: agent.Notice, Text: to + ": " + a.Who() + " approved this for the whole task.", Time: time.Now()})
 		return a, true, nil
 	}
 	return tasks.Answer{}, false, nil

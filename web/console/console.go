@@ -31,6 +31,7 @@ type Console struct {
 	view    *view.Reader
 	logs    *logs.Reader
 	out     *respond.Responder
+	links   func(tasks.Task) tasks.Links
 	chat    Chat
 	examine func(context.Context) []store.Finding
 	queues  *asynqmon.HTTPHandler
@@ -42,6 +43,7 @@ type Config struct {
 	View    *view.Reader
 	Logs    *logs.Reader
 	Out     *respond.Responder
+	Links   func(tasks.Task) tasks.Links // the pages of other products that a task is about; nil: unknown
 	Chat    Chat
 	Examine func(context.Context) []store.Finding // checks the services of the sources; nil if there are none
 
@@ -52,8 +54,11 @@ type Config struct {
 // New returns a console and adds its routes to mux.
 func New(cfg Config, mux *http.ServeMux) *Console {
 	c := &Console{
-		view: cfg.View, logs: cfg.Logs, out: cfg.Out, chat: cfg.Chat, examine: cfg.Examine,
+		view: cfg.View, logs: cfg.Logs, out: cfg.Out, links: cfg.Links, chat: cfg.Chat, examine: cfg.Examine,
 		queues: newQueues(cfg.Redis, cfg.QueuesWritable), renders: make(chan struct{}, maxRenders),
+	}
+	if c.links == nil {
+		c.links = func(tasks.Task) tasks.Links { return tasks.Links{} }
 	}
 	cfg.Out.Route(mux, map[string]respond.Handler{
 		"GET /{$}":                c.listPage,

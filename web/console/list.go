@@ -21,16 +21,21 @@ type row struct {
 	Created                  time.Time
 	Age, Took, Cost          string
 	Note                     string // why it waits, or how it ended
+	Label                    string // the state in words
 	Stopping                 bool   // it was cancelled and has not ended yet
+	Asking                   bool   // it waits for an answer
 
 	ByActor, ByRepo string // URLs of the list filtered by these
 }
 
 func newRow(v view.Task, now time.Time) row {
 	r := row{
-		ID: v.Task.ID, Title: legible.Text(v.Title), Source: v.Task.Source, Actor: legible.Text(cmp.Or(v.Person, v.Task.Actor)), State: v.State, Repo: v.Task.Repo,
+		ID: v.Task.ID, Title: legible.Text(v.Title), Source: v.Task.Source, Actor: askedBy(v.Status), State: v.State, Repo: v.Task.Repo,
 		Created: v.Created, Age: legible.Age(now.Sub(v.Created)), Note: legible.Text(cmp.Or(v.Why, v.Sentence)),
-		Stopping: v.Stopping(),
+		Label: v.Headline(now).State, Stopping: v.Stopping(), Asking: len(v.Questions) > 0,
+	}
+	if r.Asking {
+		r.Label, r.Note = "Needs you", legible.Text(v.Questions[0].Text)
 	}
 	switch {
 	case v.Ending != nil:
@@ -47,20 +52,15 @@ func newRow(v view.Task, now time.Time) row {
 	return r
 }
 
-// StateClass returns the CSS class of the task's state: its ending, its state, or "stopping".
+// StateClass returns the CSS class of the task's state: its ending, its state, "asking" or "stopping".
 func (r row) StateClass() string {
-	if r.Stopping {
+	switch {
+	case r.Stopping:
 		return "stopping"
+	case r.Asking:
+		return "asking"
 	}
 	return cmp.Or(r.Ending, r.State)
-}
-
-// Label returns the state as people read it.
-func (r row) Label() string {
-	if r.Stopping {
-		return "stopping…"
-	}
-	return strings.ReplaceAll(r.StateClass(), "_", " ")
 }
 
 // choice is a link that changes the query of a page.
@@ -115,7 +115,7 @@ func newListView(l view.Listing, f tasks.Filter, fleet view.Snapshot, now time.T
 	for _, t := range l.Tasks {
 		r := newRow(t, now)
 		r.ByRepo = listURL(f, func(f *tasks.Filter) { f.Repo = r.Repo })
-		r.ByActor = listURL(f, func(f *tasks.Filter) { f.Person = cmp.Or(t.Person, r.Source+"/"+r.Actor) })
+		r.ByActor = listURL(f, func(f *tasks.Filter) { f.Person = cmp.Or(t.Person, r.Source+"/"+t.Task.Actor) })
 		v.Rows = append(v.Rows, r)
 		v.Sources, v.People, v.Repos = append(v.Sources, r.Source), append(v.People, r.Actor), append(v.Repos, r.Repo)
 	}

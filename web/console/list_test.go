@@ -29,19 +29,23 @@ func TestRows(t *testing.T) {
 	}{
 		"waiting": {
 			tasks.Status{State: "waiting", Why: "The usage limit is reached.", At: now.Add(time.Hour)},
-			row{State: "waiting", Note: "The usage limit is reached. Not before 23:13 UTC."},
+			row{State: "waiting", Label: "Paused", Note: "The usage limit is reached. Not before 23:13 UTC."},
 		},
-		"was to wait": {tasks.Status{State: "waiting", At: began}, row{State: "waiting"}},
-		"running":     {tasks.Status{State: "running", Started: began}, row{State: "running", Took: "1h"}},
+		"was to wait": {tasks.Status{State: "waiting", At: began}, row{State: "waiting", Label: "Waiting"}},
+		"running":     {tasks.Status{State: "running", Started: began}, row{State: "running", Label: "Working", Took: "1h"}},
+		"asking": {
+			tasks.Status{State: "running", Started: began, Questions: []tasks.Question{{Text: "Which?"}}},
+			row{State: "running", Label: "Needs you", Asking: true, Took: "1h", Note: "Which?"},
+		},
 		"ended": {
 			tasks.Status{State: "ended", Started: began, Ended: began.Add(2 * time.Minute), Ending: &tasks.Ending{
 				Kind: tasks.Cancelled, By: "ann", Result: agent.Result{CostUSD: 0.5},
 			}},
-			row{State: "ended", Ending: "cancelled", Took: "2m", Cost: "$0.50", Note: "This was stopped by ann. Ask again to go on."},
+			row{State: "ended", Label: "Stopped", Ending: "cancelled", Took: "2m", Cost: "$0.50", Note: "This was stopped by ann. Ask again to go on."},
 		},
 		"ended before it began": {
 			tasks.Status{State: "ended", Ended: now, Ending: &tasks.Ending{Kind: tasks.Withdrawn}},
-			row{State: "ended", Ending: "withdrawn", Note: "This was withdrawn."},
+			row{State: "ended", Label: "Withdrawn", Ending: "withdrawn", Note: "This was withdrawn."},
 		},
 	} {
 		test.status.Created = now.Add(-3 * 24 * time.Hour)

@@ -7,10 +7,12 @@ import (
 	"fmt"
 	"html/template"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/errand-fleet/errand/internal/legible"
+	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/web/internal/respond"
 	"github.com/errand-fleet/errand/web/internal/view"
@@ -24,6 +26,8 @@ const (
 // taskView is the page of one task.
 type taskView struct {
 	row
+	head
+	wait
 	Status          tasks.Status
 	Prompt          string
 	Long            bool // the prompt is folded
@@ -35,8 +39,12 @@ type taskView struct {
 	Questions       []tasks.Question // that wait for an answer
 	Delivery        string           // its page among those of the queues
 	Meter           meter
-	Log             string // the URL of its log; empty if it has none
-	Live            bool   // more events may follow
+	Attempts        []attempt
+	Absorbed        []*entry // the messages that its run absorbed
+	Covers          []string // further tasks that ended with it
+	Errors          int      // failed steps on the page
+	Log             string   // the URL of its log; empty if it has none
+	Live            bool     // more events may follow
 	history
 }
 
@@ -81,6 +89,21 @@ func (c *Console) renderTask(ctx context.Context, s tasks.Status, before string)
 		c.view.Log.Warn("read changes", "run", s.Task.ID, "err", err)
 		v.Changes = &changesView{Task: s.Task.ID, Failed: "The changes cannot be read at the moment."}
 	}
+	v.head = newHead(s, c.links(s.Task), c.view.Now())
+	if s.State == string(store.Running) {
+		if v.Doing = t.doing; v.Doing == "" && v.Detail == "" {
+			v.Doing = tasks.Starting
+		}
+	}
+	v.Absorbed, v.Errors = t.absorbed, t.errors
+	if s.Ending != nil {
+		v.Covers = slices.DeleteFunc(slices.Clone(s.Ending.Covers), func(id string) bool {
+			return slices.ContainsFunc(t.absorbed, func(e *entry) bool { return e.Task == id })
+		})
+	}
+	if v.wait, err = c.readWait(ctx, s); err != nil {
+		return nil, err
+	}
 	return c.out.Render("task", v)
 }
 
@@ -88,6 +111,7 @@ func newTaskView(s tasks.Status, past history, used tasks.Logged, now time.Time)
 	v := taskView{
 		row: newRow(view.NewTask(s), now), Status: s, Prompt: legible.Text(s.Task.Prompt), Long: len(s.Task.Prompt) > longPrompt, Pictures: pictureNames(s.Task),
 		Questions: s.Questions, Delivery: deliveryPath(s), Meter: newMeter(s, used, now), Live: s.Ending == nil && !past.Past, history: past,
+		Attempts: attempts(s),
 	}
 	if s.Worker != "" || s.Into != "" {
 		v.Log = "/api/tasks/" + s.Task.ID + "/log"
@@ -138,32 +162,6 @@ func (c *Console) readHistory(ctx context.Context, s tasks.Status, before string
 		v.Older = "/tasks/" + id + "/log" // the stream no longer has its beginning; the log has
 	}
 	return v, nil
-}
-
-// meter is the duration and the usage of a run, so far or in total.
-type meter struct {
-	Since   time.Time // the start of the run; zero if it is not running
-	Elapsed string
-	Tokens  string // of the model
-	Cost    string
-}
-
-func newMeter(s tasks.Status, used tasks.Logged, now time.Time) meter {
-	var m meter
-	usage, usd := used.Event.Usage, used.Event.CostUSD
-	switch e := s.Ending; {
-	case e != nil && e.Result.Duration > 0:
-		m.Elapsed, usage, usd = tasks.Lasted(e.Result.Duration), &e.Result.Usage, e.CostUSD()
-	case e == nil && s.State == "running":
-		m.Since, m.Elapsed = s.Started, tasks.Lasted(max(0, now.Sub(s.Started)))
-	}
-	if usage != nil {
-		if in := usage.Input + usage.CacheRead + usage.CacheCreation; in > 0 {
-			m.Tokens = legible.Count(in) + " tokens in, " + legible.Count(usage.Output) + " out"
-		}
-	}
-	m.Cost = view.USD(usd)
-	return m
 }
 
 // button returns the handler of a button that changes a task.

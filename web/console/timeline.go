@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/internal/legible"
+	"github.com/errand-fleet/errand/internal/untrusted"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/web/internal/respond"
 )
@@ -29,6 +30,9 @@ type entry struct {
 	Call   string // the ID of the tool call
 	Input  string // of the call
 	Result string // of the call
+	Task   string // the ID of the task that was absorbed
+	Who    string // its author
+	Took   string // how long the call took
 	Agent  string // the kind of sub-agent that did it
 	Done   bool   // there is a result
 	Error  bool
@@ -39,10 +43,20 @@ type entry struct {
 // Formatted returns the text of an agent, which is Markdown, as HTML.
 func (e *entry) Formatted() template.HTML { return formatMarkdown(e.Text) }
 
+// Tool reports whether it is a tool call or the result of one.
+func (e *entry) Tool() bool { return e.Kind == "tool_use" || e.Kind == "tool_result" }
+
+// Short returns the first words of a message.
+func (e *entry) Short() string { return untrusted.Cut(legible.Line(e.Text), 80) }
+
 // timeline arranges events. static/task.js arranges later events in the same way, and fills in the skeletons.
 type timeline struct {
 	Entries []*entry
 	Used    tasks.Logged // the latest event about usage; zero before the first
+
+	doing    string   // what the agent does, by the latest event
+	absorbed []*entry // messages
+	errors   int      // failed calls and turns
 
 	calls  map[string]*entry // by tool call
 	places map[string]place  // where the events of the sub-agent of a tool call go
@@ -86,10 +100,13 @@ func (t *timeline) add(l tasks.Logged) {
 		}
 	case "tool_result":
 		if call := t.calls[e.ToolID]; call != nil {
-			call.Result, call.Done, call.Error = legible.Text(e.Text), true, e.Error
+			call.Result, call.Done, call.Error, call.Took = legible.Text(e.Text), true, e.Error, took(e.Time.Sub(call.Time))
+			t.fails(e.Error)
 			return
 		}
 	}
+	t.does(kind, e.Text)
+	t.fails(e.Error && kind != "replied")
 	at, known := t.places[e.Parent]
 	if !known {
 		at.list = &t.Entries
@@ -113,6 +130,12 @@ func (t *timeline) add(l tasks.Logged) {
 		if e.Tool != "" {
 			added.Label += " by " + e.Tool
 		}
+		if kind == "absorbed" && tasks.ValidID(e.ToolID) {
+			added.Task, added.Who = e.ToolID, legible.Line(e.Tool)
+			if e.Tool != "" { // otherwise it is this task that was absorbed
+				t.absorbed = append(t.absorbed, added)
+			}
+		}
 	case "tool_use":
 		t.calls[e.ToolID], t.places[e.ToolID] = added, at
 		if at.depth < maxDepth {
@@ -120,6 +143,35 @@ func (t *timeline) add(l tasks.Logged) {
 		}
 	}
 	*at.list = append(*at.list, added)
+}
+
+// does notes what the agent does now.
+func (t *timeline) does(kind, text string) {
+	switch kind {
+	case "thinking":
+		t.doing = "Thinking"
+	case "text":
+		t.doing = "Writing"
+	case "tool_use":
+		t.doing = legible.Line(text)
+	}
+}
+
+func (t *timeline) fails(failed bool) {
+	if failed {
+		t.errors++
+	}
+}
+
+// took formats the duration of a step; short ones have a decimal. static/task.js does the same.
+func took(d time.Duration) string {
+	switch {
+	case d < 0:
+		return ""
+	case d < 10*time.Second:
+		return fmt.Sprintf("%.1fs", d.Seconds())
+	}
+	return tasks.Lasted(d)
 }
 
 // logBytes is how much of a log one page shows.

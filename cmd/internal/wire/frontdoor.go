@@ -74,7 +74,7 @@ func (p *Parts) FrontDoor(ctx context.Context) (*Door, error) {
 	h, err := web.New(web.Config{
 		Token: p.Config.HTTP.ConsoleToken.Reveal(), Desk: p.Desk, Store: p.Store, Redis: queuesRedis{p.Config.Redis.URL}, LogDir: LogDir(p.Config),
 		FleetToken: p.Config.FleetToken().Reveal(), Examine: p.examine, Notices: p.notices,
-		Inbound: inbound, Chat: chat, Open: signed, Mux: mux, Ready: p.Ready, Log: p.Log,
+		Inbound: inbound, Chat: chat, Links: p.links, Open: signed, Mux: mux, Ready: p.Ready, Log: p.Log,
 		QueuesWritable: p.Config.HTTP.QueuesWritable,
 		Proxy:          auth.Proxy{Header: p.Config.HTTP.ProxyHeader, From: p.Config.HTTP.Proxies},
 	})
@@ -82,6 +82,19 @@ func (p *Parts) FrontDoor(ctx context.Context) (*Door, error) {
 		return nil, err
 	}
 	return &Door{Handler: h, parts: p}, nil
+}
+
+// links returns the pages of other products that a task is about.
+func (p *Parts) links(t tasks.Task) (l tasks.Links) {
+	for _, s := range p.Sources {
+		if linker, ok := s.(tasks.Linker); ok && s.Name() == t.Source {
+			l = linker.Links(t)
+		}
+	}
+	if t.Repo != "" {
+		l.Repository = p.Config.GitHub.URL + "/" + t.Repo
+	}
+	return l
 }
 
 // MayScrape reports whether a request has the metrics token.

@@ -1,12 +1,37 @@
-// Updates the page of a task: new events, older events above them, the elapsed time. Text of agents and people is set as text, never as
-// markup, except text that the server has formatted. New entries are copies of the skeletons in the page.
+// Updates the page of a task: new events, older events above them, times. Text of agents and people is set as text, never as markup, except
+// text that the server has formatted. New entries are copies of the skeletons in the page. The chat page uses it, too.
 "use strict";
 
 const $ = (id) => document.getElementById(id);
 const timeline = $("timeline"), events = $("events"), maxDepth = 4, maxKept = 3000;
-const atEnd = () => window.innerHeight + window.scrollY >= document.body.scrollHeight - 80;
-const toEnd = () => window.scrollTo(0, document.body.scrollHeight);
-const one = (list, name) => list.querySelector(`:scope > .${name}, :scope > details .${name}, :scope > .said > .${name}`);
+const last = () => $("latest") || document.body;
+const atEnd = () => last().getBoundingClientRect().bottom <= window.innerHeight + 80;
+const toEnd = () => window.scrollBy(0, last().getBoundingClientRect().bottom - window.innerHeight + 24);
+const one = (list, name) => list.querySelector(`:scope > .${name}, :scope > details .${name}, :scope > .said > .${name}, :scope > .when > .${name}`);
+
+// The forms in which a time is shown, in the reader's zone. Without scripts it is in UTC.
+const zones = {
+  clock: new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" }),
+  minute: new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" }),
+  day: new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", hourCycle: "h23" }),
+  moment: new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium", hourCycle: "h23" }),
+};
+
+function showTimes(part) {
+  for (const time of part.querySelectorAll("time[data-show][datetime]")) {
+    const at = new Date(time.dateTime), far = Math.abs(Date.now() - at) > 20 * 3600e3;
+    time.textContent = zones[time.dataset.show === "minute" && far ? "day" : time.dataset.show].format(at);
+    time.title = at.toISOString().slice(0, 19).replace("T", " ") + " UTC";
+  }
+}
+
+// lasted does the same as took in timeline.go, and for longer times as Lasted of package tasks.
+function lasted(ms, coarse) {
+  if (!coarse && ms < 9950) return (Math.max(0, ms) / 1000).toFixed(1) + "s";
+  const s = Math.max(0, Math.round(ms / 1000)), h = Math.floor(s / 3600), m = Math.floor(s / 60) % 60;
+  if (s && s % 60 === 0) return (h ? `${h}h` : "") + (m || !h ? `${m}m` : "");
+  return (h ? `${h}h` : "") + (h || m ? `${m}m` : "") + `${s % 60}s`;
+}
 
 // legible does the same as Text of internal/legible.
 const legible = (s) => s
@@ -48,11 +73,11 @@ function place(parent) {
 function newEntry(kind, id, time) {
   const all = $("skeletons").content;
   const item = (all.querySelector(`li.${CSS.escape(kind)}`) || all.querySelector("li.notice")).cloneNode(true);
-  const at = new Date(time).toISOString(), clock = item.querySelector("time");
   item.dataset.id = id;
-  clock.dateTime = at;
-  clock.title = at.slice(0, 19).replace("T", " ") + " UTC";
-  clock.textContent = at.slice(11, 19);
+  item.id = "e-" + id;
+  item.querySelector("time").dateTime = new Date(time).toISOString();
+  item.querySelector(".when a").href = "#e-" + id;
+  showTimes(item);
   return item;
 }
 
@@ -87,8 +112,11 @@ async function format(items) {
   }
 }
 
+const begun = (call) => Date.parse(call.querySelector("time").dateTime);
+
 function setResult(call, e) {
   one(call, "result").textContent = legible(e.text || "");
+  if (e.time && call.dataset.kind === "tool_use") one(call, "took").textContent = lasted(Date.parse(e.time) - begun(call));
   call.classList.add("done");
   call.classList.toggle("error", Boolean(e.error));
 }
@@ -98,15 +126,21 @@ function add(e, id) {
   if (e.kind === "turn_end") format([...unfinished]);
   if (e.kind === "taken" || e.kind === "tool_input" || e.kind === "used" || (e.kind === "turn_end" && !e.error)) return;
   if (e.kind === "tool_result" && calls.has(e.tool_id)) return setResult(calls.get(e.tool_id), e);
-  const list = place(e.parent), last = list.lastElementChild, joins = last && last.dataset.kind === e.kind;
-  if (joins && e.kind === "text") return write(last, legible(e.text || ""));
-  if (joins && e.kind === "thinking") return one(last, "words").append(legible(e.text || ""));
-  if (last) format([last]);
+  const list = place(e.parent), before = list.lastElementChild, joins = before && before.dataset.kind === e.kind;
+  if (joins && e.kind === "text") return write(before, legible(e.text || ""));
+  if (joins && e.kind === "thinking") return one(before, "words").append(legible(e.text || ""));
+  if (before) format([before]);
   const item = newEntry(e.kind, id, e.time), words = one(item, "words");
   words.textContent = legible(e.text || "").replace(/^\n+/, "");
   item.classList.toggle("error", Boolean(e.error));
   if (e.tool_id) item.dataset.call = e.tool_id;
   if ((e.kind === "absorbed" || e.kind === "replied") && e.tool) item.querySelector("b").append(` by ${legible(e.tool)}`);
+  if (e.kind === "absorbed" && e.tool_id) {
+    const to = document.createElement("a");
+    to.href = "/tasks/" + encodeURIComponent(e.tool_id);
+    to.append(...item.querySelector("b").childNodes);
+    item.querySelector("b").append(to);
+  }
   if (e.kind === "tool_use") {
     one(item, "input").textContent = formatInput(e.input);
     calls.set(e.tool_id, item);
@@ -156,6 +190,7 @@ async function older(click) {
   try {
     const doc = await page(from), height = document.body.scrollHeight, items = [...doc.getElementById("events").children];
     events.prepend(...items);
+    showTimes(events);
     indexCalls(items);
     for (const result of events.querySelectorAll(".tool_result")) { // of calls that are on the page only now
       const call = calls.get(result.dataset.call);
@@ -168,6 +203,8 @@ async function older(click) {
     const next = doc.getElementById("older");
     if (next) link.replaceWith(next); else link.parentNode.remove();
     window.scrollBy(0, document.body.scrollHeight - height);
+    countErrors();
+    search();
   } catch {
     link.textContent = "Older (could not be loaded, try again)";
   }
@@ -177,23 +214,26 @@ const count = (n) => n < 1000 ? String(n) : n < 1e6 ? (n / 1e3).toFixed(1) + "k"
 
 function meter(e) {
   const u = e.usage || {};
-  $("tokens").textContent = `${count((u.input_tokens || 0) + (u.cache_read_input_tokens || 0) + (u.cache_creation_input_tokens || 0))} tokens in, ${count(u.output_tokens || 0)} out`;
-  if (e.cost_usd > 0) $("cost").textContent = e.cost_usd >= 0.005 ? "$" + e.cost_usd.toFixed(2) : "under $0.01";
+  if ($("tokens")) $("tokens").textContent = `${count((u.input_tokens || 0) + (u.cache_read_input_tokens || 0) + (u.cache_creation_input_tokens || 0))} tokens in, ${count(u.output_tokens || 0)} out`;
+  if (e.cost_usd > 0 && $("cost")) $("cost").textContent = e.cost_usd >= 0.005 ? "$" + e.cost_usd.toFixed(2) : "under $0.01";
 }
 
-// tick shows the elapsed time of the run.
+// tick shows the elapsed time of the run and of its unfinished steps.
 function tick() {
   const since = $("elapsed") && $("elapsed").dataset.since;
-  if (!since) return;
-  const s = Math.max(0, Math.round((Date.now() - Date.parse(since)) / 1000)), h = Math.floor(s / 3600), m = Math.floor(s / 60) % 60;
-  $("elapsed").textContent = (h ? `${h}h` : "") + (h || m ? `${m}m` : "") + `${s % 60}s`;
+  if (since) $("elapsed").textContent = lasted(Date.now() - Date.parse(since), true);
+  for (const call of events.querySelectorAll(".tool_use:not(.done)")) one(call, "took").textContent = lasted(Math.floor((Date.now() - begun(call)) / 1000) * 1000, true);
 }
 
-// replaceHead replaces the top of the page and keeps answers that are being typed.
-function replaceHead(old, now) {
-  const fields = (part) => [...part.querySelectorAll("input[name=answer]")];
+// replacePart replaces a part of the page. It keeps the answers that are being typed, what is unfolded, and the focus.
+function replacePart(old, now) {
+  const fields = (part) => [...part.querySelectorAll("input[name=answer]")], folds = (part) => [...part.querySelectorAll("details")];
   const key = (field) => field.form.action + " " + field.form.elements.question.value;
-  const focus = document.activeElement, pairs = fields(old).map((was) => [was, fields(now).find((is) => key(is) === key(was))]);
+  const stops = (part) => [...part.querySelectorAll("a[href], button, summary, input")], name = (e) => e.tagName + e.textContent + (e.getAttribute("href") || "") + (e.value || "");
+  const focus = old.contains(document.activeElement) ? document.activeElement : null, pairs = fields(old).map((was) => [was, fields(now).find((is) => key(is) === key(was))]);
+  const open = folds(old).map((d) => d.open && d.className);
+  for (const d of folds(now)) d.open ||= open.includes(d.className);
+  showTimes(now);
   old.replaceWith(document.adoptNode(now));
   for (const [was, is] of pairs) {
     if (!is) continue;
@@ -201,40 +241,125 @@ function replaceHead(old, now) {
     if (was !== focus) continue;
     is.focus({ preventScroll: true });
     is.setSelectionRange(was.selectionStart, was.selectionEnd);
+    return;
   }
+  if (focus) stops(now).find((e) => name(e) === name(focus))?.focus({ preventScroll: true });
 }
 
 let refreshes = 0;
 
-// refresh reloads the top of the page: state, answer and questions. Of several calls the last one counts.
+// refresh reloads the parts that events do not change: state, answer, questions, details. Of several calls the last one counts.
 async function refresh() {
   const mine = ++refreshes;
   try {
     const now = await page(location.pathname), next = now.getElementById("timeline");
     if (!timeline.classList.contains("live") && next.dataset.events) return location.reload(); // the task runs again
-    if (mine === refreshes) replaceHead($("head"), now.getElementById("head"));
+    if (mine !== refreshes) return;
+    document.title = now.title;
+    for (const id of ["head", "outcome", "details"]) {
+      if ($(id) && now.getElementById(id)) replacePart($(id), now.getElementById(id));
+    }
   } catch {
     location.reload();
+  }
+}
+
+// setState shows a state until the page is refreshed.
+function setState(e) {
+  const state = $("state");
+  if (!state || state.classList.contains("stopping") || state.classList.contains("asking")) return; // they stay so until a refresh
+  const waits = e.kind === "notice" && e.tool === "waiting";
+  if (state.classList.contains("running") === waits || e.kind === "started") refresh();
+  state.textContent = waits ? "Waiting" : "Working";
+  state.className = "state " + (waits ? "waiting" : "running");
+  const doing = { text: "Writing", thinking: "Thinking", tool_use: legible(e.text || "") }[e.kind];
+  if (doing && $("doing")) $("doing").textContent = doing;
+}
+
+let unseen = 0;
+
+// showNews offers to go to the events that came while the reader was elsewhere.
+function showNews(n) {
+  unseen = n;
+  if (!$("news")) return;
+  $("news").hidden = n === 0;
+  $("news").textContent = `${n} new ↓`;
+}
+
+const failed = () => [...events.querySelectorAll(".entry.error")];
+
+function countErrors() {
+  if (!$("errors")) return;
+  const n = failed().length;
+  $("errors").hidden = n === 0;
+  $("errors").textContent = `${n} failed`;
+}
+
+// nextError goes to the next failed step below the top of the window, and after the last one to the first.
+function nextError() {
+  const all = failed(), next = all.find((e) => e.getBoundingClientRect().top > 140) || all[0];
+  if (next) location.hash = next.id;
+}
+
+const found = window.Highlight && CSS.highlights ? new Highlight() : null;
+
+// search shows only the steps that contain the text of the search field, and marks it.
+function search(only) {
+  const field = $("search") && $("search").querySelector("input");
+  if (!field) return;
+  const text = field.value.trim().toLowerCase();
+  found?.clear();
+  for (const item of only ? [only] : events.children) item.hidden = text !== "" && !item.textContent.toLowerCase().includes(text);
+  $("search").querySelector("output").textContent = text ? `${events.querySelectorAll(":scope > li:not([hidden])").length} of ${events.children.length}` : "";
+  if (!text || !found) return;
+  const words = document.createTreeWalker(events, NodeFilter.SHOW_TEXT);
+  while (words.nextNode()) {
+    const here = words.currentNode.data.toLowerCase();
+    for (let at = here.indexOf(text); at >= 0; at = here.indexOf(text, at + text.length)) {
+      const range = new Range();
+      range.setStart(words.currentNode, at);
+      range.setEnd(words.currentNode, at + text.length);
+      found.add(range);
+    }
+  }
+}
+
+// openTarget unfolds the step that the address names, and loads the page that has it.
+function openTarget() {
+  const id = location.hash.slice(1);
+  if (!id.startsWith("e-")) return;
+  const item = $(id), [ms, n] = id.slice(2).split("-");
+  if (item) {
+    item.hidden = false;
+    for (let up = item; up && up !== events; up = up.parentElement.closest("li, details")) {
+      if (up.tagName === "DETAILS") up.open = true;
+    }
+    const folded = item.querySelector(":scope > details");
+    if (folded) folded.open = true;
+    item.scrollIntoView({ block: "center" });
+  } else if (!location.search && ms && n) {
+    location.replace(`${location.pathname}?before=${ms}-${Number(n) + 1}${location.hash}`);
   }
 }
 
 function follow() {
   let source, after = timeline.dataset.after;
   const onEvent = (m) => {
-    const e = JSON.parse(m.data), follows = atEnd(), state = $("state");
+    const e = JSON.parse(m.data), follows = atEnd(), steps = events.querySelectorAll("li").length;
     after = m.lastEventId;
-    if (!state.classList.contains("stopping")) { // it stays so until the end
-      const waits = e.kind === "notice" && e.tool === "waiting";
-      state.textContent = waits ? "waiting" : e.kind === "absorbed" && !e.tool ? "absorbed" : "running"; // without an author: absorbed by the run of another task
-      state.className = "state " + state.textContent;
-    }
+    setState(e);
     if (e.kind === "used") meter(e);
-    if (e.kind === "started" && !$("elapsed").dataset.since) $("elapsed").dataset.since = e.time;
+    if (e.kind === "started" && $("elapsed") && !$("elapsed").dataset.since) $("elapsed").dataset.since = e.time;
     if (e.kind === "asked" || e.kind === "replied") refresh(); // shows or hides the form
     add(e, m.lastEventId);
+    if (e.error) countErrors();
+    const more = events.querySelectorAll("li").length - steps;
+    if (more && $("search")?.querySelector("input").value) search();
     if (follows) {
       prune();
       toEnd();
+    } else if (more > 0) {
+      showNews(unseen + more);
     }
   };
   const open = () => {
@@ -260,11 +385,38 @@ function follow() {
   open();
 }
 
+showTimes(document);
 if (events) {
   indexCalls(events.children);
   document.addEventListener("click", older);
 }
+if ($("search")) {
+  if (found) CSS.highlights.set("found", found);
+  $("search").hidden = events.children.length < 2 && !timeline?.dataset.events;
+  const field = $("search").querySelector("input");
+  field.addEventListener("input", () => search());
+  document.addEventListener("keydown", (key) => {
+    if (key.key === "Escape" && document.activeElement === field) {
+      field.value = "";
+      search();
+      field.blur();
+    }
+    if (key.key !== "/" || key.ctrlKey || key.metaKey || key.altKey || /^(INPUT|TEXTAREA|SELECT)$/.test(document.activeElement.tagName)) return;
+    key.preventDefault();
+    field.focus();
+  });
+  $("errors").addEventListener("click", nextError);
+  $("news").addEventListener("click", () => { toEnd(); showNews(0); });
+  window.addEventListener("scroll", () => { if (unseen && atEnd()) showNews(0); }, { passive: true });
+  window.addEventListener("hashchange", openTarget);
+  document.addEventListener("click", (click) => { // a menu closes when the reader goes on
+    for (const menu of document.querySelectorAll("details.more[open]")) if (!menu.contains(click.target)) menu.open = false;
+  });
+  countErrors();
+  openTarget();
+}
 if (timeline && timeline.dataset.events) {
+  tick();
   setInterval(tick, 1000);
   follow();
 }

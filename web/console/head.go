@@ -1,0 +1,182 @@
+package console
+
+import (
+	"cmp"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/errand-fleet/errand/internal/legible"
+	"github.com/errand-fleet/errand/store"
+	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/web/internal/view"
+)
+
+// head is the top of a task's page: what a reader learns at a glance.
+type head struct {
+	Doing, Detail string    // what the agent does now, or why it waits and what came of it
+	When          string    // what happens at Until, such as "continues about "
+	Until         time.Time // zero: nothing is known
+	Initials      string    // of the person who asked
+	Links         tasks.Links
+	Thread        string // the name of Links.Thread
+	PullRequest   string // its URL: the one that the task opened, or else the one that it is about
+	Chat          string // the URL of the conversation
+	Next          string // what to do now that it has ended, in a sentence
+	Opened        bool   // the task opened the pull request
+	Class         string // of its ending: done, stopped, limit or failed
+}
+
+// newHead returns the head of a task without what it waits for.
+func newHead(s tasks.Status, links tasks.Links, now time.Time) head {
+	h := head{Links: links, Initials: initials(askedBy(s)), PullRequest: links.PullRequest}
+	line := s.Headline(now)
+	h.Detail, h.Until = legible.Text(line.Detail), line.Until
+	if line.State == tasks.NeedsAnswer {
+		h.Detail = "" // the question follows
+	}
+	line.Text(func(preposition string, _ time.Time) string {
+		h.When = preposition
+		return ""
+	})
+	if name, ok := strings.CutPrefix(s.Task.Thread, chatSource+"/"); ok && threadName.MatchString(name) {
+		h.Chat = "/chat/" + name
+	}
+	switch s.Task.Source {
+	case "slack":
+		h.Thread = "Slack thread"
+	case "github":
+		h.Thread = strings.TrimSuffix(strings.TrimPrefix(s.Task.Thread, "github/"), "/review")
+	default:
+		h.Thread = s.Task.Source
+	}
+	if s.Ending == nil {
+		return h
+	}
+	if p := s.Ending.Published; p != nil && p.PullRequest.URL != "" {
+		h.PullRequest, h.Opened = p.PullRequest.URL, true
+	}
+	if u, err := url.Parse(h.PullRequest); err != nil || u.Scheme != "https" && u.Scheme != "http" {
+		h.PullRequest = ""
+	}
+	h.Class = endingClass(s.Ending.Kind)
+	h.Next = h.next(s)
+	return h
+}
+
+// next says what a reader can do with the result, where the ending's own sentence does not.
+func (h head) next(s tasks.Status) string {
+	switch {
+	case h.Opened:
+		return fmt.Sprintf("Next: review the draft pull request #%d. Comment there to have it changed.", s.Ending.Published.PullRequest.Number)
+	case h.Class == "failed":
+		return "Next: Retry runs the same request again, in the same conversation."
+	case h.Class == "done" && h.Chat == "" && h.Links.Thread != "":
+		return "To continue, reply where it was requested: errand remembers this conversation."
+	}
+	return ""
+}
+
+// endingClass returns the CSS class of a kind of ending.
+func endingClass(k tasks.EndingKind) string {
+	switch k.Info().Class {
+	case tasks.ClassDone:
+		return "done"
+	case tasks.ClassStopped:
+		return "stopped"
+	case tasks.ClassLimit:
+		return "limit"
+	}
+	return "failed"
+}
+
+// askedBy returns the name of the person who asked.
+func askedBy(s tasks.Status) string {
+	return legible.Line(cmp.Or(s.Person, s.Task.Name, s.Task.Actor))
+}
+
+// initials returns up to two letters that stand for a name.
+func initials(name string) string {
+	var letters []rune
+	for _, word := range strings.FieldsFunc(name, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
+		letters = append(letters, unicode.ToUpper([]rune(word)[0]))
+	}
+	if n := len(letters); n > 2 {
+		letters = []rune{letters[0], letters[n-1]}
+	}
+	return string(letters)
+}
+
+// meter is the duration and the usage of a run, so far or in total, and their limits.
+type meter struct {
+	Since   time.Time // the start of the run; zero if it is not running
+	Elapsed string
+	Limit   string
+	Tokens  string // of the model
+	Cost    string
+	Budget  string
+}
+
+func newMeter(s tasks.Status, used tasks.Logged, now time.Time) meter {
+	var m meter
+	usage, usd := used.Event.Usage, used.Event.CostUSD
+	switch e := s.Ending; {
+	case e != nil && e.Result.Duration > 0:
+		m.Elapsed, usage, usd = tasks.Lasted(e.Result.Duration), &e.Result.Usage, e.CostUSD()
+	case e != nil && s.Ended.Sub(s.Started) >= time.Second && !s.Started.IsZero(): // it was stopped before it had a result
+		m.Elapsed, usd = tasks.Lasted(s.Ended.Sub(s.Started)), e.CostUSD()
+	case e == nil && s.State == string(store.Running):
+		m.Since, m.Elapsed = s.Started, tasks.Lasted(max(0, now.Sub(s.Started)))
+		if limit := s.Task.Options.Limit; limit > 0 {
+			m.Limit = tasks.Lasted(limit)
+		}
+	}
+	if usage != nil {
+		if in := usage.Input + usage.CacheRead + usage.CacheCreation; in > 0 {
+			m.Tokens = legible.Count(in) + " tokens in, " + legible.Count(usage.Output) + " out"
+		}
+	}
+	m.Cost = view.USD(usd)
+	if s.Ending == nil {
+		m.Budget = view.USD(s.Task.Options.MaxUSD)
+	}
+	return m
+}
+
+// briefRun bounds the runs that are not shown: the task was handed back before anything happened.
+const briefRun = time.Second
+
+// attempt is a run of the task on the page.
+type attempt struct {
+	store.Run
+	N    int
+	Took string // empty while it runs
+	Now  bool
+}
+
+// attempts returns the runs of a task that did something, the latest first.
+func attempts(s tasks.Status) (list []attempt) {
+	for i, r := range s.Runs {
+		a := attempt{Run: r, N: len(list) + 1}
+		last := i == len(s.Runs)-1
+		switch {
+		case !r.Ended.IsZero():
+		case last && !s.Ended.IsZero():
+			a.Ended = s.Ended
+			a.Why = strings.ToLower(s.Ending.Kind.Info().Title)
+		case last:
+			a.Now = s.State == string(store.Running)
+		}
+		a.Why, a.Worker = legible.Line(a.Why), legible.Line(a.Worker)
+		if took := a.Ended.Sub(r.Started); !a.Ended.IsZero() {
+			a.Took = tasks.Lasted(took)
+			if took < briefRun && !last {
+				continue
+			}
+		}
+		list = append([]attempt{a}, list...)
+	}
+	return list
+}

@@ -1,0 +1,166 @@
+package web
+
+import (
+	"fmt"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/forge"
+	"github.com/errand-fleet/errand/store"
+	"github.com/errand-fleet/errand/tasks"
+)
+
+// The head of the page says who asked, for what and where, by name and with links.
+func TestHeadOfATask(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, func(c *Config) {
+		c.Links = func(tasks.Task) tasks.Links {
+			return tasks.Links{Thread: "https://acme.slack.com/archives/C0/p1", Repository: "https://github.com/acme/app"}
+		}
+	})
+	id := h.submit(1, func(t *tasks.Task) {
+		t.Source, t.Actor, t.Name, t.Repo = "slack", "U0ANN", "Ann Lee", "acme/app"
+		t.Options.Limit, t.Options.MaxUSD = 2*time.Hour, 5
+	})
+	c := h.Claim(id)
+	h.Append(c, agent.Event{Kind: agent.ToolUse, ToolID: "1", Text: "Running go test"}, agent.Event{Kind: agent.Used, CostUSD: 0.21})
+	h.contains(h.get("/tasks/"+id), http.StatusOK,
+		`class="state running">Working</span>`, `id="doing">Running go test<`, "</span> of 2h", `id="cost">$0.21</span> of $5.00`,
+		`aria-hidden="true">AL</span>Ann Lee<`, `href="https://acme.slack.com/archives/C0/p1">Slack thread<`, `href="https://github.com/acme/app">acme/app<`,
+		"/cancel", "!/retry", "!Open PR", `on worker-1`, "<dt>account</dt><dd>U0ANN</dd>")
+	if got := strings.Count(h.get("/tasks/"+id).text, "U0ANN"); got != 1 {
+		t.Errorf("the account is named %d times, want once, among the identifiers", got)
+	}
+	h.contains(h.get("/"), http.StatusOK, "Ann Lee", "person=slack%2FU0ANN")
+}
+
+// While a question is open, everything says so: the state, the title of the tab, and the list.
+func TestTaskThatAsks(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	id := h.submit(1)
+	c := h.Claim(id)
+	until := time.Now().Add(time.Hour).UTC()
+	if _, err := c.Ask(t.Context(), "k", h.JSON(tasks.Question{Key: "k", Text: "Which colour?", Options: []string{"red"}, Until: until})); err != nil {
+		t.Fatal(err)
+	}
+	page := h.get("/tasks/" + id)
+	h.contains(page, http.StatusOK, "<title>Needs you: Do it", `class="state asking">Needs you</span>`, `href="#question">Answer</a>`,
+		`value="red">red</button>`, "waits for an answer until ", until.Format("15:04 UTC"))
+	if strings.Index(page.text, "Which colour?") > strings.Index(page.text, `id="events"`) {
+		t.Error("the question comes after the steps")
+	}
+	h.contains(h.get("/"), http.StatusOK, `class="state asking">Needs you</span>`, `class="note">Which colour?`)
+	h.contains(h.get("/api/tasks"), http.StatusOK, `"text": "Which colour?"`)
+}
+
+// A task that waits says for what, with a link, and for about how long if enough tasks of its class have ended.
+func TestTaskThatWaits(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	h := newHarness(t, func(c *Config) { c.now = func() time.Time { return now } })
+	first, second := h.submit(1), h.submit(2, func(t *tasks.Task) { t.Class = tasks.Review })
+	h.Claim(first)
+	h.contains(h.get("/tasks/"+second), http.StatusOK, `class="state waiting">Waiting</span>`,
+		`after <a href="/tasks/`+first+`">Do it</a>`, "!starts in")
+	for n := range 5 {
+		h.contains(h.get("/tasks/"+second), http.StatusOK, "!starts in")
+		id := h.submit(3+n, func(t *tasks.Task) { t.Class, t.Thread = tasks.Review, fmt.Sprint("test/", n) })
+		c := h.Claim(id)
+		h.End(c, tasks.Ending{Kind: tasks.Answered, Result: agent.Result{Text: "ok"}})
+		started := h.Status(id).Ended.Add(-10 * time.Minute)
+		if err := h.redis.HSet(t.Context(), "errand:task:"+id, "started", started.UnixMicro()).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.contains(h.get("/tasks/"+second), http.StatusOK, "starts in about 10 min")
+}
+
+// The page of a task that has ended says what came of it and what to do next. Stopped is not failed.
+func TestTaskThatEnded(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	for n, test := range []struct {
+		ending tasks.Ending
+		want   []string
+	}{
+		{tasks.Ending{Kind: tasks.Answered, Result: agent.Result{Text: "It is **blue**.", Duration: 62 * time.Second}, Published: &tasks.Published{
+			Work: tasks.Work{Repo: "acme/app"}, PullRequest: forge.PullRequestRef{Number: 42, URL: "https://github.com/acme/app/pull/42"},
+		}}, []string{
+			`class="state answered">Done</span>`, "PR #42", "<strong>blue</strong>", `class="button first" href="https://github.com/acme/app/pull/42">Open PR</a>`,
+			"review the draft pull request #42", "!is-failed",
+		}},
+		{tasks.Ending{Kind: tasks.Cancelled, By: "Bo"}, []string{
+			`class="state cancelled">Stopped</span>`, `class="sentence is-stopped">This was stopped by Bo.`, "by Bo", "!is-failed", "!Open PR", ">Retry<",
+		}},
+		{tasks.Ending{Kind: tasks.Failed, Reason: "The credit is used up."}, []string{
+			`class="state failed">Failed</span>`, `class="sentence is-failed">The credit is used up.`, "Next: Retry runs the same request again", "!is-stopped",
+		}},
+		{tasks.Ending{Kind: tasks.TimedOut, Limit: "2h"}, []string{`class="state timed_out">Timed out</span>`, `class="sentence is-limit">`}},
+	} {
+		id := h.submit(n, func(t *tasks.Task) { t.Thread = fmt.Sprint("test/", n) })
+		h.End(h.Claim(id), test.ending)
+		h.contains(h.get("/tasks/"+id), http.StatusOK, append(test.want, "!/cancel", "!data-events")...)
+	}
+	id := h.submit(9, func(t *tasks.Task) { t.Thread, t.Source = "chat/abc", "chat" })
+	h.End(h.Claim(id), tasks.Ending{Kind: tasks.Answered, Result: agent.Result{Text: "ok"}})
+	h.contains(h.get("/tasks/"+id), http.StatusOK, `href="/chat/abc#latest">Continue in chat</a>`)
+}
+
+// Each run of a task is on its page, with its worker and the reason of its end. One that was handed back at once is not.
+func TestAttempts(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	id := h.submit(1)
+	for _, w := range []string{"mill-1", "mill-2"} {
+		c, err := h.Store.Claim(t.Context(), id, 0, w)
+		if err == nil {
+			err = c.Return(t.Context(), store.Wait{Why: "the worker is shutting down", Counts: true})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := h.Status(id)
+	if len(s.Runs) != 2 || s.Runs[0].Worker != "mill-1" || s.Runs[0].Why != "the worker is shutting down" || s.Runs[0].Ended.Before(s.Runs[0].Started) {
+		t.Fatalf("runs %+v", s.Runs)
+	}
+	long := fmt.Sprintf("%d\tmill-1\t%d\tthe worker is shutting down\n", s.Runs[0].Started.Add(-time.Hour).UnixMicro(), s.Runs[0].Ended.UnixMicro())
+	field := h.redis.HGet(t.Context(), "errand:task:"+id, "runs").Val()
+	_, brief, _ := strings.Cut(field, "\n")
+	if err := h.redis.HSet(t.Context(), "errand:task:"+id, "runs", long+brief).Err(); err != nil {
+		t.Fatal(err)
+	}
+	h.Claim(id)
+	page := h.get("/tasks/" + id)
+	h.contains(page, http.StatusOK, ">Attempts</h2>", "on mill-1", "for 1h: the worker is shutting down", "!mill-2", "on worker-1")
+	if strings.Index(page.text, "on worker-1") > strings.Index(page.text, "on mill-1") {
+		t.Error("the latest run is not first")
+	}
+}
+
+// A step has its duration and a link of its own. What the run absorbed is linked, with its author.
+func TestSteps(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	id, other := h.submit(1), h.submit(2)
+	c := h.Claim(id)
+	at := time.Date(2026, 11, 2, 10, 0, 0, 0, time.UTC)
+	h.Append(c,
+		agent.Event{Kind: agent.ToolUse, ToolID: "a", Text: "Running make", Time: at},
+		agent.Event{Kind: agent.ToolResult, ToolID: "a", Time: at.Add(83 * time.Second)},
+		agent.Event{Kind: agent.ToolUse, ToolID: "b", Text: "Running true", Time: at},
+		agent.Event{Kind: agent.ToolResult, ToolID: "b", Time: at.Add(400 * time.Millisecond), Error: true},
+		agent.Event{Kind: tasks.Absorbed, Tool: "Dana", ToolID: other, Text: "on Mondays"},
+	)
+	page := h.get("/tasks/" + id)
+	h.contains(page, http.StatusOK, `class="took">1m23s<`, `class="took">0.4s<`, `<b><a href="/tasks/`+other+`">follow-up by Dana</a></b>`,
+		`Dana: <a href="/tasks/`+other+`">on Mondays</a>`, `datetime="2026-11-02T10:00:00.000Z" data-show="clock"`, `hidden>1 failed</button>`)
+	for _, m := range regexp.MustCompile(`<li class="entry[^>]* id="(e-[0-9-]+)"`).FindAllStringSubmatch(page.text, -1) {
+		h.contains(page, http.StatusOK, `href="#`+m[1]+`"`)
+	}
+}
