@@ -119,7 +119,7 @@ func TestWithoutScripts(t *testing.T) {
 	tb.open("/tasks/" + s.running)
 	tb.shows("Reload to see more.")
 	tb.leave("form[action$='/cancel'] button")
-	tb.shows("stopping…") // until its worker hears of it
+	tb.shows("Stopping") // until its worker hears of it
 	if got := s.Status(s.running).Cancel; got != "console" {
 		t.Errorf("it is cancelled by %q", got)
 	}

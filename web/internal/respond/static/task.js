@@ -231,8 +231,8 @@ function replacePart(old, now) {
   const key = (field) => field.form.action + " " + field.form.elements.question.value;
   const stops = (part) => [...part.querySelectorAll("a[href], button, summary, input")], name = (e) => e.tagName + e.textContent + (e.getAttribute("href") || "") + (e.value || "");
   const focus = old.contains(document.activeElement) ? document.activeElement : null, pairs = fields(old).map((was) => [was, fields(now).find((is) => key(is) === key(was))]);
-  const open = folds(old).map((d) => d.open && d.className);
-  for (const d of folds(now)) d.open ||= open.includes(d.className);
+  const fold = (d) => d.id || d.className, open = new Map(folds(old).map((d) => [fold(d), d.open]));
+  for (const d of folds(now)) d.open = open.get(fold(d)) ?? d.open;
   showTimes(now);
   old.replaceWith(document.adoptNode(now));
   for (const [was, is] of pairs) {
@@ -256,7 +256,7 @@ async function refresh() {
     if (!timeline.classList.contains("live") && next.dataset.events) return location.reload(); // the task runs again
     if (mine !== refreshes) return;
     document.title = now.title;
-    for (const id of ["head", "outcome", "details"]) {
+    for (const id of ["head", "outcome", "work", "details"]) {
       if ($(id) && now.getElementById(id)) replacePart($(id), now.getElementById(id));
     }
   } catch {
