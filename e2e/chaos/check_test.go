@@ -321,3 +321,20 @@ func TestOneBrokenCheckFailsTheRun(t *testing.T) {
 		t.Error("nothing was broken, and it passes")
 	}
 }
+
+func TestLeaks(t *testing.T) {
+	t.Parallel()
+	before := usage{map[string]int{"worker-1: goroutines": 100}, map[string]int{"task": 100, "cap": 1}}
+	for want, after := range map[string]usage{
+		"":                                     {map[string]int{"worker-1: goroutines": 110}, map[string]int{"task": 1100, "cap": 2}},
+		"worker-1: goroutines: 900 more":       {map[string]int{"worker-1: goroutines": 1000}, map[string]int{}},
+		"1000 keys absorbed are new":           {map[string]int{}, map[string]int{"absorbed": 1000}},
+		"2000 keys task are new":               {map[string]int{}, map[string]int{"task": 2100}},
+		"2000 keys asynq are new after 1000 t": {map[string]int{}, map[string]int{"asynq": 2000}},
+	} {
+		c := checkLeaks(before, after, 1000)
+		if got := strings.Join(c.broken, ";"); (want == "") != (got == "") || !strings.HasPrefix(got, want) {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}

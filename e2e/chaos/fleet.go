@@ -49,19 +49,23 @@ func newFleet(ctx context.Context, set settings, w *world) (*fleet, error) {
 		return f, err
 	}
 	f.base = "http://" + addr
-	env := append(w.environment(), fmt.Sprintf("ERRAND_REDIS_REPLICAS=%d", set.replicas))
+	env := append(w.environment(), fmt.Sprintf("ERRAND_REDIS_REPLICAS=%d", set.replicas), "ERRAND_METRICS_TOKEN="+metricsToken)
 	f.door = &process{
-		name: "frontdoor", dirs: set.versions(0), file: "enqueue", args: []string{"serve"}, logs: w.dir,
+		name: "frontdoor", dirs: set.versions(0), file: "enqueue", args: []string{"serve"}, logs: w.dir, addr: addr,
 		env: append(slices.Clip(env), "REDIS_URL="+others, "ERRAND_HTTP_ADDR="+addr, "ERRAND_CONSOLE_TOKEN="+consoleToken),
 	}
 	for i := range set.workers {
+		listens, err := freeAddr()
+		if err != nil {
+			return f, err
+		}
 		way := others
 		if i == set.workers-1 {
 			way = far
 		}
 		f.workers = append(f.workers, &process{
-			name: fmt.Sprintf("worker-%d", i+1), dirs: set.versions(i), file: "worker", logs: w.dir,
-			env: append(slices.Clip(env), "REDIS_URL="+way, "ERRAND_WORKER_ADDR=127.0.0.1:0"),
+			name: fmt.Sprintf("worker-%d", i+1), dirs: set.versions(i), file: "worker", logs: w.dir, addr: listens,
+			env: append(slices.Clip(env), "REDIS_URL="+way, "ERRAND_WORKER_ADDR="+listens),
 		})
 	}
 	for _, p := range append([]*process{f.door}, f.workers...) {

@@ -32,6 +32,7 @@ type settings struct {
 	bin      string // directory of worker and enqueue
 	other    string // directory of another version of them; may be empty
 	cli      string // the scripted CLI
+	leaks    bool   // many short tasks and no faults
 	s3       string // an S3 server for large values; empty: none
 }
 
@@ -52,8 +53,14 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "chaos:", err)
 		return 2
 	}
-	fmt.Fprintf(stdout, "chaos: seed %d, %d tasks and %d faults within %s, %d workers\n", set.seed, set.tasks, set.faults, set.span.Round(time.Second), set.workers)
-	ok, err := rampage(ctx, set, stdout)
+	if !set.leaks {
+		fmt.Fprintf(stdout, "chaos: seed %d, %d tasks and %d faults within %s, %d workers\n", set.seed, set.tasks, set.faults, set.span.Round(time.Second), set.workers)
+	}
+	do := rampage
+	if set.leaks {
+		do = findLeaks
+	}
+	ok, err := do(ctx, set, stdout)
 	if err != nil {
 		fmt.Fprintln(stderr, "chaos:", err)
 		return 1
@@ -77,6 +84,7 @@ func parse(args []string, stderr io.Writer) (s settings, err error) {
 	flags.StringVar(&s.other, "other", "", "directory of another version, with which the programs alternate at each start")
 	flags.StringVar(&s.s3, "s3", "", "versitygw, an S3 server, for large values (default: they are in Redis)")
 	flags.StringVar(&s.cli, "cli", "bin/chaos/cli", "the scripted CLI")
+	flags.BoolVar(&s.leaks, "leaks", false, "look for leaks in a thousand short tasks without faults")
 	all := flags.Duration("for", 0, "about how long all of it takes (default: as long as the tasks need)")
 	if err := flags.Parse(args); err != nil {
 		return s, err

@@ -22,6 +22,7 @@ type process struct {
 	args []string
 	env  []string
 	logs string // directory
+	addr string // where it listens
 
 	mu      sync.Mutex
 	present *exec.Cmd

@@ -92,14 +92,7 @@ func (r *report) write(w io.Writer) {
 	}
 	fmt.Fprintf(w, "lived    %d processes of runs; kill -9 of a worker until its run's CLI lives again: %s; with Redis there: %s\n", r.lives, spread(r.all), spread(r.quiet))
 	for _, c := range r.checks {
-		mark := "ok  "
-		if len(c.broken) > 0 {
-			mark = "FAIL"
-		}
-		fmt.Fprintf(w, "%s     %d %s (of %d)\n", mark, len(c.broken), c.name, c.looked)
-		for _, b := range c.broken[:min(len(c.broken), shown)] {
-			fmt.Fprintf(w, "         %s\n", b)
-		}
+		c.write(w)
 	}
 	if r.forgiven > 0 {
 		fmt.Fprintf(w, "         %d accepted events were lost with Redis' data or the last writes of a master\n", r.forgiven)
@@ -112,6 +105,17 @@ func (r *report) write(w io.Writer) {
 		verdict = fmt.Sprintf("FAILED: repeat with -seed %d -tasks %d -faults %d", r.set.seed, r.set.tasks, r.set.faults)
 	}
 	fmt.Fprintf(w, "chaos: seed %d %s in %s\n", r.set.seed, verdict, r.took.Round(time.Second))
+}
+
+func (c *check) write(w io.Writer) {
+	mark := "ok  "
+	if len(c.broken) > 0 {
+		mark = "FAIL"
+	}
+	fmt.Fprintf(w, "%s     %d %s (of %d)\n", mark, len(c.broken), c.name, c.looked)
+	for _, b := range c.broken[:min(len(c.broken), shown)] {
+		fmt.Fprintf(w, "         %s\n", b)
+	}
 }
 
 // tally lists counts, the largest first.
