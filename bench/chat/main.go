@@ -46,7 +46,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags.SetOutput(stderr)
 	quick := flags.Bool("quick", false, "a smoke run: two conversations")
 	flags.StringVar(&o.Bin, "bin", "../bin", "the directory of worker")
-	flags.DurationVar(&o.Pause, "pause", 3*time.Second, "the time between an answer and the next message")
+	flags.DurationVar(&o.Pause, "pause", 2*time.Second, "the time between an answer and the next message")
 	err := flags.Parse(args)
 	if *quick {
 		o.Conversations = 2
@@ -57,86 +57,94 @@ func parse(args []string, stderr io.Writer) (options, error) {
 // message has the times of one message, from its request.
 type message struct{ asked, first time.Duration }
 
-// bench is one measurement.
-type bench struct {
-	options
+// system is a worker with a front door, and its model.
+type system struct {
+	ready  string // ERRAND_READY_CLIS
 	model  *modelfake.Server
 	called chan time.Time // when the model was called
-	base   string
+	dir    string
+	worker *door.Server
+	of     [2][]message // the first messages of conversations, and the second
 }
 
+// measure lets a system without CLIs that are kept ready and one with them take turns.
 func measure(ctx context.Context, o options, progress io.Writer) (_ table.Report, err error) {
 	r := &report{machine: table.Machine(ctx), conversations: o.Conversations}
 	for _, ready := range []string{"0", "1"} {
-		fmt.Fprintln(progress, "== ERRAND_READY_CLIS =", ready)
-		b := &bench{options: o, model: modelfake.New(), called: make(chan time.Time, 1)}
-		if err := b.run(ctx, ready, r); err != nil {
+		var s *system
+		s, err = start(ctx, o.Bin, ready)
+		r.systems = append(r.systems, s)
+		defer func() { err = errors.Join(err, s.stop()) }()
+		if err != nil {
 			return nil, err
+		}
+	}
+	for i := range o.Conversations + 1 {
+		fmt.Fprintln(progress, "== conversation", i)
+		for _, s := range r.systems {
+			thread := ""
+			for n := range s.of {
+				var m message
+				if m, thread, err = s.say(ctx, thread); err != nil {
+					return nil, err
+				}
+				if i > 0 { // the first conversation is not counted
+					s.of[n] = append(s.of[n], m)
+				}
+				if !door.Until(ctx, time.Now().Add(o.Pause)) {
+					return nil, context.Cause(ctx)
+				}
+			}
 		}
 	}
 	return r, nil
 }
 
-// run measures a system of its own.
-func (b *bench) run(ctx context.Context, ready string, r *report) (err error) {
-	defer b.model.Close()
-	started := make(chan struct{}, 1)
+// start starts a system. It must be stopped even after an error.
+func start(ctx context.Context, bin, ready string) (s *system, err error) {
+	s = &system{ready: ready, model: modelfake.New(), called: make(chan time.Time, 1)}
+	asked := make(chan struct{})
 	go func() {
-		for range started {
-			b.called <- time.Now()
+		for range asked { // the model is never asked twice at once
+			s.called <- time.Now()
 		}
 	}()
-	b.model.Answer("", modelfake.Turn{Chunks: strings.SplitAfter("The total of this invoice is one cent short.", " "), Pace: 20 * time.Millisecond, Started: started})
-	dir, err := os.MkdirTemp("", "b")
-	if err != nil {
-		return fmt.Errorf("create directory: %w", err)
+	words := strings.SplitAfter("The total of this invoice is one cent short.", " ")
+	s.model.Answer("", modelfake.Turn{Chunks: words, Pace: 20 * time.Millisecond, Started: asked})
+	if s.dir, err = os.MkdirTemp("", "b"); err != nil {
+		return s, fmt.Errorf("create directory: %w", err)
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	wd, err := os.Getwd()
+	here, err := os.Getwd()
 	if err != nil {
-		return fmt.Errorf("find the CLI: %w", err)
+		return s, fmt.Errorf("find the CLI: %w", err)
 	}
-	cli, err := agent.Find("", wd, "")
+	cli, err := agent.Find("", here, "")
 	if err != nil {
-		return err
+		return s, err
 	}
-	system, err := door.Program{
-		Name: "worker", Args: []string{filepath.Join(b.Bin, "worker"), "-standalone"}, Dir: dir,
+	s.worker, err = door.Program{
+		Name: "worker", Args: []string{filepath.Join(bin, "worker"), "-standalone"}, Dir: s.dir,
 		Env: []string{
-			"ERRAND_STATE_DIR=" + filepath.Join(dir, "state"), "ERRAND_HTTP_ADDR=127.0.0.1:0", "ERRAND_WORKER_ADDR=127.0.0.1:0",
+			"ERRAND_STATE_DIR=" + filepath.Join(s.dir, "state"), "ERRAND_HTTP_ADDR=127.0.0.1:0", "ERRAND_WORKER_ADDR=127.0.0.1:0",
 			"ERRAND_CONSOLE_TOKEN=" + door.Token, "ERRAND_CLAUDE=" + cli, "ERRAND_ALLOW_ROOT=true", "ERRAND_READY_CLIS=" + ready,
-			"ANTHROPIC_BASE_URL=" + b.model.URL(), "ANTHROPIC_API_KEY=sk-ant-bench-key",
+			"ANTHROPIC_BASE_URL=" + s.model.URL(), "ANTHROPIC_API_KEY=sk-ant-bench-key",
 		},
 	}.Serve(ctx)
-	if err != nil {
-		return err
+	return s, err
+}
+
+func (s *system) stop() (err error) {
+	if s.worker != nil {
+		err = s.worker.Stop()
 	}
-	b.base = "http://" + system.Addr
-	defer func() { err = errors.Join(err, system.Stop()) }()
-	var of [2][]message
-	for i := range b.Conversations + 1 {
-		thread := ""
-		for n := range of {
-			var m message
-			if m, thread, err = b.say(ctx, thread); err != nil {
-				return err
-			}
-			if i > 0 { // the first conversation is not counted
-				of[n] = append(of[n], m)
-			}
-			if !door.Until(ctx, time.Now().Add(b.Pause)) {
-				return context.Cause(ctx)
-			}
-		}
-	}
-	r.rows = append(r.rows, row{ready, of})
-	return nil
+	s.model.Close()
+	return errors.Join(err, os.RemoveAll(s.dir))
 }
 
 // say sends a message, waits for the whole answer, and returns its times and its conversation.
-func (b *bench) say(ctx context.Context, thread string) (m message, _ string, err error) {
+func (s *system) say(ctx context.Context, thread string) (m message, _ string, err error) {
 	body, _ := json.Marshal(map[string]string{"message": "What is wrong?", "thread": thread})
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, b.base+"/api/chat", strings.NewReader(string(body)))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+s.worker.Addr+"/api/chat", strings.NewReader(string(body)))
 	if err != nil {
 		return m, "", fmt.Errorf("ask: %w", err)
 	}
@@ -166,7 +174,7 @@ func (b *bench) say(ctx context.Context, thread string) (m message, _ string, er
 			thread = e.Thread
 		case "token":
 			if m.first == 0 {
-				m.first, m.asked = time.Since(begun), (<-b.called).Sub(begun)
+				m.first, m.asked = time.Since(begun), (<-s.called).Sub(begun)
 			}
 		case "error":
 			return m, "", fmt.Errorf("ask: %s", e.Content)
@@ -182,12 +190,7 @@ func (b *bench) say(ctx context.Context, thread string) (m message, _ string, er
 type report struct {
 	machine       string
 	conversations int
-	rows          []row
-}
-
-type row struct {
-	ready string
-	of    [2][]message
+	systems       []*system
 }
 
 // Print implements table.Report.
@@ -195,7 +198,7 @@ func (r *report) Print(out io.Writer) error {
 	fmt.Fprintf(out, "%s\n%d conversations\n\n", r.machine, r.conversations)
 	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
 	fmt.Fprintln(w, "ERRAND_READY_CLIS\tmessage\tto the model\tto the first token\tworst")
-	for _, s := range r.rows {
+	for _, s := range r.systems {
 		for n, name := range []string{"first", "second"} {
 			if len(s.of[n]) == 0 {
 				continue
