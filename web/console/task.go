@@ -89,6 +89,11 @@ func (c *Console) renderTask(ctx context.Context, s tasks.Status, before string)
 		c.view.Log.Warn("read changes", "run", s.Task.ID, "err", err)
 		v.Changes = &changesView{Task: s.Task.ID, Failed: "The changes cannot be read at the moment."}
 	}
+	if v.Live && v.Changes != nil { // the steps are what matters: they come soon after
+		for i := range v.Changes.Files {
+			v.Changes.Files[i].Open = false
+		}
+	}
 	v.head = newHead(s, c.links(s.Task), c.view.Now())
 	if s.State == string(store.Running) {
 		if v.Doing = t.doing; v.Doing == "" && v.Detail == "" {

@@ -353,6 +353,7 @@ function follow() {
     if (e.kind === "asked" || e.kind === "replied") refresh(); // shows or hides the form
     add(e, m.lastEventId);
     if (e.error) countErrors();
+    if ($("search")) $("search").hidden = events.children.length < 2;
     const more = events.querySelectorAll("li").length - steps;
     if (more && $("search")?.querySelector("input").value) search();
     if (follows) {
@@ -392,7 +393,7 @@ if (events) {
 }
 if ($("search")) {
   if (found) CSS.highlights.set("found", found);
-  $("search").hidden = events.children.length < 2 && !timeline?.dataset.events;
+  $("search").hidden = events.children.length < 2;
   const field = $("search").querySelector("input");
   field.addEventListener("input", () => search());
   document.addEventListener("keydown", (key) => {
