@@ -27,6 +27,7 @@ type Worker struct {
 	Health              json.RawMessage `json:",omitempty"` // of its CLI; opaque
 	Credential          string          `json:",omitempty"` // name of its model credential; see [Credential]
 	Notices             []Finding       `json:",omitempty"` // about its configuration
+	Sources             []string        `json:",omitempty"` // that it is set up for; none: unknown
 	URL                 string          `json:",omitempty"` // where front doors on other machines can request logs
 }
 

@@ -21,6 +21,27 @@ func Able(w store.Worker) bool {
 	return err == nil && !w.Draining && h.OK
 }
 
+// Serves reports whether a worker is set up for a source. A worker that does not say so counts as set up for all.
+func Serves(w store.Worker, source string) bool {
+	return len(w.Sources) == 0 || slices.Contains(w.Sources, source)
+}
+
+// serves reports whether a worker can run tasks of a source now.
+func serves(seen []store.Worker, source string) bool {
+	return slices.ContainsFunc(seen, func(w store.Worker) bool { return Able(w) && Serves(w, source) })
+}
+
+// Unserved counts, by source, the waiting tasks for which able workers exist, but none that is set up for their source.
+func Unserved(live []store.LiveRecord, seen []store.Worker) map[string]int {
+	waiting := map[string]int{}
+	for _, rec := range live {
+		if source := sourceOf(rec.ID); rec.State == store.Waiting && slices.ContainsFunc(seen, Able) && !serves(seen, source) {
+			waiting[source]++
+		}
+	}
+	return waiting
+}
+
 func cliOf(w store.Worker) (h agent.Health, err error) {
 	if len(w.Health) == 0 {
 		return agent.Health{OK: true}, nil
@@ -74,8 +95,12 @@ func (d *Desk) noteUnable(ctx context.Context, list []Status) {
 	}
 	why := WhyNoWorker(seen)
 	for i := range list {
-		if why != "" && due(list[i]) {
+		switch source := list[i].Task.Source; {
+		case !due(list[i]):
+		case why != "":
 			list[i].Why = why
+		case !serves(seen, source):
+			list[i].Why = "no worker is set up for " + source
 		}
 	}
 }

@@ -133,7 +133,10 @@ func (w *Worker) execute(r *run) (tasks.Ending, error) {
 // itself.
 func (w *Worker) accept(r *run) (j job, err error) {
 	j.task, j.source, err = w.tasks.read(r.claim.Record())
-	if r.source = j.task.Source; err != nil {
+	if r.source = j.task.Source; errors.Is(err, errNoSource) {
+		return j, tasks.Later(around(sourceWait), "the worker that took it is not set up for "+r.source)
+	}
+	if err != nil {
 		return j, err
 	}
 	if repo, err := w.cfg.Policy.Allowed(j.task.Repo); err == nil { // the policy may have become stricter since Submit

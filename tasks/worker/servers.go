@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/hibiken/asynq"
+	"golang.org/x/sys/unix"
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/tasks"
@@ -170,6 +171,10 @@ func (h *health) check(ctx context.Context) {
 		return // another check ended while this one waited
 	}
 	answer := h.Runner.Health(ctx, h.MinVersion)
+	if full := h.full(); answer.OK && full != "" {
+		answer.OK, answer.Problem, answer.Sentence = false, full, "The worker's disk is full."
+		answer.Remedy = "free space there, or keep fewer clones and logs (ERRAND_KEEP_CLONES_GB, ERRAND_KEEP_LOGS_GB)"
+	}
 	if ctx.Err() != nil {
 		return // the check was interrupted and says nothing about the CLI
 	}
@@ -190,6 +195,33 @@ func (h *health) check(ctx context.Context) {
 		h.turned = nil
 	}
 	signal(h.news)
+}
+
+// The least free space with which a worker takes tasks. A worker that takes none needs twice as much to begin again.
+const (
+	leastBytes = 256 << 20
+	leastFiles = 1000
+)
+
+// full returns which disk has too little room for another run, or "".
+func (h *health) full() string {
+	least := uint64(1)
+	if last := h.state(); !last.at.IsZero() && !last.OK {
+		least = 2
+	}
+	for _, dir := range h.Disks {
+		var s unix.Statfs_t
+		if h.Statfs(dir, &s) != nil {
+			continue // the directory does not exist yet
+		}
+		if free := s.Bavail * uint64(s.Bsize); free < least*leastBytes { //nolint:gosec // a size is positive
+			return fmt.Sprintf("the disk of %s has %d MiB left", dir, free>>20)
+		}
+		if s.Files > 0 && s.Ffree < least*leastFiles { // some file systems do not count files
+			return fmt.Sprintf("the disk of %s has room for %d files only", dir, s.Ffree)
+		}
+	}
+	return ""
 }
 
 // state returns the result of the latest check.

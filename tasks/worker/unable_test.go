@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -14,6 +16,7 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/internal/format"
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 )
 
 var noCLI = agent.NewError(agent.ClassCLIMissing, "/opt/claude is not there")
@@ -265,5 +268,106 @@ func (f *fleet) workers(want func([]store.Worker) bool) {
 			return
 		}
 		<-tick.C
+	}
+}
+
+// A worker whose disk has no room takes no tasks, says so, and begins again when there is twice the room.
+func TestFullDisk(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	var bytes, files atomic.Uint64
+	bytes.Store(leastBytes - 1)
+	files.Store(1 << 20)
+	f.worker(lookOften, func(c *Config) {
+		c.Disks = []string{"/missing", "/data"}
+		c.Statfs = func(dir string, into *unix.Statfs_t) error {
+			if dir == "/missing" {
+				return unix.ENOENT
+			}
+			into.Bsize, into.Bavail, into.Files, into.Ffree = 1, bytes.Load(), 1<<21, files.Load()
+			return nil
+		}
+	})
+	says := func(want string) {
+		t.Helper()
+		f.workers(func(all []store.Worker) bool { return len(all) == 1 && strings.Contains(string(all[0].Health), want) })
+	}
+	says("the disk of /data has 255 MiB left")
+	id := f.submit(f.task("a", "x"))
+	if why := f.status(id).Why; why != "no worker can run tasks: the worker's disk is full" {
+		t.Errorf("the task waits for %q", why)
+	}
+	bytes.Store(leastBytes)
+	files.Store(leastFiles)
+	says("the disk of /data has 256 MiB left")
+	bytes.Store(2 * leastBytes)
+	says("the disk of /data has room for 1000 files only")
+	files.Store(2 * leastFiles)
+	if e := f.ending(id); e.Kind != tasks.Answered {
+		t.Errorf("ending = %+v", e)
+	}
+	if s := f.status(id); s.Attempt != 1 {
+		t.Errorf("%d attempts", s.Attempt)
+	}
+}
+
+// What fails while the disk is full does not count as an attempt.
+func TestDiskFillsUp(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	var full atomic.Bool
+	failed := make(chan struct{}, 1)
+	f.source.brief = func(tasks.Task) (tasks.Brief, error) {
+		if full.CompareAndSwap(false, true) {
+			failed <- struct{}{}
+			return tasks.Brief{}, unix.ENOSPC
+		}
+		return tasks.Brief{Keep: true}, nil
+	}
+	var room atomic.Bool
+	f.worker(lookOften, func(c *Config) {
+		c.Disks = []string{"/data"}
+		c.Statfs = func(_ string, into *unix.Statfs_t) error {
+			if into.Bsize = 1 << 30; !full.Load() || room.Load() {
+				into.Bavail = 1
+			}
+			return nil
+		}
+	})
+	id := f.submit(f.task("a", "x"))
+	<-failed
+	f.workers(func(all []store.Worker) bool { return len(all) == 1 && !tasks.Able(all[0]) })
+	room.Store(true)
+	if e, s := f.ending(id), f.status(id); e.Kind != tasks.Answered || s.Attempt != 1 {
+		t.Errorf("ending %+v at attempt %d", e, s.Attempt)
+	}
+}
+
+// renamed is a source with another name.
+type renamed struct{ tasks.Source }
+
+func (renamed) Name() string { return "other" }
+
+// A worker that is not set up for a task's source leaves it to another one, without an attempt, and the task says so while there is none.
+func TestWorkerWithoutTheSource(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	f.worker(func(c *Config) { c.Sources = []tasks.Source{renamed{f.source}} })
+	f.workers(func(all []store.Worker) bool { return len(all) == 1 && slices.Equal(all[0].Sources, []string{"other"}) })
+	id := f.submit(f.task("a", "x"))
+	if why := f.status(id).Why; why != "no worker is set up for fake" {
+		t.Errorf("the task waits for %q", why)
+	}
+	live := must(f.store.Live(t.Context()))
+	if got := tasks.Unserved(live, must(f.store.Workers.List(t.Context()))); got["fake"] != 1 || len(got) != 1 {
+		t.Errorf("unserved: %v", got)
+	}
+	f.waits(id)
+	f.worker()
+	if e, s := f.ending(id), f.status(id); e.Kind != tasks.Answered || s.Attempt != 1 {
+		t.Errorf("ending %+v at attempt %d", e, s.Attempt)
+	}
+	if got := tasks.Unserved(live, must(f.store.Workers.List(t.Context()))); len(got) > 0 {
+		t.Errorf("unserved: %v", got)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"golang.org/x/sys/unix"
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/store"
@@ -43,6 +44,9 @@ type Config struct {
 	// published. nil: none.
 	Commands   func(ctx context.Context, repo, base string) ([]string, error)
 	ConsoleURL string // base URL of the console, without a trailing slash; may be empty
+
+	Disks  []string                                    // directories whose disks need room for a run; a worker without room takes no tasks
+	Statfs func(dir string, into *unix.Statfs_t) error // nil: the system call
 
 	Slots      int             // concurrent runs; at least 2, so that a person never waits only for automatic work
 	Memory     func() int64    // returns the bytes available for further runs; nil: only Slots limits them
@@ -159,6 +163,9 @@ func New(c Config) (*Worker, error) {
 	if c.Meter == nil {
 		c.Meter = unmetered{}
 	}
+	if c.Statfs == nil {
+		c.Statfs = unix.Statfs
+	}
 	host, err := os.Hostname()
 	if err != nil {
 		return nil, fmt.Errorf("create worker: %w", err)
@@ -220,7 +227,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	running.Go(func() { w.health.watch(loops) })
 	running.Go(func() { w.forwardAsynqCancels(loops) })
 	running.Go(func() { w.offers.answer(ctx) })
-	w.cfg.Log.Info("worker started", "worker", w.id, "slots", w.slots.total)
+	w.cfg.Log.Info("worker started", "worker", w.id, "slots", w.slots.total, "sources", w.sources())
 	unready := context.AfterFunc(ctx, w.ready.close)
 	err := w.takeTasks(ctx)
 	unready()
@@ -270,12 +277,21 @@ func (w *Worker) beat(ctx context.Context) {
 	alive, err := w.cfg.Store.Workers.Beat(ctx, store.Worker{
 		ID: w.id, Host: host, Version: w.cfg.Version, Pid: os.Getpid(), Slots: w.slots.total, Running: w.slots.running(),
 		Started: w.started, Draining: w.drained.Err() != nil, Health: format.JSON(w.health.state().Health),
-		Notices: w.cfg.Notices, URL: w.cfg.URL, Memory: w.slots.memory.known(), Credential: w.cfg.Credential,
+		Notices: w.cfg.Notices, URL: w.cfg.URL, Sources: w.sources(), Memory: w.slots.memory.known(), Credential: w.cfg.Credential,
 	})
 	if err != nil && ctx.Err() == nil {
 		w.cfg.Log.Warn("beat", "worker", w.id, "err", err)
 	}
 	w.peers.Store(int64(alive))
+}
+
+// sources returns the names of the sources that this worker is set up for.
+func (w *Worker) sources() []string {
+	names := make([]string, len(w.cfg.Sources))
+	for i, s := range w.cfg.Sources {
+		names[i] = s.Name()
+	}
+	return names
 }
 
 // watchData detects that Redis has lost its data. Only one goroutine calls it. Live runs restore their own records.

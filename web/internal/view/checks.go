@@ -4,11 +4,14 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/errand-fleet/errand/store"
+	"github.com/errand-fleet/errand/tasks"
 )
 
 // Good is the severity of a check that found no problem.
@@ -50,8 +53,8 @@ func (l *checklist) add(level store.Severity, what, why, remedy string) {
 	*l = append(*l, Check{Severity: level, What: what, Why: why, Remedy: remedy})
 }
 
-// checkWorker checks a worker by its report.
-func checkWorker(w store.Worker) []Check {
+// checkWorker checks a worker by its report. sources are those of all workers.
+func checkWorker(w store.Worker, sources []string) []Check {
 	var list checklist
 	c, err := ParseCLI(w.Health)
 	switch {
@@ -63,6 +66,11 @@ func checkWorker(w store.Worker) []Check {
 		list.add(store.Note, "it is shutting down", "It takes no more tasks and hands back the running ones.", "")
 	default:
 		list.add(Good, "it takes tasks", "", "")
+	}
+	for _, source := range sources {
+		if !tasks.Serves(w, source) {
+			list.add(store.Note, "it runs no tasks of "+source, "It is not set up for "+source+". It hands these tasks to other workers.", "")
+		}
 	}
 	if c.Version != "" {
 		list.add(Good, "the CLI is version "+c.Version, c.Path, "")
@@ -127,6 +135,18 @@ func (f Fleet) check(now time.Time) []Check {
 	list = append(list, f.Findings...)
 	if len(f.Workers) == 0 {
 		list.add(store.Fatal, "no worker is alive", "Tasks wait until one starts.", "Start a worker with the same REDIS_URL.")
+	}
+	for _, source := range slices.Sorted(maps.Keys(f.unserved)) {
+		list.add(store.Fatal, fmt.Sprintf("no worker is set up for %s; waiting tasks: %d", source, f.unserved[source]), "These tasks wait until one is.",
+			"Give the workers the settings of "+source+", as the front door has them.")
+	}
+	versions := map[string]bool{}
+	for _, w := range f.Workers {
+		versions[w.Version] = true
+	}
+	if len(versions) > 1 {
+		list.add(store.Note, "workers run different versions: "+strings.Join(slices.Sorted(maps.Keys(versions)), ", "),
+			"Two neighbouring releases work together.", "Finish the upgrade (docs/operations.md).")
 	}
 	for _, c := range f.Credentials {
 		name := "credential " + c.Name

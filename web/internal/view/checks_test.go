@@ -17,6 +17,7 @@ func TestChecksOfAWorker(t *testing.T) {
 	}{
 		"says nothing": {store.Worker{}, []string{"ok it takes tasks"}},
 		"unreadable":   {store.Worker{Health: json.RawMessage(`[]`)}, []string{"error the report on its CLI cannot be read"}},
+		"has no Slack": {store.Worker{Sources: []string{"github"}}, []string{"note it runs no tasks of slack", "ok it takes tasks"}},
 		"draining":     {store.Worker{Draining: true}, []string{"note it is shutting down"}},
 		"well": {
 			store.Worker{Health: json.RawMessage(`{"ok":true,"version":"2","logged_in":true,"method":"api_key","keeper":"/bin/errand-keeper","sandbox":"bwrap","gateway":true,"private":true}`)},
@@ -31,7 +32,7 @@ func TestChecksOfAWorker(t *testing.T) {
 		},
 	} {
 		var got []string
-		for _, c := range checkWorker(test.worker) {
+		for _, c := range checkWorker(test.worker, []string{"github", "slack"}) {
 			got = append(got, string(c.Severity)+" "+c.What)
 		}
 		if diff := cmp.Diff(test.want, got); diff != "" {
@@ -44,7 +45,7 @@ func TestChecksOfTheRest(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	f := Fleet{
-		Redis: "ok", Workers: []Worker{{}}, Sources: []Source{{"slack", now, ""}, {"github", now, "wrong secret"}},
+		Redis: "ok", Workers: []Worker{{Version: "v1"}, {Version: "v2"}}, unserved: map[string]int{"slack": 2}, Sources: []Source{{"slack", now, ""}, {"github", now, "wrong secret"}},
 		Findings:    []store.Finding{{Severity: store.Warning, What: "appendonly is off"}},
 		Credentials: []store.Credential{{Name: "a", Until: now.Add(time.Hour), Why: "the limit"}, {Name: "b", Interval: time.Second}, {Name: "c", Until: now}},
 	}
@@ -53,7 +54,7 @@ func TestChecksOfTheRest(t *testing.T) {
 		got = append(got, string(c.Severity)+" "+c.What)
 	}
 	want := []string{
-		"error no events arrive from github", "error credential a: no run starts before 2026-01-02 04:04:05 UTC", "warning appendonly is off", "note credential b: runs start 1s apart", "ok slack: the last event arrived at 2026-01-02 03:04:05 UTC", "ok Redis answers",
+		"error no events arrive from github", "error no worker is set up for slack; waiting tasks: 2", "error credential a: no run starts before 2026-01-02 04:04:05 UTC", "warning appendonly is off", "note workers run different versions: v1, v2", "note credential b: runs start 1s apart", "ok slack: the last event arrived at 2026-01-02 03:04:05 UTC", "ok Redis answers",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

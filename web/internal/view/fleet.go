@@ -39,7 +39,8 @@ type Fleet struct {
 	Findings    []store.Finding    `json:"findings,omitempty"`    // about Redis
 	Credentials []store.Credential `json:"credentials,omitempty"` // model credentials that are held, refused or throttled
 
-	notices []store.Finding // about the configuration of this front door
+	notices  []store.Finding // about the configuration of this front door
+	unserved map[string]int  // waiting tasks by source, if no worker is set up for it
 }
 
 // Tally counts the tasks that have not ended.
@@ -75,9 +76,15 @@ type Worker struct {
 // NewWorkers returns live workers with their checks.
 func NewWorkers(live []store.Worker) []Worker {
 	list := make([]Worker, 0, len(live))
+	var sources []string
+	for _, w := range live {
+		sources = append(sources, w.Sources...)
+	}
+	slices.Sort(sources)
+	sources = slices.Compact(sources)
 	for _, w := range live {
 		list = append(list, Worker{
-			w.ID, w.Host, w.Version, w.Pid, w.Slots, w.Running, w.Memory, w.Started, w.Seen, w.Draining, w.Health, checkWorker(w),
+			w.ID, w.Host, w.Version, w.Pid, w.Slots, w.Running, w.Memory, w.Started, w.Seen, w.Draining, w.Health, checkWorker(w, sources),
 		})
 	}
 	return list
@@ -121,6 +128,7 @@ func (v *Reader) readFleet(ctx context.Context) (Fleet, error) {
 			f.Tasks.Held++
 		}
 	}
+	f.unserved = tasks.Unserved(live, s.Workers)
 	f.Problem, _ = s.problem(v.Now())
 	for _, found := range f.Findings {
 		if found.Severity == store.Fatal {
