@@ -24,6 +24,7 @@ const (
 	taskLines = 150   // on a task's page
 	pageLines = 4000  // on the page of the changes
 	openLines = 300   // of the files that are unfolded
+	openFirst = 40    // the same on a task's page
 	longLine  = 2000  // characters of a line
 	maxPatch  = 20000 // lines of a single file
 )
@@ -61,6 +62,7 @@ type diffFile struct {
 	Anchor, Name, From string
 	Kind               string // in words; empty: changed
 	Added, Removed     int
+	Binary             bool
 	Note               string // why lines are missing
 	Lines              []diffLine
 	Open               bool
@@ -90,6 +92,7 @@ type codePart struct{ Class, Text string }
 type treeNode struct {
 	Name, Href     string // Href is empty for a directory
 	Added, Removed int
+	Binary         bool
 	Nodes          []*treeNode
 }
 
@@ -148,7 +151,10 @@ func (c *Console) changes(ctx context.Context, s tasks.Status, most int, file st
 		v.Left = append(v.Left, fileName(name))
 	}
 	paint := newPainter(c.view.Now)
-	open := min(most, openLines)
+	open := openLines
+	if most == taskLines {
+		open = openFirst
+	}
 	var tree treeNode
 	for _, f := range d.Files {
 		shown := newDiffFile(f)
@@ -185,7 +191,7 @@ func newDiffFile(f tasks.ChangedFile) diffFile {
 	sum := sha256.Sum256([]byte(f.Name))
 	shown := diffFile{
 		Anchor: fmt.Sprintf("f-%x", sum[:5]), Name: fileName(f.Name), From: fileName(f.From), Kind: kinds[f.Kind],
-		Added: f.Added, Removed: f.Removed,
+		Added: f.Added, Removed: f.Removed, Binary: f.Binary,
 	}
 	switch {
 	case f.Binary:
@@ -262,7 +268,7 @@ func parsePatch(patch, anchor string) (lines []diffLine) {
 func (n *treeNode) add(names []string, f diffFile) {
 	n.Added, n.Removed = n.Added+f.Added, n.Removed+f.Removed
 	if len(names) == 1 || len(names) > 64 {
-		n.Nodes = append(n.Nodes, &treeNode{Name: path.Join(names...), Href: f.Href, Added: f.Added, Removed: f.Removed})
+		n.Nodes = append(n.Nodes, &treeNode{Name: path.Join(names...), Href: f.Href, Added: f.Added, Removed: f.Removed, Binary: f.Binary})
 		return
 	}
 	if last := len(n.Nodes) - 1; last < 0 || n.Nodes[last].Name != names[0] || n.Nodes[last].Href != "" { // the files are sorted
