@@ -52,6 +52,7 @@ type Config struct {
 
 	Links   func(tasks.Task) tasks.Links          // the pages of other products that a task is about; nil: unknown
 	Chat    console.Chat                          // the chat page
+	Reviews []tasks.Reviewer                      // sources with reviews
 	Inbound []Inbound                             // sources whose events the health reports on
 	Notices []store.Finding                       // about the configuration of this process
 	Examine func(context.Context) []store.Finding // checks the services of the sources; nil if there are none
@@ -108,7 +109,8 @@ func New(cfg Config) (*Handler, error) {
 	}
 	h.view = &view.Reader{Desk: cfg.Desk, Store: cfg.Store, Inbound: cfg.Inbound, Notices: cfg.Notices, Now: now, Log: log}
 	h.console = console.New(console.Config{
-		View: h.view, Logs: h.logs, Out: out, Links: cfg.Links, Chat: cfg.Chat, Examine: cfg.Examine, Redis: cfg.Redis, QueuesWritable: cfg.QueuesWritable,
+		View: h.view, Logs: h.logs, Out: out, Links: cfg.Links, Chat: cfg.Chat, Reviews: cfg.Reviews,
+		Examine: cfg.Examine, Redis: cfg.Redis, QueuesWritable: cfg.QueuesWritable,
 	}, h.mux)
 	life, cancel := context.WithCancel(context.Background())
 	h.cancel, h.close = cancel, sync.OnceValue(h.console.Close)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"regexp"
 	"slices"
@@ -186,13 +187,15 @@ func (r *report) where() review.Page {
 }
 
 // answer decodes the agent's findings, or returns false if it gave only text.
-func (r *report) answer(e tasks.Ending) (review.Answer, bool) {
+func (r *report) answer(e tasks.Ending) (review.Answer, bool) { return readAnswer(e, r.log) }
+
+func readAnswer(e tasks.Ending, log *slog.Logger) (review.Answer, bool) {
 	if e.Kind != tasks.Answered || len(e.Result.Structured) == 0 {
 		return review.Answer{}, false
 	}
 	a, err := review.Read(e.Result.Structured)
 	if err != nil {
-		r.log.Warn("review without findings", "err", err) // its text is posted
+		log.Warn("review without findings", "err", err) // its text is posted
 		return review.Answer{}, false
 	}
 	a.Summary = markdown.Neutral(a.Summary)

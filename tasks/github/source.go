@@ -110,6 +110,7 @@ var (
 	_ tasks.Waiter    = (*Source)(nil)
 	_ tasks.Recaller  = (*Source)(nil)
 	_ tasks.Linker    = (*Source)(nil)
+	_ tasks.Reviewer  = (*Source)(nil)
 )
 
 // Links returns the pull request or issue, and the comment that requested the task.

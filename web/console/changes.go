@@ -77,6 +77,7 @@ type diffLine struct {
 	Sign     string
 	Old, New int    // numbers; 0: the version lacks the line
 	ID       string // of a line of code
+	Mark     bool   // a finding is about it
 	Parts    []codePart
 
 	text string
@@ -259,10 +260,12 @@ func parsePatch(patch, anchor string) (lines []diffLine) {
 		if r := []rune(l.text); len(l.text) > longLine && len(r) > longLine {
 			l.text = string(r[:longLine]) + fmt.Sprintf(" … %d more characters", len(r)-longLine)
 		}
-		l.Parts = []codePart{{Text: legible.Code(l.text)}}
+		l.Parts = plainParts(l.text)
 	}
 	return lines
 }
+
+func plainParts(text string) []codePart { return []codePart{{Text: legible.Code(text)}} }
 
 // add adds a file at its place below the node.
 func (n *treeNode) add(names []string, f diffFile) {

@@ -33,6 +33,7 @@ type Console struct {
 	out     *respond.Responder
 	links   func(tasks.Task) tasks.Links
 	chat    Chat
+	reviews []tasks.Reviewer
 	examine func(context.Context) []store.Finding
 	queues  *asynqmon.HTTPHandler
 	renders chan struct{} // holds one element for each page with a timeline that is being rendered
@@ -45,6 +46,7 @@ type Config struct {
 	Out     *respond.Responder
 	Links   func(tasks.Task) tasks.Links // the pages of other products that a task is about; nil: unknown
 	Chat    Chat
+	Reviews []tasks.Reviewer                      // sources with reviews
 	Examine func(context.Context) []store.Finding // checks the services of the sources; nil if there are none
 
 	Redis          asynq.RedisConnOpt // for asynqmon, which opens its own connections
@@ -54,7 +56,7 @@ type Config struct {
 // New returns a console and adds its routes to mux.
 func New(cfg Config, mux *http.ServeMux) *Console {
 	c := &Console{
-		view: cfg.View, logs: cfg.Logs, out: cfg.Out, links: cfg.Links, chat: cfg.Chat, examine: cfg.Examine,
+		view: cfg.View, logs: cfg.Logs, out: cfg.Out, links: cfg.Links, chat: cfg.Chat, reviews: cfg.Reviews, examine: cfg.Examine,
 		queues: newQueues(cfg.Redis, cfg.QueuesWritable), renders: make(chan struct{}, maxRenders),
 	}
 	if c.links == nil {

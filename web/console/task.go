@@ -36,6 +36,7 @@ type taskView struct {
 	Answer, Partial template.HTML
 	Published       template.HTML    // the branch and pull request of the work
 	Changes         *changesView     // nil: there are none
+	Findings        *findingsView    // nil: the task is no review; otherwise instead of Answer
 	Questions       []tasks.Question // that wait for an answer
 	Delivery        string           // its page among those of the queues
 	Meter           meter
@@ -85,15 +86,7 @@ func (c *Console) renderTask(ctx context.Context, s tasks.Status, before string)
 		return nil, err
 	}
 	v := newTaskView(s, past, t.Used, c.view.Now())
-	if v.Changes, err = c.changes(ctx, s, taskLines, ""); err != nil { // the object store may be away
-		c.view.Log.Warn("read changes", "run", s.Task.ID, "err", err)
-		v.Changes = &changesView{Task: s.Task.ID, Failed: "The changes cannot be read at the moment."}
-	}
-	if v.Live && v.Changes != nil { // the steps are what matters: they come soon after
-		for i := range v.Changes.Files {
-			v.Changes.Files[i].Open = false
-		}
-	}
+	c.readWork(ctx, s, &v)
 	v.head = newHead(s, c.links(s.Task), c.view.Now())
 	if s.State == string(store.Running) {
 		if v.Doing = t.doing; v.Doing == "" && v.Detail == "" {

@@ -54,6 +54,7 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (p *Parts) FrontDoor(ctx context.Context) (*Door, error) {
 	mux := http.NewServeMux()
 	var inbound []web.Inbound
+	var reviews []tasks.Reviewer
 	chat := console.Chat{
 		Repositories: slices.Sorted(maps.Keys(p.Config.Routing.Repositories)), Dirs: p.Config.Paths.Dirs,
 		Models: p.Config.Routing.Options.Models, Efforts: p.Config.Routing.Options.Efforts,
@@ -65,6 +66,9 @@ func (p *Parts) FrontDoor(ctx context.Context) (*Door, error) {
 		if in, ok := s.(web.Inbound); ok {
 			inbound = append(inbound, in)
 		}
+		if r, ok := s.(tasks.Reviewer); ok {
+			reviews = append(reviews, r)
+		}
 		if poster, ok := s.(console.Poster); ok {
 			chat.Source = poster
 		}
@@ -74,7 +78,7 @@ func (p *Parts) FrontDoor(ctx context.Context) (*Door, error) {
 	h, err := web.New(web.Config{
 		Token: p.Config.HTTP.ConsoleToken.Reveal(), Desk: p.Desk, Store: p.Store, Redis: queuesRedis{p.Config.Redis.URL}, LogDir: LogDir(p.Config),
 		FleetToken: p.Config.FleetToken().Reveal(), Examine: p.examine, Notices: p.notices,
-		Inbound: inbound, Chat: chat, Links: p.links, Open: signed, Mux: mux, Ready: p.Ready, Log: p.Log,
+		Inbound: inbound, Chat: chat, Links: p.links, Reviews: reviews, Open: signed, Mux: mux, Ready: p.Ready, Log: p.Log,
 		QueuesWritable: p.Config.HTTP.QueuesWritable,
 		Proxy:          auth.Proxy{Header: p.Config.HTTP.ProxyHeader, From: p.Config.HTTP.Proxies},
 	})
