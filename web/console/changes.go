@@ -104,7 +104,7 @@ func (c *Console) changesPage(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if s.Into != "" {
-		http.Redirect(w, r, "/tasks/"+s.Into+"/changes", http.StatusSeeOther) //nolint:gosec // the store knows it as an ID
+		http.Redirect(w, r, "/tasks/"+s.Into+"/changes", http.StatusSeeOther)
 		return nil
 	}
 	release, err := c.renderSlot(r.Context())
