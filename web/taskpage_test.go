@@ -95,7 +95,7 @@ func TestTaskThatEnded(t *testing.T) {
 			"review the draft pull request #42", "!is-failed",
 		}},
 		{tasks.Ending{Kind: tasks.Cancelled, By: "Bo"}, []string{
-			`class="state cancelled">Stopped</span>`, `class="sentence is-stopped">This was stopped by Bo.`, "by Bo", "!is-failed", "!Open PR", ">Retry<",
+			`class="state cancelled">Stopped</span>`, `class="sentence is-stopped">This was stopped by Bo.`, "<span>stopped by Bo</span>", "!is-failed", "!Open PR", ">Retry<",
 		}},
 		{tasks.Ending{Kind: tasks.Failed, Reason: "The credit is used up."}, []string{
 			`class="state failed">Failed</span>`, `class="sentence is-failed">The credit is used up.`, "Next: Retry runs the same request again", "!is-stopped",

@@ -21,6 +21,9 @@ func (b *bench) history(ctx context.Context) (err error) {
 	if err := s.worker.fill(b.History); err != nil {
 		return err
 	}
+	if err := s.reportFirstBytes(ctx, fmt.Sprintf("the page of a task with %d events", b.History), "/tasks/"+s.worker.ids[0]); err != nil {
+		return err
+	}
 	before, err := s.settled(ctx)
 	if err != nil {
 		return err

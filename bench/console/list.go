@@ -41,13 +41,21 @@ func (b *bench) list(ctx context.Context) (err error) {
 		{"by the API, the newest tasks", "/api/tasks"},
 		{"by the API, a text that is in none", "/api/tasks?text=nowhere+to+be+found"},
 	} {
-		delays, err := s.firstBytes(ctx, l.path)
-		if err != nil {
+		if err := s.reportFirstBytes(ctx, "a list: "+l.what, l.path); err != nil {
 			return err
 		}
-		b.report.Most("first byte of a list: "+l.what+", p50", table.Milliseconds(delays.Percentile(.5)), 50, "%.1f ms")
-		b.report.Most("the same, p99", table.Milliseconds(delays.Percentile(.99)), 50, "%.1f ms")
 	}
+	return nil
+}
+
+// reportFirstBytes measures the time to the first byte of a page.
+func (s *stage) reportFirstBytes(ctx context.Context, what, path string) error {
+	delays, err := s.firstBytes(ctx, path)
+	if err != nil {
+		return err
+	}
+	s.report.Most("first byte of "+what+", p50", table.Milliseconds(delays.Percentile(.5)), 50, "%.1f ms")
+	s.report.Most("the same, p99", table.Milliseconds(delays.Percentile(.99)), 50, "%.1f ms")
 	return nil
 }
 

@@ -17,6 +17,7 @@ func (s *scene) pages() []visit {
 		{name: "task-waiting", path: "/tasks/" + s.waiting, want: "Waiting"},
 		{name: "task-answered", path: "/tasks/" + s.answered, want: "truncates", picture: "dark"},
 		{name: "changes", path: "/tasks/" + s.answered + "/changes", want: "rounded half away"},
+		{name: "task-reviewed", path: "/tasks/" + s.reviewed, want: "One finding."},
 		{name: "task-failed", path: "/tasks/" + s.failed, want: "credit balance"},
 		{name: "task-long", path: "/tasks/" + s.long, want: "stopped by Ann Lee"},
 		{name: "log", path: "/tasks/" + s.answered + "/log", want: "TestTotal"},

@@ -18,7 +18,7 @@ import (
 // scene is a fleet at work: tasks in every state, and workers of every kind.
 type scene struct {
 	*console
-	running, asking, waiting, answered, failed, long string // IDs
+	running, asking, waiting, answered, failed, long, reviewed string // IDs
 }
 
 // answer is what a good answer looks like.
@@ -44,8 +44,8 @@ func newScene(c *console) *scene {
 	s.long = s.ended("slack", "Ann Lee", "acme/a-repository-with-a-name-that-goes-on-and-on-and-on",
 		"why-does-https://ci.acme.example/builds/1234567890/jobs/0987654321/artifacts/0123456789abcdef0123456789abcdef/log.txt fail? "+
 			strings.Repeat("It is long, and it says so in many words. ", 40), 30*time.Hour, time.Minute, tasks.Ending{Kind: tasks.Cancelled, By: "Ann Lee"})
-	s.ended("github", "dana", "acme/payments", "Review pull request acme/payments#41: Round totals instead of truncating them", 26*time.Hour, 4*time.Minute, tasks.Ending{
-		Kind: tasks.Answered, Result: agent.Result{Text: "One finding.", CostUSD: 0.42},
+	s.reviewed = s.ended("github", "dana", "acme/payments", "Review pull request acme/payments#41: Round totals instead of truncating them", 26*time.Hour, 4*time.Minute, tasks.Ending{
+		Kind: tasks.Answered, Result: agent.Result{Text: "One finding.", CostUSD: 0.42, Turns: 9, Duration: 4 * time.Minute, Model: "claude-opus-4-8"},
 	})
 	s.failed = s.ended("slack", "Bo Chen", "acme/payments", "bump the Go version everywhere and make CI green", 9*time.Hour, 35*time.Minute, tasks.Ending{
 		Kind: tasks.Failed, Reason: "The model's credit balance is too low: ask whoever pays for it.",

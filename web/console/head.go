@@ -34,8 +34,11 @@ func newHead(s tasks.Status, links tasks.Links, now time.Time) head {
 	h := head{Links: links, Initials: initials(askedBy(s)), PullRequest: links.PullRequest}
 	line := s.Headline(now)
 	h.Detail, h.Until = legible.Text(line.Detail), line.Until
-	if line.State == tasks.NeedsAnswer {
+	switch {
+	case line.State == tasks.NeedsAnswer:
 		h.Detail = "" // the question follows
+	case strings.HasPrefix(h.Detail, "by "):
+		h.Detail = strings.ToLower(line.State) + " " + h.Detail
 	}
 	line.Text(func(preposition string, _ time.Time) string {
 		h.When = preposition
