@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/agent"
-	"github.com/errand-fleet/errand/forge"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 )
@@ -84,13 +83,13 @@ func TestTaskThatWaits(t *testing.T) {
 func TestTaskThatEnded(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
+	published := &tasks.Published{Work: tasks.Work{Repo: "acme/app"}}
+	published.PullRequest.Number, published.PullRequest.URL = 42, "https://github.com/acme/app/pull/42"
 	for n, test := range []struct {
 		ending tasks.Ending
 		want   []string
 	}{
-		{tasks.Ending{Kind: tasks.Answered, Result: agent.Result{Text: "It is **blue**.", Duration: 62 * time.Second}, Published: &tasks.Published{
-			Work: tasks.Work{Repo: "acme/app"}, PullRequest: forge.PullRequestRef{Number: 42, URL: "https://github.com/acme/app/pull/42"},
-		}}, []string{
+		{tasks.Ending{Kind: tasks.Answered, Result: agent.Result{Text: "It is **blue**.", Duration: 62 * time.Second}, Published: published}, []string{
 			`class="state answered">Done</span>`, "PR #42", "<strong>blue</strong>", `class="button first" href="https://github.com/acme/app/pull/42">Open PR</a>`,
 			"review the draft pull request #42", "!is-failed",
 		}},

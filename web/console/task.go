@@ -87,12 +87,6 @@ func (c *Console) renderTask(ctx context.Context, s tasks.Status, before string)
 	}
 	v := newTaskView(s, past, t.Used, c.view.Now())
 	c.readWork(ctx, s, &v)
-	if v.Live && v.Changes != nil { // the steps matter more: let them come soon after
-		v.Changes.Tree = nil
-		for i := range v.Changes.Files {
-			v.Changes.Files[i].Open = false
-		}
-	}
 	v.head = newHead(s, c.links(s.Task), c.view.Now())
 	if s.State == string(store.Running) {
 		if v.Doing = t.doing; v.Doing == "" && v.Detail == "" {

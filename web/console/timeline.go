@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/internal/legible"
-	"github.com/errand-fleet/errand/internal/untrusted"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/web/internal/respond"
 )
@@ -47,7 +46,7 @@ func (e *entry) Formatted() template.HTML { return formatMarkdown(e.Text) }
 func (e *entry) Tool() bool { return e.Kind == "tool_use" || e.Kind == "tool_result" }
 
 // Short returns the first words of a message.
-func (e *entry) Short() string { return untrusted.Cut(legible.Line(e.Text), 80) }
+func (e *entry) Short() string { return legible.Line(tasks.Task{Prompt: e.Text}.Title()) }
 
 // timeline arranges events. static/task.js arranges later events in the same way, and fills in the skeletons.
 type timeline struct {
