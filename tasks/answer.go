@@ -33,6 +33,9 @@ func (d *Desk) answer(ctx context.Context, id, key string, given Answer) (Answer
 	if text == "" || utf8.RuneCountInString(text) > maxAnswer {
 		return Answer{}, &InputError{Sentence: fmt.Sprintf("An answer has from 1 to %d characters.", maxAnswer)}
 	}
+	if err := d.may(ctx, id, User, false); err != nil {
+		return Answer{}, err
+	}
 	asked, err := d.Questions(ctx, id)
 	if err != nil {
 		return Answer{}, err

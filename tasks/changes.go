@@ -140,6 +140,9 @@ const maxUnpacked = 16 << 20
 // Changes reads the latest changes of a task's run: of the last checkpoint while it runs, and of its end. It returns
 // [ErrNotFound] if there are none.
 func (d *Desk) Changes(ctx context.Context, id string) (c Changes, err error) {
+	if err := d.may(ctx, id, Guest, false); err != nil {
+		return c, err
+	}
 	parts, err := d.store.Log(ctx, id, DiffLog)
 	if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrDamaged) { // it is gone, or on another machine
 		return c, ErrNotFound

@@ -79,11 +79,12 @@ func (d *Desk) Costs(ctx context.Context, q CostQuery) (Costs, error) {
 	sums := map[CostKey]*CostSum{}
 	var total, left CostSum
 	people := d.policy.People
-	persons := people.filter(q.Person)
+	persons, sees := people.filter(q.Person), d.visible(ctx)
 	for c, err := range d.store.Costs.Days(ctx, q.First, q.Last) {
 		switch {
 		case err != nil:
 			return Costs{}, err
+		case sees != nil && (c.Other || !sees(c.Scopes)):
 		case c.Other && q.filtered():
 			left.add(c)
 		case c.Other || q.wants(c, persons):

@@ -109,7 +109,10 @@ func (d *Desk) submit(ctx context.Context, t Task) (Receipt, error) {
 	only := t.Reply != nil && t.Reply.Only
 	var budgets []store.Budget
 	if !only {
-		var err error
+		err := d.permitNew(ctx, t)
+		if err != nil {
+			return Receipt{}, err
+		}
 		if t, record, err = d.record(t); err != nil {
 			return Receipt{}, err
 		}
@@ -224,6 +227,9 @@ func (p Policy) Allowed(name string) (Repository, error) {
 // Cancel stops a task on behalf of by, and returns its new status. A waiting task ends at once, a running one within
 // seconds, and a task that has ended does not change. If the task was absorbed by a run, the whole run stops.
 func (d *Desk) Cancel(ctx context.Context, id, by string) (Status, error) {
+	if err := d.may(ctx, id, Operator, true); err != nil {
+		return Status{}, err
+	}
 	if err := d.stop(ctx, id, by, causeUser); err != nil {
 		return Status{}, err
 	}
@@ -233,6 +239,9 @@ func (d *Desk) Cancel(ctx context.Context, id, by string) (Status, error) {
 // Retry runs a task that has ended again, with fresh attempts, in the same conversation. It returns ErrNotEnded if
 // the task has not ended.
 func (d *Desk) Retry(ctx context.Context, id string) (Status, error) {
+	if err := d.may(ctx, id, Operator, false); err != nil {
+		return Status{}, err
+	}
 	rec, err := d.store.Retry(ctx, id)
 	if errors.Is(err, store.ErrNotEnded) {
 		return Status{}, fmt.Errorf("retry task %s: %w", id, ErrNotEnded)
@@ -257,6 +266,10 @@ type Logged struct {
 // ended. If ctx ends first, it yields an error.
 func (d *Desk) Follow(ctx context.Context, id, after string) iter.Seq2[Logged, error] {
 	return func(yield func(Logged, error) bool) {
+		if err := d.may(ctx, id, Guest, false); err != nil {
+			yield(Logged{}, err)
+			return
+		}
 		for e, err := range d.store.Events.Follow(ctx, id, after) {
 			l := Logged{ID: e.ID, End: e.End}
 			switch {

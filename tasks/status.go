@@ -62,7 +62,11 @@ func (d *Desk) Status(ctx context.Context, id string) (Status, error) {
 	if err != nil {
 		return Status{}, d.notFound(id, err)
 	}
-	return d.complete(ctx, rec)
+	s, err := d.complete(ctx, rec)
+	if denied := d.permit(ctx, s.Task, Guest, false); denied != nil {
+		return Status{}, denied
+	}
+	return s, err
 }
 
 // complete returns the status of a record, including what is stored outside the record.
@@ -219,7 +223,7 @@ type Listing struct {
 
 // List returns the newest tasks that match a filter.
 func (d *Desk) List(ctx context.Context, f Filter) (Listing, error) {
-	page, err := d.store.List(ctx, f.query(d.policy.People))
+	page, err := d.store.List(ctx, f.query(d.policy.People, d.visible(ctx)))
 	if err != nil {
 		return Listing{}, fmt.Errorf("list tasks: %w", err)
 	}
@@ -236,12 +240,13 @@ func (d *Desk) List(ctx context.Context, f Filter) (Listing, error) {
 }
 
 // query converts the filter for the store.
-func (f Filter) query(people People) store.ListQuery {
+func (f Filter) query(people People, sees func(scopes []string) bool) store.ListQuery {
 	q := store.ListQuery{State: store.State(f.State), Limit: f.Limit, Before: f.Before, Look: lookQuickly}
-	if f.Source != "" || f.Repo != "" || f.Person != "" || f.Channel != "" {
+	if f.Source != "" || f.Repo != "" || f.Person != "" || f.Channel != "" || sees != nil {
 		persons := people.filter(f.Person)
 		q.Head = func(r store.Record) bool {
-			return (f.Source == "" || f.Source == sourceOf(r.ID)) && within(r.Scopes, f.Repo, persons, f.Channel)
+			return (f.Source == "" || f.Source == sourceOf(r.ID)) && within(r.Scopes, f.Repo, persons, f.Channel) &&
+				(sees == nil || sees(r.Scopes))
 		}
 	}
 	if f.Text != "" || f.Ending != "" {

@@ -279,6 +279,7 @@ type Person struct {
 	Name   string
 	Slack  string // user ID
 	GitHub string // login
+	Email  string // at the login to the console
 }
 
 // Account returns a person's account in a source, or "".
@@ -288,11 +289,14 @@ func (p Person) Account(source string) string {
 		return p.Slack
 	case "github":
 		return p.GitHub
+	case "chat":
+		return p.Email
 	}
 	return ""
 }
 
-// People maps accounts to people. It only affects how they are named, never what they may do.
+// People maps accounts to people. It affects how they are named and, at the console, which account of the forge and
+// which tasks are theirs.
 type People []Person
 
 // Find returns the person with an account in a source, and whether the person is known. Like GitHub, it ignores case.
@@ -338,29 +342,11 @@ func (p People) filter(who string) []string {
 	}
 	list := []string{who}
 	for _, one := range p {
-		for _, source := range []string{"slack", "github"} {
+		for _, source := range []string{"slack", "github", "chat"} {
 			if account := one.Account(source); account != "" && strings.EqualFold(one.Name, who) {
 				list = append(list, source+"/"+account)
 			}
 		}
 	}
 	return list
-}
-
-// Console is the actor for requests with the console's token, which does not identify a user.
-const Console = "console"
-
-type actorKey struct{}
-
-// WithActor returns a context that carries the name of the user who makes a request.
-func WithActor(ctx context.Context, name string) context.Context {
-	return context.WithValue(ctx, actorKey{}, name)
-}
-
-// Actor returns the name that WithActor set, for Task.Actor, Cancel and Answer, or [Console] if there is none.
-func Actor(ctx context.Context) string {
-	if name, ok := ctx.Value(actorKey{}).(string); ok {
-		return name
-	}
-	return Console
 }

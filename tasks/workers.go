@@ -153,6 +153,10 @@ func (d *Desk) Offer(ctx context.Context, where Where) (Offer, error) {
 			return Offer{}, err
 		}
 	}
+	repo := d.policy.withoutHost(where.Repo)
+	if v := VisitorOf(ctx); v.RoleIn(ctx, repo) < Viewer && (repo != "" || where.Dir != "") {
+		return Offer{}, &InputError{Sentence: "You may not see this place."}
+	}
 	question := format.JSON(where)
 	ctx, cancel := context.WithTimeoutCause(ctx, d.patience, ErrNoAnswer)
 	defer cancel()

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/web/auth"
 )
 
@@ -13,6 +14,7 @@ import (
 func withRoutes(c *Config) {
 	c.Mux = http.NewServeMux()
 	c.Open = []string{"/slack/"}
+	c.Roles = map[string]tasks.Role{"POST /api/chat": tasks.User, "/metrics": tasks.Operator, "/slackery/x": tasks.Viewer}
 	for _, pattern := range []string{"POST /slack/events", "POST /api/chat", "/metrics", "/slackery/x"} {
 		c.Mux.HandleFunc(pattern, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })
 	}

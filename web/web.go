@@ -1,11 +1,11 @@
 // Package web puts together what the fleet shows over HTTP: the pages of web/console, the JSON API of web/api, the
 // probes, and the routes of the sources.
 //
-// Every route needs the console token or the word of a configured proxy (web/auth), except the probes, the login,
-// styles and scripts, and the routes of sources that verify a signature. A route that is not declared public is closed.
-// Another site cannot act through a visitor's browser. Event streams end when the handler is closed, and when a reader
-// stops reading. Every visitor may do everything; rights are not distinguished. Limits on the duration of whole
-// requests are the server's, and so the caller's.
+// Every route declares the role that a visitor needs (web/auth), and a route without a role is closed. Only the probes,
+// the login, styles and scripts, and the routes of sources that verify a signature need none. The desk shows visitors
+// only the tasks that they may see. Another site cannot act through a visitor's browser. Event streams end when the
+// handler is closed, and when a reader stops reading. Limits on the duration of whole requests are the server's, and so
+// the caller's.
 //
 // A Handler may be used from any number of goroutines. It changes tasks only through the desk.
 package web
@@ -45,6 +45,7 @@ type Config struct {
 	Store  *store.Store       // reads workers, events, logs and health
 	Redis  asynq.RedisConnOpt // for asynqmon, which opens its own connections
 	Proxy  auth.Proxy         // authenticates people instead of the token
+	Access *auth.Access       // what people may do; nil: those whom the proxy names may do everything
 	LogDir string             // the logs of this machine's runs; empty if it has none
 
 	FleetToken     string // opens the logs of other machines; empty: workers are not asked for logs
@@ -58,6 +59,7 @@ type Config struct {
 	Examine func(context.Context) []store.Finding // checks the services of the sources; nil if there are none
 
 	Mux   *http.ServeMux              // has, or will have, the routes of the sources; nil: an empty one
+	Roles map[string]tasks.Role       // what the other routes of Mux need, by pattern; a route without a role is closed
 	Open  []string                    // subtrees of Mux, such as "/slack/", that need no token because they verify a signature
 	Ready func(context.Context) error // what else must work for this process; its error is public. nil: only Redis
 
@@ -70,10 +72,11 @@ type Config struct {
 // Handler serves the console. Create one with New and close it when the server shuts down.
 type Handler struct {
 	mux     *http.ServeMux
+	out     *respond.Responder
 	open    []string
 	ready   func(context.Context) error
 	guard   *auth.Guard
-	login   http.Handler // for the login routes
+	public  http.Handler // for the routes that need no login
 	guarded http.Handler // for everything that is not public
 	console *console.Console
 	logs    *logs.Reader
@@ -100,8 +103,10 @@ func New(cfg Config) (*Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &Handler{mux: cmp.Or(cfg.Mux, http.NewServeMux()), open: cfg.Open, ready: cfg.Ready}
-	if h.guard, err = auth.New(cfg.Token, cfg.Proxy, out, now); err != nil {
+	h := &Handler{mux: cmp.Or(cfg.Mux, http.NewServeMux()), out: out, open: cfg.Open, ready: cfg.Ready}
+	if h.guard, err = auth.New(auth.Config{
+		Token: cfg.Token, Proxy: cfg.Proxy, Access: cfg.Access, Out: out, Now: now, Log: log,
+	}); err != nil {
 		return nil, err
 	}
 	if h.logs, err = logs.New(cfg.Desk, cfg.Store, cfg.LogDir, cfg.FleetToken, log); err != nil {
@@ -117,20 +122,35 @@ func New(cfg Config) (*Handler, error) {
 	(&api.API{
 		View: h.view, Logs: h.logs, Out: out, Examine: cfg.Examine, Heartbeat: cmp.Or(cfg.Heartbeat, 15*time.Second), Life: life,
 	}).Route(h.mux)
-	h.mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { writeText(w, http.StatusOK, "ok\n") })
-	h.mux.HandleFunc("GET /readyz", h.readyz)
-	h.mux.HandleFunc("GET /login", out.Handle(h.guard.LoginPage))
-	h.mux.HandleFunc("POST /login", out.Handle(h.guard.Login))
-	h.mux.Handle("GET /static/", respond.Static)
-	h.login = h.guard.SameOrigin(h.mux)
+	out.Route(h.mux, map[string]respond.Route{
+		"GET /livez":   respond.For(tasks.Anyone, livez),
+		"GET /readyz":  respond.For(tasks.Anyone, h.readyz),
+		"GET /static/": respond.For(tasks.Anyone, static),
+		"GET /login":   respond.For(tasks.Anyone, h.guard.LoginPage),
+		"POST /login":  respond.For(tasks.Anyone, h.guard.Login),
+	})
+	for pattern, role := range cfg.Roles {
+		out.Allow(pattern, role)
+	}
+	h.public = h.guard.SameOrigin(h.mux)
 	h.guarded = h.guard.SameOrigin(h.guard.Authenticated(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if handler, pattern := h.mux.Handler(r); pattern == "" {
 			out.Unrouted(w, r, handler)
 			return
 		}
 		h.mux.ServeHTTP(w, r)
-	})))
+	}), h.role))
 	return h, nil
+}
+
+// role returns the role that a request needs. A route without a role is closed; what is no route may be asked for by
+// every visitor.
+func (h *Handler) role(r *http.Request) (tasks.Role, bool) {
+	_, pattern := h.mux.Handler(r)
+	if pattern == "" {
+		return tasks.Viewer, true
+	}
+	return h.out.Role(pattern)
 }
 
 // Close ends the open streams and closes the connections that the handler opened. Pass it to
@@ -150,47 +170,50 @@ func (h *Handler) Invite() (path string) { return h.guard.Invite() }
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	respond.SetHeaders(w.Header())
 	_, pattern := h.mux.Handler(r)
+	role, declared := h.out.Role(pattern)
 	switch {
-	case h.public(pattern):
+	case h.signed(pattern):
 		h.mux.ServeHTTP(w, r)
-	case pattern == "GET /login" || pattern == "POST /login":
-		h.login.ServeHTTP(w, r)
+	case declared && role == tasks.Anyone:
+		h.public.ServeHTTP(w, r)
 	default:
 		h.guarded.ServeHTTP(w, r)
 	}
 }
 
-// public reports whether a pattern of the mux is served without a token.
-func (h *Handler) public(pattern string) bool {
-	switch pattern {
-	case "GET /livez", "GET /readyz", "GET /static/":
-		return true
-	}
+// signed reports whether a pattern of the mux belongs to a source that verifies a signature.
+func (h *Handler) signed(pattern string) bool {
 	_, path, ok := strings.Cut(pattern, "/") // after method and host
 	return ok && slices.ContainsFunc(h.open, func(prefix string) bool { return strings.HasPrefix("/"+path, prefix) })
 }
 
 // readyz reports whether the process can do its work. It is public, so the reason names no address.
-func (h *Handler) readyz(w http.ResponseWriter, r *http.Request) {
+func (h *Handler) readyz(w http.ResponseWriter, r *http.Request) error {
 	check := func(ask func(context.Context) error) error {
 		_, err := view.Await(r.Context(), func(ctx context.Context) (struct{}, error) { return struct{}{}, ask(ctx) })
 		return err
 	}
 	if err := check(h.view.Store.Ping); err != nil {
-		writeText(w, http.StatusServiceUnavailable, "Redis does not answer.\n")
-		return
+		return writeText(w, http.StatusServiceUnavailable, "Redis does not answer.\n")
 	}
 	if h.ready != nil {
 		if err := check(h.ready); err != nil {
-			writeText(w, http.StatusServiceUnavailable, err.Error()+"\n")
-			return
+			return writeText(w, http.StatusServiceUnavailable, err.Error()+"\n")
 		}
 	}
-	writeText(w, http.StatusOK, "ok\n")
+	return writeText(w, http.StatusOK, "ok\n")
 }
 
-func writeText(w http.ResponseWriter, status int, s string) {
+func livez(w http.ResponseWriter, _ *http.Request) error { return writeText(w, http.StatusOK, "ok\n") }
+
+func static(w http.ResponseWriter, r *http.Request) error {
+	respond.Static.ServeHTTP(w, r)
+	return nil
+}
+
+func writeText(w http.ResponseWriter, status int, s string) error {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.WriteHeader(status)
 	_, _ = io.WriteString(w, s) // the client may be gone
+	return nil
 }

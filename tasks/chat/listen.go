@@ -24,9 +24,12 @@ var (
 	repoForm   = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]*/[A-Za-z0-9_][A-Za-z0-9_.-]*$`)
 )
 
+// Pattern is the route of the source, which needs [tasks.User].
+const Pattern = "POST /api/chat"
+
 // Listen registers POST /api/chat. Streams that are open when ctx ends are ended too; their tasks go on.
 func (s *Source) Listen(ctx context.Context, mux *http.ServeMux, d *tasks.Desk) error {
-	mux.HandleFunc("POST /api/chat", func(w http.ResponseWriter, r *http.Request) { s.serve(ctx, d, w, r) })
+	mux.HandleFunc(Pattern, func(w http.ResponseWriter, r *http.Request) { s.serve(ctx, d, w, r) })
 	return nil
 }
 

@@ -43,20 +43,20 @@ type API struct {
 
 // Route adds the routes of the API.
 func (a *API) Route(mux *http.ServeMux) {
-	a.Out.Route(mux, map[string]respond.Handler{
-		"GET /api/tasks":              a.list,
-		"GET /api/tasks/{id}":         a.task(http.StatusOK, a.View.Task),
-		"GET /api/tasks/{id}/events":  a.events,
-		"GET /api/tasks/{id}/log":     a.Logs.Send,
-		"GET /api/tasks/{id}/diff":    a.diff,
-		"POST /api/tasks/{id}/cancel": a.task(http.StatusAccepted, a.View.Cancel),
-		"POST /api/tasks/{id}/retry":  a.task(http.StatusAccepted, a.View.Retry),
-		"POST /api/tasks/{id}/answer": a.answer,
-		"GET /api/costs":              a.costs,
-		"GET /api/agents":             a.agents,
-		"GET /api/health":             a.health,
-		"GET /api/health/services":    a.services,
-		"GET /api/openapi.yaml":       a.describe,
+	a.Out.Route(mux, map[string]respond.Route{
+		"GET /api/tasks":              respond.For(tasks.Viewer, a.list),
+		"GET /api/tasks/{id}":         respond.For(tasks.Guest, a.task(http.StatusOK, a.View.Task)),
+		"GET /api/tasks/{id}/events":  respond.For(tasks.Guest, a.events),
+		"GET /api/tasks/{id}/log":     respond.For(tasks.Guest, a.Logs.Send),
+		"GET /api/tasks/{id}/diff":    respond.For(tasks.Guest, a.diff),
+		"POST /api/tasks/{id}/cancel": respond.For(tasks.User, a.task(http.StatusAccepted, a.View.Cancel)),
+		"POST /api/tasks/{id}/retry":  respond.For(tasks.Operator, a.task(http.StatusAccepted, a.View.Retry)),
+		"POST /api/tasks/{id}/answer": respond.For(tasks.User, a.answer),
+		"GET /api/costs":              respond.For(tasks.Viewer, a.costs),
+		"GET /api/agents":             respond.For(tasks.Viewer, a.agents),
+		"GET /api/health":             respond.For(tasks.Viewer, a.health),
+		"GET /api/health/services":    respond.For(tasks.Viewer, a.services),
+		"GET /api/openapi.yaml":       respond.For(tasks.Viewer, a.describe),
 	})
 }
 

@@ -1,8 +1,9 @@
 // Package auth decides who may use the console and its API: visitors with the console token, as a bearer token or as
 // the cookie of a browser that has logged in, and people whom a trusted reverse proxy names.
 //
-// Every visitor it admits may do everything; it does not distinguish rights. It does not limit attempts to guess the
-// token, which must therefore be long and random. A Guard may be used from any number of goroutines.
+// A visitor has a role: the holder of the console token is an admin, and people have the roles that Access grants them.
+// The package does not limit attempts to guess the token, which must therefore be long and random. A Guard may be used
+// from any number of goroutines.
 package auth
 
 import (
@@ -12,15 +13,14 @@ import (
 	"crypto/subtle"
 	"encoding/hex"
 	"errors"
-	"net"
+	"fmt"
+	"log/slog"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
 	"sync"
 	"time"
-	"unicode"
 
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/web/internal/respond"
@@ -29,17 +29,26 @@ import (
 // CookieName is the cookie of a browser that has logged in.
 const CookieName = "errand_token"
 
+// Config configures a Guard. Token, Out, Now and Log are required.
+type Config struct {
+	Token  string // the console token: printable ASCII without space, quotes, comma, semicolon and backslash
+	Proxy  Proxy
+	Access *Access // what people may do; nil: those whom the proxy names may do everything
+
+	Out *respond.Responder
+	Now func() time.Time
+	Log *slog.Logger
+}
+
 // Guard admits visitors. Create one with New.
 type Guard struct {
-	token   string
-	proxy   Proxy
-	out     *respond.Responder
-	now     func() time.Time
+	Config
 	invites invites
 }
 
-// New returns a guard for a token, which must be fit for a cookie.
-func New(token string, proxy Proxy, out *respond.Responder, now func() time.Time) (*Guard, error) {
+// New returns a guard.
+func New(cfg Config) (*Guard, error) {
+	token := cfg.Token
 	unfit := func(r rune) bool { return r <= ' ' || r >= 0x7f || strings.ContainsRune("\",;\\", r) }
 	switch {
 	case token == "":
@@ -47,43 +56,60 @@ func New(token string, proxy Proxy, out *respond.Responder, now func() time.Time
 	case strings.ContainsFunc(token, unfit):
 		return nil, errors.New("web: the token has a character that a cookie cannot carry: use letters, digits, dash and underscore")
 	}
-	return &Guard{token: token, proxy: proxy, out: out, now: now}, nil
+	if cfg.Access == nil {
+		cfg.Access = &Access{}
+	}
+	return &Guard{Config: cfg}, nil
 }
 
 // SameOrigin refuses requests that another site makes a browser send. Programs send no Origin header and pass.
 func (g *Guard) SameOrigin(next http.Handler) http.Handler {
 	p := http.NewCrossOriginProtection()
-	p.SetDenyHandler(g.out.Handle(func(http.ResponseWriter, *http.Request) error {
+	p.SetDenyHandler(g.Out.Handle(func(http.ResponseWriter, *http.Request) error {
 		return respond.Error(http.StatusForbidden, "Cross-origin request",
 			"Another site sent this request. errand accepts requests only from its own pages.")
 	}))
 	return p.Handler(next)
 }
 
-// Authenticated passes requests of known visitors on, with the visitor's name as [tasks.Actor]. Others get the login
-// page or a problem.
-func (g *Guard) Authenticated(next http.Handler) http.Handler {
+// Authenticated passes requests of known visitors on, with their [tasks.Visitor]. Others get the login page or a
+// problem. role returns the role that a request needs; a request without one is refused.
+func (g *Guard) Authenticated(next http.Handler, role func(*http.Request) (tasks.Role, bool)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		name, ok := g.visitor(r)
-		if !ok {
+		v, ok := g.visitor(r)
+		need, declared := role(r)
+		switch {
+		case !ok, v.Role == tasks.Guest && need > tasks.Guest:
 			g.refuse(w, r)
-			return
+		case !declared:
+			g.Out.Fail(w, r, respond.Error(http.StatusForbidden, "Closed", "This address is closed to everyone: it has no role."))
+		case v.Role == tasks.Anyone:
+			g.Out.Fail(w, r, respond.Error(http.StatusForbidden, "No role",
+				v.Name+" is known but has no role. An operator can give one under roles: in errand.yaml."))
+		case v.Role < need:
+			g.Out.Fail(w, r, respond.Error(http.StatusForbidden, "Not allowed",
+				fmt.Sprintf("This needs the role %s. Your role is %s.", need, v.Role)))
+		default:
+			next.ServeHTTP(w, r.WithContext(tasks.WithVisitor(r.Context(), v)))
 		}
-		next.ServeHTTP(w, r.WithContext(tasks.WithActor(r.Context(), name)))
 	})
 }
 
-// visitor returns the name of the visitor: the one the proxy states, or else the console's.
-func (g *Guard) visitor(r *http.Request) (name string, ok bool) {
-	if name := g.proxy.person(r); name != "" {
-		return name, true
+// visitor returns who makes a request, and whether they are known: the person whom the proxy names, or the holder of
+// the console token.
+func (g *Guard) visitor(r *http.Request) (v tasks.Visitor, ok bool) {
+	if id, ok := g.Proxy.identity(r); ok {
+		if len(g.Access.Grants) == 0 {
+			return tasks.Visitor{Name: id.Name, Method: "proxy", Role: tasks.Admin}, true
+		}
+		return g.Access.visitor(id, "proxy", g.Log), true
 	}
-	return tasks.Console, g.authorized(r)
+	return tasks.Visitor{Name: tasks.Console, Method: "token", Role: tasks.Admin}, g.authorized(r)
 }
 
 func (g *Guard) authorized(r *http.Request) bool {
 	if token, ok := bearer(r); ok {
-		return equal(token, g.token)
+		return equal(token, g.Token)
 	}
 	return slices.ContainsFunc(r.CookiesNamed(CookieName), func(c *http.Cookie) bool {
 		return hmac.Equal([]byte(c.Value), []byte(g.cookie()))
@@ -95,11 +121,11 @@ func (g *Guard) refuse(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("WWW-Authenticate", `Bearer realm="errand"`)
 	if respond.WantsHTML(r) {
 		if err := g.redirectToLogin(w, r); err != nil {
-			g.out.Fail(w, r, err)
+			g.Out.Fail(w, r, err)
 		}
 		return
 	}
-	g.out.Fail(w, r, respond.Error(http.StatusUnauthorized, "Unauthorized",
+	g.Out.Fail(w, r, respond.Error(http.StatusUnauthorized, "Unauthorized",
 		"Send the console token (ERRAND_CONSOLE_TOKEN) as Authorization: Bearer."))
 }
 
@@ -124,7 +150,7 @@ func equal(a, b string) bool {
 // and so also to servers that an agent runs on loopback. The cookie opens the console until the token changes, but does
 // not reveal the token.
 func (g *Guard) cookie() string {
-	mac := hmac.New(sha256.New, []byte(g.token))
+	mac := hmac.New(sha256.New, []byte(g.Token))
 	_, _ = mac.Write([]byte("console cookie")) // a hash never fails
 	return hex.EncodeToString(mac.Sum(nil))
 }
@@ -150,18 +176,19 @@ type loginView struct {
 func (g *Guard) LoginPage(w http.ResponseWriter, r *http.Request) error {
 	query := r.URL.Query()
 	next, code := localPath(query.Get("next")), query.Get("once")
-	_, known := g.visitor(r)
+	v, known := g.visitor(r)
+	known = known && v.Role > tasks.Guest
 	switch {
-	case r.Method == http.MethodGet && code != "" && g.invites.take(code, g.now()):
+	case r.Method == http.MethodGet && code != "" && g.invites.take(code, g.Now()):
 		g.setCookie(w, r)
 	case known:
 	case !respond.WantsHTML(r):
 		g.refuse(w, r)
 		return nil
 	case code != "":
-		return g.out.Page(w, http.StatusUnauthorized, "login", loginView{Next: next, Why: "This link has been used or has expired. It works once, for 15 minutes."})
+		return g.Out.Page(w, http.StatusUnauthorized, "login", loginView{Next: next, Why: "This link has been used or has expired. It works once, for 15 minutes."})
 	default:
-		return g.out.Page(w, http.StatusOK, "login", loginView{Next: next})
+		return g.Out.Page(w, http.StatusOK, "login", loginView{Next: next})
 	}
 	http.Redirect(w, r, next, http.StatusSeeOther) //nolint:gosec // localPath returns a path on this server
 	return nil
@@ -173,8 +200,8 @@ func (g *Guard) Login(w http.ResponseWriter, r *http.Request) error {
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(10 * time.Second))
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 	next := localPath(r.PostFormValue("next"))
-	if !equal(r.PostFormValue("token"), g.token) {
-		return g.out.Page(w, http.StatusUnauthorized, "login", loginView{Next: next, Why: "This token is wrong."})
+	if !equal(r.PostFormValue("token"), g.Token) {
+		return g.Out.Page(w, http.StatusUnauthorized, "login", loginView{Next: next, Why: "This token is wrong."})
 	}
 	g.setCookie(w, r)
 	http.Redirect(w, r, next, http.StatusSeeOther) //nolint:gosec // localPath returns a path on this server
@@ -192,7 +219,7 @@ func (g *Guard) redirectToLogin(w http.ResponseWriter, r *http.Request) error {
 	}
 	to := "/login?" + url.Values{"next": {next}}.Encode()
 	w.Header().Set("Refresh", "0; url="+to)
-	return g.out.Page(w, http.StatusUnauthorized, "enter", struct{ Login string }{to})
+	return g.Out.Page(w, http.StatusUnauthorized, "enter", struct{ Login string }{to})
 }
 
 // localPath returns the path of a URL that the visitor sent, or "/" if it cannot be parsed.
@@ -223,7 +250,7 @@ type invites struct {
 // which browser histories and proxy logs keep: it is worthless once used.
 func (g *Guard) Invite() (path string) {
 	code := rand.Text()
-	g.invites.add(code, g.now())
+	g.invites.add(code, g.Now())
 	return "/login?once=" + code
 }
 
@@ -244,48 +271,4 @@ func (i *invites) take(code string, now time.Time) bool {
 	until, ok := i.until[key]
 	delete(i.until, key)
 	return ok && now.Before(until)
-}
-
-// Proxy is a reverse proxy that authenticates people and names them in a header. The zero value is no proxy.
-type Proxy struct {
-	Header string         // holds the name; the proxy must remove this header from what visitors send
-	From   []netip.Prefix // the addresses of the proxy; the header is ignored from elsewhere
-}
-
-// maxName bounds a name, in bytes: it is stored with what the person does.
-const maxName = 100
-
-// person returns the name that the proxy states. It returns "" unless a trusted proxy states exactly one printable
-// name.
-func (p Proxy) person(r *http.Request) string {
-	names := r.Header.Values(p.Header)
-	if p.Header == "" || len(names) != 1 || !p.sent(r) {
-		return ""
-	}
-	name := strings.TrimSpace(names[0])
-	if len(name) > maxName || strings.ContainsFunc(name, func(c rune) bool { return !unicode.IsPrint(c) }) {
-		return ""
-	}
-	return name
-}
-
-// sent reports whether a request comes from the proxy. A request from this machine never does, whatever its address: an
-// agent is a local user and can put anything in a header.
-func (p Proxy) sent(r *http.Request) bool {
-	from, err := address(r.RemoteAddr)
-	if err != nil || from.IsLoopback() {
-		return false
-	}
-	if here, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok {
-		if to, err := address(here.String()); err != nil || to == from {
-			return false
-		}
-	}
-	return slices.ContainsFunc(p.From, func(n netip.Prefix) bool { return n.Contains(from) })
-}
-
-// address returns the IP address of a host:port, without zone and not mapped to IPv6.
-func address(hostPort string) (netip.Addr, error) {
-	ap, err := netip.ParseAddrPort(hostPort)
-	return ap.Addr().Unmap().WithZone(""), err
 }

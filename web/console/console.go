@@ -62,26 +62,31 @@ func New(cfg Config, mux *http.ServeMux) *Console {
 	if c.links == nil {
 		c.links = func(tasks.Task) tasks.Links { return tasks.Links{} }
 	}
-	cfg.Out.Route(mux, map[string]respond.Handler{
-		"GET /{$}":                c.listPage,
-		"GET /health":             c.healthPage,
-		"GET /costs":              c.costsPage,
-		"GET /chat":               c.chatPage,
-		"POST /chat":              c.postChat,
-		"GET /chat/{thread}":      c.chatPage,
-		"GET /tasks/{id}":         c.taskPage,
-		"GET /tasks/{id}/log":     c.logPage,
-		"GET /tasks/{id}/changes": c.changesPage,
-		"POST /tasks/{id}/cancel": button(c.view.Cancel),
-		"POST /tasks/{id}/retry":  button(c.view.Retry),
-		"POST /tasks/{id}/answer": c.answerQuestion,
-		"POST /format":            c.formatText,
-		"GET /queues/tasks/{id}":  c.redirectToTask,
+	cfg.Out.Route(mux, map[string]respond.Route{
+		"GET /{$}":                respond.For(tasks.Viewer, c.listPage),
+		"GET /health":             respond.For(tasks.Viewer, c.healthPage),
+		"GET /costs":              respond.For(tasks.Viewer, c.costsPage),
+		"GET /chat":               respond.For(tasks.User, c.chatPage),
+		"POST /chat":              respond.For(tasks.User, c.postChat),
+		"GET /chat/{thread}":      respond.For(tasks.Viewer, c.chatPage),
+		"GET /tasks/{id}":         respond.For(tasks.Guest, c.taskPage),
+		"GET /tasks/{id}/log":     respond.For(tasks.Guest, c.logPage),
+		"GET /tasks/{id}/changes": respond.For(tasks.Guest, c.changesPage),
+		"POST /tasks/{id}/cancel": respond.For(tasks.User, button(c.view.Cancel)),
+		"POST /tasks/{id}/retry":  respond.For(tasks.Operator, button(c.view.Retry)),
+		"POST /tasks/{id}/answer": respond.For(tasks.User, c.answerQuestion),
+		"POST /format":            respond.For(tasks.Viewer, c.formatText),
+		"GET /queues/tasks/{id}":  respond.For(tasks.Viewer, c.redirectToTask),
 	})
 	mux.HandleFunc("/queues/", c.serveQueues)
+	cfg.Out.Allow("/queues/", tasks.Operator)
 	if cfg.QueuesWritable {
 		const active = "POST /queues/api/queues/{queue}/active_tasks"
-		cfg.Out.Route(mux, map[string]respond.Handler{active + "/{id}": c.cancelDelivery, active + ":batch_cancel": refuseBatch, active + ":cancel_all": refuseBatch})
+		cfg.Out.Route(mux, map[string]respond.Route{
+			active + "/{id}":         respond.For(tasks.Operator, c.cancelDelivery),
+			active + ":batch_cancel": respond.For(tasks.Operator, refuseBatch),
+			active + ":cancel_all":   respond.For(tasks.Operator, refuseBatch),
+		})
 	}
 	return c
 }
@@ -118,6 +123,10 @@ func newQueues(redis asynq.RedisConnOpt, writable bool) *asynqmon.HTTPHandler {
 
 // serveQueues serves asynqmon. Its pages need inline scripts and styles.
 func (c *Console) serveQueues(w http.ResponseWriter, r *http.Request) {
+	if tasks.VisitorOf(r.Context()).RoleIn(r.Context(), "") < tasks.Operator {
+		c.out.Fail(w, r, respond.Error(http.StatusForbidden, "Not allowed", "The queues belong to all repositories, and your role does not."))
+		return
+	}
 	w.Header().Set("Content-Security-Policy", "default-src 'self'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; "+
 		"img-src 'self' data:; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'")
 	switch path := r.URL.Path; {

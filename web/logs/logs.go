@@ -59,6 +59,10 @@ func (l *Reader) Send(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	name, kind := variant(r)
+	visitor := tasks.VisitorOf(r.Context())
+	if name == tasks.RawLog && visitor.Role < tasks.Viewer {
+		return &tasks.RoleError{Sentence: "Log in to read the raw log."}
+	}
 	file, err := open(l.dir, id+"."+name)
 	if err == nil {
 		defer file.Close()
@@ -69,6 +73,8 @@ func (l *Reader) Send(w http.ResponseWriter, r *http.Request) error {
 	switch {
 	case s.Into != "": // absorbed: its log is that of the other task's run
 		http.Redirect(w, r, (&url.URL{Path: "/api/tasks/" + s.Into + "/log", RawQuery: r.URL.RawQuery}).String(), http.StatusFound)
+	case err != nil && !visitor.Has(tasks.Viewer): // whether they may see it is unknown
+		return err
 	case file != nil && (err != nil || !file.modified.Before(s.Started)):
 		file.send(w, r, kind)
 	case err != nil:

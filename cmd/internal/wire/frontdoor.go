@@ -23,6 +23,7 @@ import (
 	"github.com/errand-fleet/errand/internal/doctor"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/chat"
 	"github.com/errand-fleet/errand/tasks/slack"
 	"github.com/errand-fleet/errand/web"
 	"github.com/errand-fleet/errand/web/auth"
@@ -55,7 +56,7 @@ func (p *Parts) FrontDoor(ctx context.Context) (*Door, error) {
 	mux := http.NewServeMux()
 	var inbound []web.Inbound
 	var reviews []tasks.Reviewer
-	chat := console.Chat{
+	talk := console.Chat{
 		Repositories: slices.Sorted(maps.Keys(p.Config.Routing.Repositories)), Dirs: p.Config.Paths.Dirs,
 		Models: p.Config.Routing.Options.Models, Efforts: p.Config.Routing.Options.Efforts,
 	}
@@ -70,7 +71,7 @@ func (p *Parts) FrontDoor(ctx context.Context) (*Door, error) {
 			reviews = append(reviews, r)
 		}
 		if poster, ok := s.(console.Poster); ok {
-			chat.Source = poster
+			talk.Source = poster
 		}
 	}
 	metrics.NewFleet(p.registry, p.policy.Limits, func(ctx context.Context) (metrics.Fleet, error) { return metrics.ReadFleet(ctx, p.Store) })
@@ -78,8 +79,9 @@ func (p *Parts) FrontDoor(ctx context.Context) (*Door, error) {
 	h, err := web.New(web.Config{
 		Token: p.Config.HTTP.ConsoleToken.Reveal(), Desk: p.Desk, Store: p.Store, Redis: queuesRedis{p.Config.Redis.URL}, LogDir: LogDir(p.Config),
 		FleetToken: p.Config.FleetToken().Reveal(), Examine: p.examine, Notices: p.notices,
-		Inbound: inbound, Chat: chat, Links: p.links, Reviews: reviews, Open: signed, Mux: mux, Ready: p.Ready, Log: p.Log,
+		Inbound: inbound, Chat: talk, Links: p.links, Reviews: reviews, Open: signed, Mux: mux, Ready: p.Ready, Log: p.Log,
 		QueuesWritable: p.Config.HTTP.QueuesWritable,
+		Roles:          map[string]tasks.Role{chat.Pattern: tasks.User, "GET /metrics": tasks.Operator},
 		Proxy:          auth.Proxy{Header: p.Config.HTTP.ProxyHeader, From: p.Config.HTTP.Proxies},
 	})
 	if err != nil {

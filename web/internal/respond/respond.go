@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"html/template"
 	"log/slog"
+	"maps"
 	"net/http"
 	"strings"
 
@@ -45,18 +46,41 @@ var errInternal = Problem{http.StatusInternalServerError, "Internal error", "The
 // Responder writes responses. Create one with New.
 type Responder struct {
 	pages map[string]*template.Template
+	roles map[string]tasks.Role // by pattern
 	log   *slog.Logger
 }
 
 // Handler is a handler that returns an error instead of writing it.
 type Handler = func(http.ResponseWriter, *http.Request) error
 
+// Route is a handler and the role that a visitor needs at least.
+type Route struct {
+	Role   tasks.Role
+	Handle Handler
+}
+
+// For returns the route of a handler for visitors who have a role.
+func For(role tasks.Role, h Handler) Route { return Route{role, h} }
+
 // Route adds handlers to mux by their patterns.
-func (o *Responder) Route(mux *http.ServeMux, routes map[string]Handler) {
-	for pattern, handle := range routes {
-		mux.HandleFunc(pattern, o.Handle(handle))
+func (o *Responder) Route(mux *http.ServeMux, routes map[string]Route) {
+	for pattern, route := range routes {
+		mux.HandleFunc(pattern, o.Handle(route.Handle))
+		o.roles[pattern] = route.Role
 	}
 }
+
+// Allow sets the role that a route needs which was added to the mux elsewhere.
+func (o *Responder) Allow(pattern string, role tasks.Role) { o.roles[pattern] = role }
+
+// Role returns the role that a pattern needs, and whether one was set.
+func (o *Responder) Role(pattern string) (role tasks.Role, ok bool) {
+	role, ok = o.roles[pattern]
+	return role, ok
+}
+
+// Roles returns the role of every route by its pattern.
+func (o *Responder) Roles() map[string]tasks.Role { return maps.Clone(o.roles) }
 
 // Handle adapts a handler that returns an error.
 func (o *Responder) Handle(handle Handler) http.HandlerFunc {
@@ -71,12 +95,15 @@ func (o *Responder) Handle(handle Handler) http.HandlerFunc {
 // logged.
 func (o *Responder) Fail(w http.ResponseWriter, r *http.Request, err error) {
 	p, ok := errors.AsType[Problem](err)
+	denied, _ := errors.AsType[*tasks.RoleError](err)
 	switch {
 	case ok:
 	case r.Context().Err() != nil: // the client is gone
 		return
 	case errors.Is(err, tasks.ErrNotFound):
 		p = Problem{http.StatusNotFound, "No such task", "The task does not exist, or was deleted: tasks are kept for a week after they end."}
+	case denied != nil:
+		p = Problem{http.StatusForbidden, "Not allowed", denied.Sentence}
 	case errors.Is(err, tasks.ErrNotEnded):
 		p = Problem{http.StatusConflict, "Not ended", "The task has not ended: cancel it first, or wait."}
 	default:
@@ -159,7 +186,7 @@ var Static = http.FileServerFS(staticFiles)
 
 // New parses the templates of the pages.
 func New(log *slog.Logger) (*Responder, error) {
-	o := &Responder{pages: map[string]*template.Template{}, log: log}
+	o := &Responder{pages: map[string]*template.Template{}, roles: map[string]tasks.Role{}, log: log}
 	for _, name := range []string{"list", "task", "diff", "chat", "log", "costs", "health", "login", "enter", "error"} {
 		t, err := template.ParseFS(pageFiles, "pages/layout.html", "pages/timeline.html", "pages/changes.html", "pages/findings.html", "pages/"+name+".html")
 		if err != nil {

@@ -1,0 +1,140 @@
+package auth
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/errand-fleet/errand/tasks"
+)
+
+// Identity is a person as a login or a proxy states it.
+type Identity struct {
+	Name   string   `json:"name"`
+	Email  string   `json:"email,omitempty"` // verified
+	Groups []string `json:"groups,omitempty"`
+	Login  string   `json:"login,omitempty"` // at the forge; empty if unknown
+}
+
+// Grant gives a role to people and groups. People match their name or e-mail, and repositories their name, as in
+// path.Match; case does not matter.
+type Grant struct {
+	Role         tasks.Role
+	People       []string
+	Groups       []string
+	Repositories []string // empty: all, and tasks without one
+}
+
+// Access decides what a person may do.
+type Access struct {
+	Grants []Grant
+	People tasks.People
+	// Forge reports whether an account of the forge may read a repository. nil: the forge is not asked.
+	Forge func(ctx context.Context, repo, login string) (bool, error)
+
+	once  sync.Once
+	cache *readCache
+}
+
+// visitor returns a person with their roles.
+func (a *Access) visitor(id Identity, method string, log *slog.Logger) tasks.Visitor {
+	v := tasks.Visitor{Name: id.Name, Method: method}
+	for _, one := range a.People {
+		if id.Email != "" && strings.EqualFold(one.Email, id.Email) || id.Login != "" && strings.EqualFold(one.GitHub, id.Login) {
+			v.Person, id.Login = one.Name, cmp.Or(id.Login, one.GitHub)
+		}
+	}
+	var grants []Grant
+	everywhere := tasks.Anyone
+	for _, g := range a.Grants {
+		if !g.holds(id) {
+			continue
+		}
+		grants, v.Role = append(grants, g), max(v.Role, g.Role)
+		if g.covers("") {
+			everywhere = max(everywhere, g.Role)
+		}
+	}
+	if asked := id.Login != "" && a.Forge != nil; asked || everywhere < v.Role {
+		v.In = func(ctx context.Context, repo string) (role tasks.Role) {
+			for _, g := range grants {
+				if g.covers(repo) {
+					role = max(role, g.Role)
+				}
+			}
+			if asked && repo != "" && role > tasks.Anyone && !a.reads(ctx, repo, id.Login, log) {
+				return tasks.Anyone
+			}
+			return role
+		}
+	}
+	return v
+}
+
+// holds reports whether a grant is for a person.
+func (g Grant) holds(id Identity) bool {
+	person := func(pattern string) bool {
+		return matches(pattern, id.Email) || matches(pattern, id.Name) || matches(pattern, id.Login)
+	}
+	return slices.ContainsFunc(g.People, person) || slices.ContainsFunc(g.Groups, func(group string) bool { return slices.Contains(id.Groups, group) })
+}
+
+// covers reports whether a grant is for a repository; "" stands for what belongs to none.
+func (g Grant) covers(repo string) bool {
+	return len(g.Repositories) == 0 || slices.ContainsFunc(g.Repositories, func(p string) bool { return matches(p, repo) })
+}
+
+// matches reports whether a name that is not empty matches a pattern.
+func matches(pattern, name string) bool {
+	ok, err := path.Match(strings.ToLower(pattern), strings.ToLower(name))
+	return ok && err == nil && name != ""
+}
+
+// How long the forge's answers count, and how many are kept.
+const (
+	readTime = 5 * time.Minute
+	maxReads = 20_000
+)
+
+// readCache holds the forge's answers by login and repository.
+type readCache struct {
+	mu    sync.Mutex
+	until map[[2]string]reading
+}
+
+type reading struct {
+	ok    bool
+	until time.Time
+}
+
+// reads reports whether the forge lets an account read a repository. If the forge does not answer, it does not.
+func (a *Access) reads(ctx context.Context, repo, login string, log *slog.Logger) bool {
+	a.once.Do(func() { a.cache = &readCache{until: map[[2]string]reading{}} })
+	key := [2]string{strings.ToLower(repo), strings.ToLower(login)}
+	a.cache.mu.Lock()
+	known, found := a.cache.until[key]
+	a.cache.mu.Unlock()
+	now := time.Now()
+	if found && now.Before(known.until) {
+		return known.ok
+	}
+	ok, err := a.Forge(ctx, repo, login)
+	if err != nil {
+		if ctx.Err() == nil {
+			log.Warn("ask the forge for a permission", "repository", repo, "err", err)
+		}
+		return false
+	}
+	a.cache.mu.Lock()
+	defer a.cache.mu.Unlock()
+	if len(a.cache.until) >= maxReads {
+		clear(a.cache.until)
+	}
+	a.cache.until[key] = reading{ok, now.Add(readTime)}
+	return ok
+}
