@@ -159,12 +159,21 @@ func client(url config.RedisURL) (*redis.Client, error) {
 	if sentinels == nil {
 		return redis.NewClient(o), nil
 	}
-	return redis.NewFailoverClient(&redis.FailoverOptions{
-		MasterName: sentinels.Master, SentinelAddrs: sentinels.Addrs, SentinelUsername: sentinels.User, SentinelPassword: sentinels.Password,
-		Username: o.Username, Password: o.Password, DB: o.DB, TLSConfig: o.TLSConfig,
-		DialTimeout: o.DialTimeout, ReadTimeout: o.ReadTimeout, WriteTimeout: o.WriteTimeout, MaxRetries: o.MaxRetries,
-		ContextTimeoutEnabled: o.ContextTimeoutEnabled, MaxIdleConns: o.MaxIdleConns,
-	}), nil
+	return redis.NewFailoverClient(failover(o, *sentinels)), nil
+}
+
+// failover adds Sentinels to the options of a client. It keeps everything that a parameter of the URL can set.
+func failover(o *redis.Options, s config.Sentinels) *redis.FailoverOptions {
+	return &redis.FailoverOptions{
+		MasterName: s.Master, SentinelAddrs: s.Addrs, SentinelUsername: s.User, SentinelPassword: s.Password,
+		Username: o.Username, Password: o.Password, DB: o.DB, TLSConfig: o.TLSConfig, ClientName: o.ClientName, Protocol: o.Protocol,
+		DialTimeout: o.DialTimeout, ReadTimeout: o.ReadTimeout, WriteTimeout: o.WriteTimeout, ContextTimeoutEnabled: o.ContextTimeoutEnabled,
+		MaxRetries: o.MaxRetries, MinRetryBackoff: o.MinRetryBackoff, MaxRetryBackoff: o.MaxRetryBackoff,
+		PoolFIFO: o.PoolFIFO, PoolSize: o.PoolSize, MaxConcurrentDials: o.MaxConcurrentDials, PoolTimeout: o.PoolTimeout,
+		MinIdleConns: o.MinIdleConns, MaxIdleConns: o.MaxIdleConns, MaxActiveConns: o.MaxActiveConns,
+		PipelinePoolSize: o.PipelinePoolSize, PipelineReadBufferSize: o.PipelineReadBufferSize, PipelineWriteBufferSize: o.PipelineWriteBufferSize,
+		ConnMaxIdleTime: o.ConnMaxIdleTime, ConnMaxLifetime: o.ConnMaxLifetime, ConnMaxLifetimeJitter: o.ConnMaxLifetimeJitter,
+	}
 }
 
 // policy returns the policy of errand.yaml for repositories and tools. A rule that can never apply is an error.
