@@ -53,8 +53,8 @@ func (c *Claim) Append(ctx context.Context, events ...json.RawMessage) error {
 	return nil
 }
 
-// Read returns the events after an event's ID, oldest first. "" or "0" starts at the beginning; a limit of 0 means
-// 100. It returns nothing for a task that has no events or does not exist.
+// Read returns the events of the stream after an event's ID, oldest first. "" or "0" starts at the beginning; a limit of 0 means
+// 100. It returns nothing for a task that has no events or does not exist, or whose events were archived.
 func (s *EventLog) Read(ctx context.Context, id, after string, limit int) ([]Event, error) {
 	if limit <= 0 {
 		limit = batch
@@ -71,27 +71,6 @@ func (s *EventLog) Read(ctx context.Context, id, after string, limit int) ([]Eve
 		return nil, fmt.Errorf("read events of %s: %w", id, err)
 	}
 	return decodeEvents(entries), nil
-}
-
-// ReadBefore returns the latest events before an event's ID, oldest first, for paging back; "" starts at the end. more
-// reports whether the stream has older events. limit must be positive.
-func (s *EventLog) ReadBefore(ctx context.Context, id, before string, limit int) (events []Event, more bool, err error) {
-	from := "+"
-	if before != "" {
-		if err := checkEventID(before); err != nil {
-			return nil, false, fmt.Errorf("read events of %s: %w", id, err)
-		}
-		from = "(" + before
-	}
-	entries, err := s.redis.XRevRangeN(ctx, s.key.events(id), from, "-", int64(limit)+1).Result()
-	if err != nil {
-		return nil, false, fmt.Errorf("read events of %s: %w", id, err)
-	}
-	if more = len(entries) > limit; more {
-		entries = entries[:limit]
-	}
-	slices.Reverse(entries)
-	return decodeEvents(entries), more, nil
 }
 
 func decodeEvents(entries []redis.XMessage) []Event {
@@ -139,6 +118,8 @@ type follower struct {
 	after string // the last event that was yielded; empty if none
 	yield func(Event, error) bool
 	over  bool // the caller has stopped, or the end was reached
+
+	archive bool // it has read the archived events
 }
 
 // follow reads the existing events itself and then lets the hub read. It starts over whenever the hub drops it.
@@ -158,8 +139,16 @@ func (f *follower) follow(ctx context.Context) error {
 	}
 }
 
-// catchUp reads until the stream has nothing more.
+// catchUp reads what was archived, once, and until the stream has nothing more.
 func (f *follower) catchUp(ctx context.Context) error {
+	if !f.archive {
+		events, err := f.log.archived(ctx, f.id)
+		if err != nil {
+			return err
+		}
+		f.archive = true
+		f.emit(events)
+	}
 	for {
 		events, err := f.log.Read(ctx, f.id, f.after, batch)
 		if err != nil {

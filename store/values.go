@@ -40,6 +40,8 @@ const (
 	// inlineShared is the size of values that stay in Redis although all machines share the objects: a live task may
 	// take some 60 KB there.
 	inlineShared = 16 << 10
+	// inlineKept is the same for values that stay for days or weeks after a task has ended, of which there are many.
+	inlineKept = 2 << 10
 	// inlineLocal is the size of values that stay in Redis because no other machine could read the object. Larger ones
 	// would delay everybody else: a value of 8 MiB takes Redis 38 ms.
 	inlineLocal = 1 << 20
@@ -71,8 +73,10 @@ func (s *db) keep(ctx context.Context, kind, owner string, data []byte) ([]byte,
 	switch {
 	case bucket == nil, kind == picture && !bucket.Shared(): // a front door saves it, and a worker reads it
 		return value, nil
-	case bucket.Shared():
+	case bucket.Shared() && kind == checkpoint:
 		limit = inlineShared
+	case bucket.Shared():
+		limit = inlineKept
 	}
 	if len(value) <= limit {
 		return value, nil

@@ -88,10 +88,6 @@ func (d *single) fault(ctx context.Context, k kind, lasts time.Duration) (back t
 		err = d.set(ctx, "maxmemory", "1", lasts)
 	case lockedRedis:
 		err = d.set(ctx, "min-replicas-to-write", "1", lasts)
-	case emptyRedis:
-		client := d.client()
-		defer client.Close()
-		err = client.FlushAll(ctx).Err()
 	default:
 		err = d.restart(ctx, k == killRedis, lasts)
 	}

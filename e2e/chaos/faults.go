@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"os"
 	"slices"
@@ -17,7 +18,6 @@ import (
 const (
 	findFor    = 15 * time.Second // to find a target
 	afterwards = 10 * time.Second // after the plan, for faults that waited for others
-	waitsFor   = 3 * time.Minute  // for how long a task may wait and run
 )
 
 // window is a stretch of time.
@@ -55,15 +55,16 @@ type saboteur struct {
 	hit     map[identity]bool // CLIs whose run already had a fault
 	done    map[kind]int
 	deaths  []death
-	outage  []window // of Redis, for all
-	emptied []window // until Redis lost all its data, and with it tasks of the time before
-	cut     []window // of the last worker's link
+	outage  []window        // of Redis, for all
+	emptied []window        // around the times when Redis lost all its data
+	gone    map[string]bool // the tasks that it had then and that were not done
+	cut     []window        // of the last worker's link
 	hurt    []injury
 	errs    []error
 }
 
 func newSaboteur(w *world, f *fleet) *saboteur {
-	return &saboteur{w: w, f: f, done: map[kind]int{}, hit: map[identity]bool{}}
+	return &saboteur{w: w, f: f, done: map[kind]int{}, hit: map[identity]bool{}, gone: map[string]bool{}}
 }
 
 // play injects all faults at their times and returns when all have ended.
@@ -236,17 +237,42 @@ func (s *saboteur) ours(l life) bool {
 	return slices.ContainsFunc(s.f.workers, func(p *process) bool { return slices.Contains(p.ever(), l.worker) })
 }
 
+// empty lets Redis lose all its data, and notes the tasks that are lost with it.
+func (s *saboteur) empty(ctx context.Context) error {
+	client := s.f.redis.client()
+	defer client.Close()
+	from := time.Now()
+	var open []string
+	for _, key := range []string{"live", "outbox"} {
+		ids, err := client.ZRange(ctx, prefix+key, 0, -1).Result()
+		if err != nil {
+			return fmt.Errorf("read %s tasks: %w", key, err)
+		}
+		open = append(open, ids...)
+	}
+	if err := client.FlushAll(ctx).Err(); err != nil {
+		return fmt.Errorf("empty redis: %w", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.emptied = append(s.emptied, window{from.Add(-time.Second), time.Now()})
+	for _, id := range open {
+		s.gone[id] = true
+	}
+	return nil
+}
+
 // redis injects a fault into the database, one at a time.
 func (s *saboteur) redis(ctx context.Context, f fault) {
 	s.alone(&s.store, f, func() error {
+		if f.kind == emptyRedis {
+			return s.empty(ctx)
+		}
 		from := time.Now()
 		back, err := s.f.redis.fault(ctx, f.kind, f.lasts)
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.outage = append(s.outage, window{from, back})
-		if f.kind == emptyRedis {
-			s.emptied = append(s.emptied, window{back.Add(-waitsFor), back})
-		}
 		return err
 	})
 }
@@ -255,7 +281,7 @@ func (s *saboteur) redis(ctx context.Context, f fault) {
 // master that may have been the only one to have them. It returns how many.
 func (s *saboteur) forgive(events []event, finals []final) (n int) {
 	s.mu.Lock()
-	forgot := slices.Clone(s.emptied)
+	forgot, gone := slices.Clone(s.emptied), maps.Clone(s.gone)
 	s.mu.Unlock()
 	if s.f.replicas == 0 {
 		forgot = append(forgot, s.f.redis.forgot()...)
@@ -268,7 +294,7 @@ func (s *saboteur) forgive(events []event, finals []final) (n int) {
 	}
 	for i, e := range events {
 		lost := func(w window) bool { return w.touches(e.acceptedAt, e.acceptedAt.Add(time.Millisecond)) }
-		if e.accepted && !covered[e.id] && slices.ContainsFunc(forgot, lost) {
+		if e.accepted && !covered[e.id] && (gone[e.id] || slices.ContainsFunc(forgot, lost)) {
 			events[i].accepted = false
 			n++
 		}

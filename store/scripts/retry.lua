@@ -18,6 +18,7 @@ redis.call('ZREM', EXPIRING, id)
 redis.call('PERSIST', key)
 redis.call('PERSIST', events)
 redis.call('PERSIST', pictures_key(id))
+redis.call('PERSIST', log_key(id))
 redis.call('DEL', questions_key(id)) -- the new run asks again
 -- Keep the history but remove its end mark, which is the last entry: an ended task gets no further events.
 local last = redis.call('XREVRANGE', events, '+', '-', 'COUNT', '1')[1]

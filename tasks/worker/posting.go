@@ -83,6 +83,7 @@ func (o *outboxPoster) send(ctx context.Context, p store.Post, report tasks.Repo
 			return
 		}
 		o.Meter.Ended(m.task, m.ending, time.Since(m.at))
+		o.warn(o.Store.Events.Archive(ctx, p.ID), "archive events", "run", p.ID)
 		return
 	}
 	at := time.Now().Add(tasks.Backoff(p.Attempt - 1))

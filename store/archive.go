@@ -1,0 +1,144 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// archive is the kind of value that a task's events become when the task has ended, and its field among the logs.
+const archive = "events"
+
+// streamLife is how long the stream of archived events stays, for readers that have begun with it.
+const streamLife = 10 * time.Minute
+
+// Archive moves the events of a task whose final message is posted from their stream, which is large, into one
+// compressed value. Readers do not notice: the stream stays for some minutes, and ReadBefore and Follow read
+// both. It returns [ErrStale] if the task is not posted. If other machines could not read the value, Archive leaves the
+// events where they are.
+func (s *EventLog) Archive(ctx context.Context, id string) error {
+	old, err := s.archived(ctx, id)
+	if err != nil {
+		return fmt.Errorf("archive events of %s: %w", id, err)
+	}
+	entries, err := s.redis.XRange(ctx, s.key.events(id), "-", "+").Result()
+	if err != nil {
+		return fmt.Errorf("archive events of %s: %w", id, err)
+	}
+	var parts [][]byte
+	for _, e := range s.newest(appendNewer(old, decodeEvents(entries))) {
+		if !e.End { // a retry removes the mark
+			parts = append(parts, []byte(e.ID), e.Data)
+		}
+	}
+	if len(parts) == 0 {
+		return nil
+	}
+	value, err := s.keep(ctx, archive, id, join(parts...))
+	if err != nil {
+		return fmt.Errorf("archive events of %s: %w", id, err)
+	}
+	if string(value[:1]) == pointer && !s.cfg.Objects.Shared() {
+		s.discard(ctx, string(value))
+		return nil
+	}
+	r, err := s.run(ctx, "archive", id, value, s.cfg.Retention.Milliseconds(), streamLife.Milliseconds())
+	if err != nil {
+		s.discardUnused(ctx, value, err)
+		return fmt.Errorf("archive events of %s: %w", id, err)
+	}
+	s.discard(ctx, r.text(1))
+	return nil
+}
+
+// archived returns the archived events of a task, oldest first.
+func (s *EventLog) archived(ctx context.Context, id string) ([]Event, error) {
+	value, err := s.redis.HGet(ctx, s.key.log(id), archive).Result()
+	if errors.Is(err, redis.Nil) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s.unpackEvents(ctx, value)
+}
+
+func (s *EventLog) unpackEvents(ctx context.Context, value string) ([]Event, error) {
+	data, err := s.fetch(ctx, value)
+	if err != nil {
+		return nil, err
+	}
+	parts, err := split(data)
+	if err != nil {
+		return nil, err
+	}
+	var events []Event
+	for pair := range slices.Chunk(parts, 2) {
+		if len(pair) < 2 {
+			return nil, ErrDamaged
+		}
+		events = append(events, Event{ID: string(pair[0]), Data: pair[1]})
+	}
+	return events, nil
+}
+
+// newest returns the newest events, as many as a stream keeps.
+func (s *EventLog) newest(events []Event) []Event {
+	return events[max(0, len(events)-s.cfg.EventCap):]
+}
+
+// appendNewer appends the events of a stream that come after those that were archived.
+func appendNewer(archived, stream []Event) []Event {
+	last := ""
+	if n := len(archived); n > 0 {
+		last = archived[n-1].ID
+	}
+	i := slices.IndexFunc(stream, func(e Event) bool { return later(e.ID, last) })
+	if i < 0 {
+		return archived
+	}
+	return append(archived, stream[i:]...)
+}
+
+// ReadBefore returns the latest events before an event's ID, oldest first, for paging back; "" starts at the end. more
+// reports whether there are older events. limit must be positive.
+func (s *EventLog) ReadBefore(ctx context.Context, id, before string, limit int) (events []Event, more bool, err error) {
+	from := "+"
+	if before != "" {
+		if err := checkEventID(before); err != nil {
+			return nil, false, fmt.Errorf("read events of %s: %w", id, err)
+		}
+		from = "(" + before
+	}
+	var stream *redis.XMessageSliceCmd
+	var value *redis.StringCmd
+	_, err = s.redis.Pipelined(ctx, func(p redis.Pipeliner) error {
+		stream = p.XRevRangeN(ctx, s.key.events(id), from, "-", int64(limit)+1)
+		value = p.HGet(ctx, s.key.log(id), archive)
+		return nil
+	})
+	if err != nil && !errors.Is(err, redis.Nil) {
+		return nil, false, fmt.Errorf("read events of %s: %w", id, err)
+	}
+	entries := stream.Val()
+	slices.Reverse(entries)
+	events = decodeEvents(entries)
+	if len(events) <= limit && value.Val() != "" {
+		old, err := s.unpackEvents(ctx, value.Val())
+		if err != nil {
+			return nil, false, fmt.Errorf("read events of %s: %w", id, err)
+		}
+		if before != "" {
+			old = slices.DeleteFunc(old, func(e Event) bool { return !later(before, e.ID) })
+		}
+		events = appendNewer(old, events)
+	}
+	if more = len(events) > limit; more {
+		events = events[len(events)-limit:]
+	}
+	return events, more, nil
+}
