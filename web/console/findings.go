@@ -44,7 +44,6 @@ func (c *Console) readWork(ctx context.Context, s tasks.Status, v *taskView) {
 		v.Changes = &changesView{Task: s.Task.ID, Failed: "The changes cannot be read at the moment."}
 	}
 	if v.Live && v.Changes != nil { // the steps are what matters: they come soon after
-		v.Changes.Tree = nil
 		for i := range v.Changes.Files {
 			v.Changes.Files[i].Open = false
 		}
