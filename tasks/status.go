@@ -98,7 +98,7 @@ func (d *Desk) complete(ctx context.Context, rec store.Record) (Status, error) {
 func (d *Desk) status(rec store.Record) Status {
 	t, err := ReadTask(rec)
 	if err != nil {
-		t = Task{ID: rec.ID, Source: sourceOf(rec.ID), Kind: "unreadable", Thread: rec.Thread, Class: rec.Class, Prompt: err.Error()}
+		t = Task{ID: rec.ID, Source: SourceOf(rec.ID), Kind: "unreadable", Thread: rec.Thread, Class: rec.Class, Prompt: err.Error()}
 	}
 	s := Status{
 		Task: t, State: string(rec.State), Attempt: rec.Attempt, Delivery: DeliveryID(rec.ID, rec.Delivery), Worker: rec.Worker,
@@ -245,7 +245,7 @@ func (f Filter) query(people People, sees func(scopes []string) bool) store.List
 	if f.Source != "" || f.Repo != "" || f.Person != "" || f.Channel != "" || sees != nil {
 		persons := people.filter(f.Person)
 		q.Head = func(r store.Record) bool {
-			return (f.Source == "" || f.Source == sourceOf(r.ID)) && within(r.Scopes, f.Repo, persons, f.Channel) &&
+			return (f.Source == "" || f.Source == SourceOf(r.ID)) && within(r.Scopes, f.Repo, persons, f.Channel) &&
 				(sees == nil || sees(r.Scopes))
 		}
 	}
@@ -267,8 +267,8 @@ func within(scopes []string, repo string, persons []string, channel string) bool
 		(channel == "" || inScope(scopes, channelScope, format.OneWord(channel)))
 }
 
-// sourceOf returns the source in a task's ID.
-func sourceOf(id string) string {
+// SourceOf returns the source in a task's ID.
+func SourceOf(id string) string {
 	_, rest, _ := strings.Cut(id, "-")
 	source, _, _ := strings.Cut(rest, "-")
 	return source

@@ -35,7 +35,7 @@ func serves(seen []store.Worker, source string) bool {
 func Unserved(live []store.LiveRecord, seen []store.Worker) map[string]int {
 	waiting := map[string]int{}
 	for _, rec := range live {
-		if source := sourceOf(rec.ID); rec.State == store.Waiting && slices.ContainsFunc(seen, Able) && !serves(seen, source) {
+		if source := SourceOf(rec.ID); rec.State == store.Waiting && slices.ContainsFunc(seen, Able) && !serves(seen, source) {
 			waiting[source]++
 		}
 	}

@@ -151,6 +151,22 @@ func (w *Worker) orphaned(run *run) {
 	}
 }
 
+// leave leaves a delivery to a worker that is set up for the source of its task.
+func (w *Worker) leave(ctx context.Context, id string, delivery int, source string) error {
+	rec, err := w.cfg.Store.Get(ctx, id)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return nil
+	case err != nil:
+		return fmt.Errorf("read task %s: %w", id, err)
+	case rec.State == store.Ended || rec.Delivery != delivery:
+		return nil // nothing left to do for this delivery
+	}
+	why := "the worker that took it is not set up for " + source
+	w.cfg.warn(w.cfg.Store.NoSlot(ctx, id, delivery, why), "note why a task waits", "run", id)
+	return tasks.Later(around(sourceWait), why)
+}
+
 // unclaimed returns the result of a delivery that could not claim its task.
 func (w *Worker) unclaimed(ctx context.Context, id string, delivery int, err error) error {
 	if due, ok := errors.AsType[*store.NotDue](err); ok {

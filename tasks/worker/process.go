@@ -23,6 +23,7 @@ package worker
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/errand-fleet/errand/agent"
@@ -35,6 +36,9 @@ import (
 //
 // When process returns, no process of the run is alive, and the ending is stored or nothing was started.
 func (w *Worker) process(ctx context.Context, class, id string, delivery int) error {
+	if source := tasks.SourceOf(id); source != "" && !slices.Contains(w.sources(), source) {
+		return w.leave(ctx, id, delivery, source)
+	}
 	slot, err := w.slots.take(class)
 	if err != nil {
 		if noted := w.cfg.Store.NoSlot(ctx, id, delivery, err.Error()); noted != nil {
@@ -133,10 +137,7 @@ func (w *Worker) execute(r *run) (tasks.Ending, error) {
 // itself.
 func (w *Worker) accept(r *run) (j job, err error) {
 	j.task, j.source, err = w.tasks.read(r.claim.Record())
-	if r.source = j.task.Source; errors.Is(err, errNoSource) {
-		return j, tasks.Later(around(sourceWait), "the worker that took it is not set up for "+r.source)
-	}
-	if err != nil {
+	if r.source = j.task.Source; err != nil {
 		return j, err
 	}
 	if repo, err := w.cfg.Policy.Allowed(j.task.Repo); err == nil { // the policy may have become stricter since Submit

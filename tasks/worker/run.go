@@ -20,8 +20,8 @@ const (
 
 	// Delays after which a task that lacks something is delivered again.
 	slotWait   = time.Second
-	sourceWait = 5 * time.Second // for a worker that is set up for its source, ± 50 %
-	busyWait   = 2 * time.Second // for its thread or a place under a cap; a release wakes the task earlier, so this bounds a missed wake
+	sourceWait = 500 * time.Millisecond // for a worker that is set up for its source, ± 50 %
+	busyWait   = 2 * time.Second        // for its thread or a place under a cap; a release wakes the task earlier, so this bounds a missed wake
 
 	// How long a worker tries to store a result while Redis is unreachable. During a drain the limit has to fit into
 	// the container's stop timeout.
@@ -152,9 +152,6 @@ var (
 	errClaimLost = errors.New("the claim on the thread was lost")
 )
 
-// errNoSource means that this worker is not set up for the source of a task.
-var errNoSource = errors.New("the worker is not set up for it")
-
 // waker delivers tasks whose turn has come, because they would otherwise be delivered only after busyWait. It is safe
 // for concurrent use.
 type waker struct {
@@ -207,7 +204,7 @@ func (d *taskReader) read(rec store.Record) (tasks.Task, tasks.Source, error) {
 			return t, s, nil
 		}
 	}
-	return t, nil, fmt.Errorf("find source %q of task %s: %w", t.Source, t.ID, errNoSource)
+	return t, nil, fmt.Errorf("task %s is from source %q, which this worker does not have", t.ID, t.Source)
 }
 
 // noteUnreadable records that a task cannot be read, for operators.
