@@ -51,7 +51,10 @@ func newHead(s tasks.Status, links tasks.Links, now time.Time) head {
 	case "slack":
 		h.Thread = "Slack thread"
 	case "github":
-		h.Thread = strings.TrimSuffix(strings.TrimPrefix(s.Task.Thread, "github/"), "/review")
+		h.Thread = "GitHub"
+		if name := strings.TrimSuffix(strings.TrimPrefix(s.Task.Thread, "github/"), "/review"); strings.Contains(name, "#") {
+			h.Thread = name
+		}
 	default:
 		h.Thread = s.Task.Source
 	}
