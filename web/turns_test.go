@@ -28,15 +28,8 @@ func (s *turnstile) DialHook(next redis.DialHook) redis.DialHook {
 }
 
 func (s *turnstile) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
-}
-
-func (s *turnstile) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		switch cmd.Name() {
-		case "hgetall":
-			defer s.come.Done()
-		case "xrevrange":
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		if len(cmds) > 0 && cmds[0].Name() == "xrevrange" {
 			now := s.now.Add(1)
 			defer s.now.Add(-1)
 			for most := s.most.Load(); now > most && !s.most.CompareAndSwap(most, now); most = s.most.Load() {
@@ -45,6 +38,15 @@ func (s *turnstile) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 			for s.most.Load() < maxRenders { // they have a slot each, but may not have got here yet
 				runtime.Gosched()
 			}
+		}
+		return next(ctx, cmds)
+	}
+}
+
+func (s *turnstile) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if cmd.Name() == "hgetall" {
+			defer s.come.Done()
 		}
 		return next(ctx, cmd)
 	}
