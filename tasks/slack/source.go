@@ -108,6 +108,7 @@ var (
 	_ tasks.Attacher     = (*Source)(nil)
 	_ tasks.Recaller     = (*Source)(nil)
 	_ tasks.Waiter       = (*Source)(nil)
+	_ tasks.Linker       = (*Source)(nil)
 )
 
 // New checks the configuration. It does not talk to Slack.
