@@ -99,20 +99,20 @@ func (e *RoleError) Error() string { return e.Sentence }
 
 // permit checks that the visitor may see a task, and has the role that an action needs or, as a user, asked for the
 // task. It returns ErrNotFound for a task that they may not see.
-func (d *Desk) permit(ctx context.Context, t Task, need Role, own bool) error {
+func (p People) permit(ctx context.Context, t Task, need Role, own bool) error {
 	v := VisitorOf(ctx)
 	if v.Has(need) && v.Task == "" {
 		return nil
 	}
-	if v.Task != "" && v.Task != t.ID || v.Task == "" && !d.sees(ctx, v, t.Repo, t.asker()) {
+	if v.Task != "" && v.Task != t.ID || v.Task == "" && !p.sees(ctx, v, t.Repo, t.asker()) {
 		return fmt.Errorf("%w: %s", ErrNotFound, t.ID)
 	}
 	has := v.RoleIn(ctx, t.Repo)
-	if d.asked(v, t.asker()) && t.Repo == "" {
+	if p.asked(v, t.asker()) && t.Repo == "" {
 		has = v.Role
 	}
 	switch {
-	case has >= need, own && has >= User && d.asked(v, t.asker()):
+	case has >= need, own && has >= User && p.asked(v, t.asker()):
 		return nil
 	case own && has >= User:
 		return &RoleError{"You may do this only with tasks that you asked for. An operator may do it with all."}
@@ -129,24 +129,24 @@ func (d *Desk) may(ctx context.Context, id string, need Role, own bool) error {
 	if err != nil {
 		return d.notFound(id, err)
 	}
-	return d.permit(ctx, d.status(rec).Task, need, own)
+	return d.policy.People.permit(ctx, d.status(rec).Task, need, own)
 }
 
 // sees reports whether a visitor sees the tasks of a repository or, outside of repositories, those of an asker.
-func (d *Desk) sees(ctx context.Context, v Visitor, repo, asker string) bool {
-	return v.RoleIn(ctx, repo) >= Viewer || repo == "" && v.Role >= Viewer && d.asked(v, asker)
+func (p People) sees(ctx context.Context, v Visitor, repo, asker string) bool {
+	return v.RoleIn(ctx, repo) >= Viewer || repo == "" && v.Role >= Viewer && p.asked(v, asker)
 }
 
 // asked reports whether a visitor is the asker "source/account".
-func (d *Desk) asked(v Visitor, asker string) bool {
-	return asker == "chat/"+format.OneWord(v.Name) || v.Person != "" && strings.EqualFold(d.policy.People.named(asker), v.Person)
+func (p People) asked(v Visitor, asker string) bool {
+	return asker == "chat/"+format.OneWord(v.Name) || v.Person != "" && strings.EqualFold(p.named(asker), v.Person)
 }
 
 // asker returns who asked for a task as in its scopes.
 func (t Task) asker() string { return format.OneWord(t.Source + "/" + t.Actor) }
 
 // visible returns whether the visitor of a context sees what has the scopes. It returns nil if they see everything.
-func (d *Desk) visible(ctx context.Context) func(scopes []string) bool {
+func (p People) visible(ctx context.Context) func(scopes []string) bool {
 	v := VisitorOf(ctx)
 	switch {
 	case v.Task != "":
@@ -155,7 +155,7 @@ func (d *Desk) visible(ctx context.Context) func(scopes []string) bool {
 		return nil
 	}
 	return func(scopes []string) bool {
-		return d.sees(ctx, v, scoped(scopes, repoScope), scoped(scopes, userScope))
+		return p.sees(ctx, v, scoped(scopes, repoScope), scoped(scopes, userScope))
 	}
 }
 
@@ -170,8 +170,8 @@ func scoped(scopes []string, kind string) string {
 }
 
 // filterVisible drops the tasks that the visitor of a context may not see.
-func (d *Desk) filterVisible(ctx context.Context, records []store.Record) []store.Record {
-	if sees := d.visible(ctx); sees != nil {
+func (p People) filterVisible(ctx context.Context, records []store.Record) []store.Record {
+	if sees := p.visible(ctx); sees != nil {
 		records = slices.DeleteFunc(records, func(r store.Record) bool { return !sees(r.Scopes) })
 	}
 	return records
@@ -201,7 +201,7 @@ func (d *Desk) permitNew(ctx context.Context, t Task) error {
 		return err
 	}
 	all := len(past)
-	if earlier != "" && v.RoleIn(ctx, earlier) < Viewer || len(d.filterVisible(ctx, past)) < all {
+	if earlier != "" && v.RoleIn(ctx, earlier) < Viewer || len(d.policy.People.filterVisible(ctx, past)) < all {
 		return &InputError{Sentence: "You may not continue this conversation. Start a new one."}
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strconv"
 	"strings"
@@ -90,20 +91,20 @@ func (d *Desk) Questions(ctx context.Context, id string) ([]Question, error) {
 	if err != nil {
 		return nil, d.notFound(id, err)
 	}
-	return d.readQuestions(id, stored), nil
+	return readQuestions(d.log, id, stored), nil
 }
 
-func (d *Desk) readQuestions(id string, stored []store.Question) (list []Question) {
+func readQuestions(log *slog.Logger, id string, stored []store.Question) (list []Question) {
 	for _, s := range stored {
 		q := Question{fence: s.Fence}
 		if err := json.Unmarshal(s.Body, &q); err != nil {
-			d.log.Warn("unreadable question", "run", id, "err", err)
+			log.Warn("unreadable question", "run", id, "err", err)
 			continue
 		}
 		if s.Answer != nil {
 			q.Answer = &Answer{}
 			if err := json.Unmarshal(s.Answer, q.Answer); err != nil {
-				d.log.Warn("unreadable answer", "run", id, "err", err)
+				log.Warn("unreadable answer", "run", id, "err", err)
 			}
 		}
 		list = append(list, q)
@@ -124,7 +125,7 @@ func (d *Desk) askOpen(ctx context.Context, records []store.Record, list []Statu
 	stored, err := d.store.Questions.ListAll(ctx, ids)
 	for n, questions := range stored {
 		rec := records[at[n]]
-		list[at[n]].Questions = slices.DeleteFunc(d.readQuestions(rec.ID, questions), func(q Question) bool {
+		list[at[n]].Questions = slices.DeleteFunc(readQuestions(d.log, rec.ID, questions), func(q Question) bool {
 			return q.Answer != nil || q.fence != rec.Fence
 		})
 	}

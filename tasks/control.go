@@ -247,7 +247,7 @@ func (d *Desk) Open(ctx context.Context, thread string) ([]Status, error) {
 		return nil, err
 	}
 	var list []Status
-	for _, rec := range d.filterVisible(ctx, records) {
+	for _, rec := range d.policy.People.filterVisible(ctx, records) {
 		if s := d.status(rec); s.flaw == "" {
 			s.follows(len(list))
 			list = append(list, s)
@@ -281,7 +281,7 @@ func (d *Desk) History(ctx context.Context, thread string, n int) ([]Status, err
 	if err != nil {
 		return nil, err
 	}
-	records = d.filterVisible(ctx, records)
+	records = d.policy.People.filterVisible(ctx, records)
 	list := make([]Status, len(records))
 	for i, rec := range records {
 		if list[i], err = d.complete(ctx, rec); err != nil {

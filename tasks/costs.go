@@ -79,7 +79,7 @@ func (d *Desk) Costs(ctx context.Context, q CostQuery) (Costs, error) {
 	sums := map[CostKey]*CostSum{}
 	var total, left CostSum
 	people := d.policy.People
-	persons, sees := people.filter(q.Person), d.visible(ctx)
+	persons, sees := people.filter(q.Person), d.policy.People.visible(ctx)
 	for c, err := range d.store.Costs.Days(ctx, q.First, q.Last) {
 		switch {
 		case err != nil:

@@ -63,7 +63,7 @@ func (d *Desk) Status(ctx context.Context, id string) (Status, error) {
 		return Status{}, d.notFound(id, err)
 	}
 	s, err := d.complete(ctx, rec)
-	if denied := d.permit(ctx, s.Task, Guest, false); denied != nil {
+	if denied := d.policy.People.permit(ctx, s.Task, Guest, false); denied != nil {
 		return Status{}, denied
 	}
 	return s, err
@@ -223,7 +223,7 @@ type Listing struct {
 
 // List returns the newest tasks that match a filter.
 func (d *Desk) List(ctx context.Context, f Filter) (Listing, error) {
-	page, err := d.store.List(ctx, f.query(d.policy.People, d.visible(ctx)))
+	page, err := d.store.List(ctx, f.query(d.policy.People, d.policy.People.visible(ctx)))
 	if err != nil {
 		return Listing{}, fmt.Errorf("list tasks: %w", err)
 	}
