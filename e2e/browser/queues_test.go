@@ -19,7 +19,8 @@ func TestQueues(t *testing.T) {
 	}
 	tb.as(looks[0])
 	tb.open("/tasks/" + s.waiting)
-	tb.press(".actions a[href^='/queues/']")
+	tb.press(".more > summary")
+	tb.press(".menu a[href^='/queues/']")
 	tb.find("body", s.waiting)
 	tb.find("#errand", "This task")
 	tb.keep(out+"/queues-task-light.png", tb.shoot(false))
