@@ -74,6 +74,7 @@ func newFrontDoor(t *testing.T) *frontDoor {
 	}
 	door, err := web.New(web.Config{
 		Token: testToken, Desk: f.Desk, Store: f.Store, LogDir: f.logs, Mux: mux, FleetToken: fleetToken,
+		Roles:   map[string]tasks.Role{chat.Pattern: tasks.User},
 		Examine: func(context.Context) []store.Finding { return f.services },
 		Redis:   asynq.RedisClientOpt{Addr: opt.Addr, Username: opt.Username, Password: opt.Password},
 	})
