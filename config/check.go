@@ -171,6 +171,7 @@ func (c *Config) checkRole(p *Problems, role Role) {
 	c.checkSlack(p)
 	c.checkGitHub(p)
 	c.checkResults(p)
+	c.checkLogin(p, role)
 	// A custom gateway may need no credential.
 	if m := c.Model; role.runs() && m.AuthToken+m.APIKey+m.OAuthToken == "" && !slices.Contains(c.Given, "ANTHROPIC_BASE_URL") {
 		p.add("ANTHROPIC_API_KEY", "is not set", "set it, ANTHROPIC_AUTH_TOKEN or CLAUDE_CODE_OAUTH_TOKEN")
@@ -259,6 +260,8 @@ func (h HTTP) checkProxy(p *Problems) {
 		p.add(header, fmt.Sprintf("must be a header name like X-Forwarded-User, not %q", h.ProxyHeader), "")
 	case h.ProxyHeader != "" && len(h.Proxies) == 0 && !p.has(from):
 		p.add(from, "is not set although "+header+" is", "set it to the proxy's address, like 192.0.2.7")
+	case h.ProxyGroups != "" && (h.ProxyHeader == "" || !headerForm.MatchString(h.ProxyGroups)):
+		p.add("ERRAND_TRUSTED_PROXY_GROUPS", "must be a header name like X-Forwarded-Groups, beside "+header, "")
 	case h.ProxyHeader == "" && len(h.Proxies) > 0:
 		p.add(header, "is not set although "+from+" is", "set it to the header with the user's name, like X-Forwarded-User")
 	}

@@ -123,7 +123,10 @@ type HTTP struct {
 	PublicURL      string   `env:"ERRAND_PUBLIC_URL" check:"url"`                             // URL of the console for users, without a trailing slash; empty = posts do not link to it
 	ConsoleToken   Secret   `env:"ERRAND_CONSOLE_TOKEN" check:"token"`                        // may be empty for RoleWorker, and for RoleStandalone, which generates one
 	ProxyHeader    string   `env:"ERRAND_TRUSTED_PROXY_HEADER"`                               // header with the user's name, set by an authenticating proxy; empty = no proxy
+	ProxyGroups    string   `env:"ERRAND_TRUSTED_PROXY_GROUPS"`                               // header with the user's groups, set by the same proxy; empty = none
 	Proxies        Networks `env:"ERRAND_TRUSTED_PROXIES"`                                    // addresses of that proxy
+	LoginSecret    Secret   `env:"ERRAND_LOGIN_SECRET"`                                       // of errand as a client of the provider in errand.yaml
+	LinkDays       int      `env:"ERRAND_LINK_DAYS" envDefault:"7" check:"limit"`             // how long a posted link opens its task without a login; 0 = not at all
 	QueuesWritable bool     `env:"ERRAND_QUEUES_WRITABLE" envDefault:"false"`                 // the pages of the queues can do what asynqmon can
 }
 

@@ -68,6 +68,9 @@ func full() map[string]string {
 		"ERRAND_HTTP_ADDR":            ":0",
 		"ERRAND_PUBLIC_URL":           "https://errand.example/",
 		"ERRAND_TRUSTED_PROXY_HEADER": "X-Forwarded-User",
+		"ERRAND_TRUSTED_PROXY_GROUPS": "X-Forwarded-Groups",
+		"ERRAND_LOGIN_SECRET":         "hush-login",
+		"ERRAND_LINK_DAYS":            "3",
 		"ERRAND_QUEUES_WRITABLE":      "true",
 		"ERRAND_TRUSTED_PROXIES":      "192.0.2.7, 2001:db8::/64,",
 		"ERRAND_CONSOLE_TOKEN":        "hush-console-0123",
@@ -132,7 +135,7 @@ func TestLoadReadsEveryVariable(t *testing.T) {
 		HTTP: HTTP{
 			Addr: ":0", PublicURL: "https://errand.example", ConsoleToken: "hush-console-0123",
 			ProxyHeader: "X-Forwarded-User", Proxies: Networks{netip.MustParsePrefix("192.0.2.7/32"), netip.MustParsePrefix("2001:db8::/64")},
-			QueuesWritable: true,
+			ProxyGroups: "X-Forwarded-Groups", LoginSecret: "hush-login", LinkDays: 3, QueuesWritable: true,
 		},
 		Fleet: Fleet{Token: "hush-fleet-012345", MetricsToken: "hush-metrics-0123"},
 		Worker: Worker{
@@ -164,7 +167,7 @@ func TestLoadDefaults(t *testing.T) {
 		Slack:  Slack{APIURL: "https://slack.com/api/"},
 		GitHub: GitHub{APIURL: "https://api.github.com/", URL: "https://github.com"},
 		Model:  Model{APIKey: "k", BaseURL: "https://api.anthropic.com", Gateway: GatewayOn},
-		HTTP:   HTTP{Addr: "127.0.0.1:8080"},
+		HTTP:   HTTP{Addr: "127.0.0.1:8080", LinkDays: 7},
 		Worker: Worker{
 			Addr: "127.0.0.1:8081", Claude: "claude", MinClaude: "2.1.329", Sandbox: SandboxAuto, Concurrency: 4,
 			RunLimit: 7200e9, IdleLimit: 900e9, Processes: 2000, Grace: 15e9,

@@ -66,7 +66,10 @@ ERRAND_MODEL='a b'
 # ERRAND_PUBLIC_URL=
 # ERRAND_CONSOLE_TOKEN=
 # ERRAND_TRUSTED_PROXY_HEADER=
+# ERRAND_TRUSTED_PROXY_GROUPS=
 # ERRAND_TRUSTED_PROXIES=
+# ERRAND_LOGIN_SECRET=
+# ERRAND_LINK_DAYS=7
 # ERRAND_QUEUES_WRITABLE=false
 
 # Fleet
@@ -203,7 +206,7 @@ func TestExampleYAML(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(r.Repositories) == 0 || len(r.Channels) == 0 || len(r.People) == 0 || len(r.MCP) == 0 || len(r.Rules) == 0 ||
-		r.Limits == (Limits{}) || r.Budgets == (Budgets{}) || len(r.Slack.Approvers) == 0 || r.GitHub.Label == "" {
+		r.Limits == (Limits{}) || r.Budgets == (Budgets{}) || len(r.Slack.Approvers) == 0 || r.GitHub.Label == "" || r.Login.Issuer == "" || len(r.Roles) == 0 {
 		t.Errorf("the example leaves a section out: %+v", r)
 	}
 }

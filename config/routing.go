@@ -38,6 +38,10 @@ type Routing struct {
 	Slack SlackPeople `yaml:"slack"`
 	// GitHub sets permissions on GitHub, and limits for outside authors.
 	GitHub GitHubPeople `yaml:"github"`
+	// Login is how people log in to the console.
+	Login Login `yaml:"login"`
+	// Roles are what people may do at the console.
+	Roles []Grant `yaml:"roles"`
 }
 
 // Repository configures a repository.
@@ -63,6 +67,7 @@ type Channel struct {
 type Person struct {
 	Slack  string `yaml:"slack"`  // user id, U… or W…
 	GitHub string `yaml:"github"` // login
+	Email  string `yaml:"email"`  // at the login to the console
 }
 
 // Repository looks up a repository, ignoring case as GitHub does.
@@ -127,7 +132,7 @@ func parseRouting(p *Problems, file string, data []byte) Routing {
 	}
 	v := routingCheck{p, file, &root}
 	for _, check := range []func(Routing){
-		v.repositories, v.results, v.channels, v.people, v.servers, v.rules, v.options, v.limits, v.budgets, v.slack, v.github,
+		v.repositories, v.results, v.channels, v.people, v.servers, v.rules, v.options, v.limits, v.budgets, v.slack, v.github, v.login, v.roles,
 	} {
 		check(r)
 	}
@@ -220,7 +225,7 @@ func (v routingCheck) people(r Routing) {
 		}
 		names[strings.ToLower(name)] = name
 		if person == (Person{}) {
-			v.add("has no account", "add `slack: U…` and `github: login`", path...)
+			v.add("has no account", "add `slack: U…`, `github: login` and `email: …`", path...)
 		}
 		if person.Slack != "" {
 			v.id(person.Slack, userID, append(path, "slack")...)
@@ -228,7 +233,7 @@ func (v routingCheck) people(r Routing) {
 		if person.GitHub != "" {
 			v.id(person.GitHub, login, append(path, "github")...)
 		}
-		for _, id := range []string{person.Slack, strings.ToLower(person.GitHub)} {
+		for _, id := range []string{person.Slack, strings.ToLower(person.GitHub), strings.ToLower(person.Email)} {
 			if twin, ok := seen[id]; ok && id != "" {
 				v.add(fmt.Sprintf("is the same person as %s by %s", twin, id), "give each account to one person", path...)
 			}
@@ -294,7 +299,7 @@ func addYAML(p *Problems, file, text string) {
 // yamlForms says how to write a value of a Go type.
 var yamlForms = map[string]string{
 	"bool": "true or false", "string": "text", "int": "a whole number", "float64": "a number", "[]string": "a list",
-	"[]config.Rule": "a list, each entry after a dash",
+	"[]config.Rule": "a list, each entry after a dash", "[]config.Grant": "a list, each entry after a dash",
 }
 
 // keysOf lists the keys of one of the types of errand.yaml.
@@ -302,6 +307,7 @@ func keysOf(name string) string {
 	for _, t := range []reflect.Type{
 		reflect.TypeFor[Routing](), reflect.TypeFor[Repository](), reflect.TypeFor[Channel](), reflect.TypeFor[Person](),
 		reflect.TypeFor[Server](), reflect.TypeFor[Rule](), reflect.TypeFor[Limits](), reflect.TypeFor[Budgets](), reflect.TypeFor[SlackPeople](),
+		reflect.TypeFor[Login](), reflect.TypeFor[Grant](),
 	} {
 		if t.Name() != name {
 			continue

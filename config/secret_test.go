@@ -155,7 +155,7 @@ func TestSecretsListsAll(t *testing.T) {
 	c.GitHub.Token = "hush-token"
 	want := []string{
 		"hush-redis!", "hush-redis%21", "xoxb-hush", "hush-signing", "xapp-hush", "hush-webhook", "hush-token",
-		"hush-aws", "hush-aws-session", "sk-hush", "hush-auth", "hush-oauth", "hush-console-0123", "hush-fleet-012345", "hush-metrics-0123", testKey,
+		"hush-aws", "hush-aws-session", "sk-hush", "hush-auth", "hush-oauth", "hush-console-0123", "hush-fleet-012345", "hush-login", "hush-metrics-0123", testKey,
 	}
 	for line := range strings.Lines(testKey) {
 		if !strings.HasPrefix(line, "-----") {

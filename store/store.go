@@ -60,6 +60,7 @@ type Config struct {
 	Retention  time.Duration // how long a posted task and its events stay readable [7 days]
 	SessionTTL time.Duration // of a session and a checkpoint since the last save, and of an alias since its last use [30 days]
 	EventCap   int           // newest events kept per task [5000]
+	AuditCap   int           // newest entries kept of the audit log [20000]
 	CostCap    int           // how many combinations of scopes and model the costs of a day distinguish [2000]
 }
 
@@ -68,6 +69,8 @@ type Config struct {
 type Store struct {
 	*db
 
+	Access      *Access
+	Audit       *Audit
 	Costs       *Costs
 	Credentials *Credentials
 	Doctor      *Doctor
@@ -83,6 +86,10 @@ type Store struct {
 
 // The parts of a store.
 type (
+	// Access holds the logins of browsers and the API tokens. Keys and values have hashes only.
+	Access struct{ *db }
+	// Audit holds what visitors of the front door changed.
+	Audit struct{ *db }
 	// Costs are the costs of runs.
 	Costs struct{ *db }
 	// Credentials records which model credentials are throttled or refused.
@@ -135,6 +142,7 @@ func New(cfg Config) (*Store, error) {
 	cfg.Retention = cmp.Or(cfg.Retention, 7*day)
 	cfg.SessionTTL = cmp.Or(cfg.SessionTTL, 30*day)
 	cfg.EventCap = cmp.Or(cfg.EventCap, 5000)
+	cfg.AuditCap = cmp.Or(cfg.AuditCap, 20_000)
 	cfg.CostCap = cmp.Or(cfg.CostCap, 2000)
 	if cfg.Refresh >= cfg.ClaimTTL {
 		return nil, fmt.Errorf("store: ClaimTTL %s must be longer than Refresh %s", cfg.ClaimTTL, cfg.Refresh)
@@ -145,7 +153,7 @@ func New(cfg Config) (*Store, error) {
 	}
 	d := &db{cfg: cfg, redis: cfg.Redis, blocking: cfg.Blocking, key: keys{cfg.Prefix}, scripts: scripts, hints: newHints(cfg.Blocking, keys{cfg.Prefix})}
 	return &Store{
-		db: d, Costs: &Costs{d}, Credentials: &Credentials{d}, Doctor: newDoctor(d), Events: newEventLog(d), Memos: &Memos{d},
+		db: d, Access: &Access{d}, Audit: &Audit{d}, Costs: &Costs{d}, Credentials: &Credentials{d}, Doctor: newDoctor(d), Events: newEventLog(d), Memos: &Memos{d},
 		Outbox: &Outbox{d}, Pictures: &Pictures{d}, Questions: &Questions{d}, Threads: &Threads{d}, Votes: &Votes{d},
 		Workers: &Workers{d},
 	}, nil
@@ -216,6 +224,12 @@ func (s *Store) Ping(ctx context.Context) error {
 //	<prefix>memo:<name>       hash    SessionTTL since the last    a source's notes between tasks, with a revision (memos)
 //	<prefix>credential:<name> hash    10 min after it is free      how runs may start: until, why = held; refused, lapse; interval, next,
 //	                                                               slowed = one after the other (credential)
+//	<prefix>login:<hash>      string  as long as the session       who a browser is, JSON; "used" for a used state of a login (access)
+//	<prefix>tokens            hash    forever                      <hash> = what an API token may do and when it expires, JSON (access)
+//	<prefix>audit             list    the newest AuditCap          "<hash> <JSON>" of what visitors changed; the hash is of the one before and
+//	                                                               the JSON (audit)
+//	<prefix>auditchain        hash    forever                      seq = entries so far, head = the last hash, removed = entries that were
+//	                                                               removed, base = the hash of the last of them (audit)
 //	<prefix>credentials       zset    trimmed by each report       their names; score = when the hash is gone (credential)
 //	<prefix>worker:<id>       string  15 s                         a worker's state, JSON (workers)
 //	<prefix>workers           zset    trimmed by each beat         worker IDs; score = when it was seen (workers)
@@ -254,6 +268,10 @@ func (k keys) credential(n string) string     { return k.prefix + "credential:" 
 func (k keys) pushed(r, branch string) string { return k.prefix + "pushed:" + r + " " + branch }
 func (k keys) worker(id string) string        { return k.prefix + "worker:" + id }
 func (k keys) reply(key string) string        { return k.prefix + "reply:" + key }
+func (k keys) login(hash string) string       { return k.prefix + "login:" + hash }
+func (k keys) tokens() string                 { return k.prefix + "tokens" }
+func (k keys) audit() string                  { return k.prefix + "audit" }
+func (k keys) auditChain() string             { return k.prefix + "auditchain" }
 func (k keys) inquiries() string              { return k.prefix + "inquiries" }
 func (k keys) asked() string                  { return k.prefix + "asked" }
 func (k keys) replies() string                { return k.prefix + "replies" }

@@ -97,6 +97,12 @@ type RoleError struct{ Sentence string }
 
 func (e *RoleError) Error() string { return e.Sentence }
 
+// Permits reports whether the visitor of a context has the role that an action on a task needs or, with own, asked for
+// the task as a user.
+func (d *Desk) Permits(ctx context.Context, t Task, need Role, own bool) bool {
+	return d.permit(ctx, t, need, own) == nil
+}
+
 // permit checks that the visitor may see a task, and has the role that an action needs or, as a user, asked for the
 // task. It returns ErrNotFound for a task that they may not see.
 func (p People) permit(ctx context.Context, t Task, need Role, own bool) error {

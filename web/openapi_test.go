@@ -23,6 +23,7 @@ import (
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/web/api"
+	"github.com/errand-fleet/errand/web/auth"
 	"github.com/errand-fleet/errand/web/internal/respond"
 	"github.com/errand-fleet/errand/web/internal/view"
 )
@@ -81,7 +82,8 @@ func TestEveryPropertyIsDescribed(t *testing.T) {
 		"Problem": respond.Problem{}, "Listing": view.Listing{}, "Task": view.Task{}, "Request": tasks.Task{}, "Ending": tasks.Ending{}, "Result": agent.Result{},
 		"Failure": agent.Error{}, "Usage": agent.Usage{}, "Question": tasks.Question{}, "Answer": tasks.Answer{}, "Event": agent.Event{},
 		"Fleet": view.Fleet{}, "Worker": view.Worker{}, "Finding": store.Finding{}, "Costs": api.Costs{}, "CostRow": tasks.CostRow{}, "CostSum": tasks.CostSum{},
-		"Offer": tasks.Offer{}, "Project": view.Project{},
+		"AuditPage": api.AuditPage{}, "AuditEntry": auth.Entry{}, "Verified": api.Verified{}, "TokenRequest": api.TokenRequest{}, "Token": auth.Token{},
+		"NewToken": api.NewToken{}, "TokenList": api.TokenList{}, "Offer": tasks.Offer{}, "Project": view.Project{},
 	} {
 		var names []string
 		for _, f := range reflect.VisibleFields(reflect.TypeOf(v)) {
@@ -158,6 +160,13 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 
 	get("/api/costs?by=person&by=model")
 	get("/api/costs?format=csv")
+	post("/api/tokens", `{"name": "ci", "role": "user", "repositories": ["acme/*"], "days": 30}`)
+	post("/api/tokens", `{"name": "ci", "role": "user", "days": 30}`)
+	get("/api/tokens")
+	check("DELETE", "/api/tokens/ci", "")
+	get("/api/audit")
+	get("/api/audit?limit=0")
+	get("/api/audit/verify")
 
 	for _, op := range d.Operations() { // errors are problems everywhere
 		method, path, _ := strings.Cut(op, " ")

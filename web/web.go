@@ -48,6 +48,9 @@ type Config struct {
 	Access *auth.Access       // what people may do; nil: those whom the proxy names may do everything
 	LogDir string             // the logs of this machine's runs; empty if it has none
 
+	Provider  *auth.Provider // where people log in; nil: only with the token
+	TaskLinks *auth.Links    // nil: links to tasks need a login
+
 	FleetToken     string // opens the logs of other machines; empty: workers are not asked for logs
 	QueuesWritable bool   // the pages of the queues may change queues
 
@@ -104,8 +107,11 @@ func New(cfg Config) (*Handler, error) {
 		return nil, err
 	}
 	h := &Handler{mux: cmp.Or(cfg.Mux, http.NewServeMux()), out: out, open: cfg.Open, ready: cfg.Ready}
+	audit := &auth.Audit{Store: cfg.Store.Audit, Proxy: cfg.Proxy, Log: log}
+	tokens := &auth.Tokens{Store: cfg.Store.Access, Now: now}
 	if h.guard, err = auth.New(auth.Config{
-		Token: cfg.Token, Proxy: cfg.Proxy, Access: cfg.Access, Out: out, Now: now, Log: log,
+		Token: cfg.Token, Proxy: cfg.Proxy, Access: cfg.Access, Provider: cfg.Provider, Links: cfg.TaskLinks,
+		Store: cfg.Store, Audit: audit, Tokens: tokens, Out: out, Now: now, Log: log,
 	}); err != nil {
 		return nil, err
 	}
@@ -114,13 +120,13 @@ func New(cfg Config) (*Handler, error) {
 	}
 	h.view = &view.Reader{Desk: cfg.Desk, Store: cfg.Store, Inbound: cfg.Inbound, Notices: cfg.Notices, Now: now, Log: log}
 	h.console = console.New(console.Config{
-		View: h.view, Logs: h.logs, Out: out, Links: cfg.Links, Chat: cfg.Chat, Reviews: cfg.Reviews,
+		View: h.view, Logs: h.logs, Out: out, Audit: audit, Links: cfg.Links, Chat: cfg.Chat, Reviews: cfg.Reviews,
 		Examine: cfg.Examine, Redis: cfg.Redis, QueuesWritable: cfg.QueuesWritable,
 	}, h.mux)
 	life, cancel := context.WithCancel(context.Background())
 	h.cancel, h.close = cancel, sync.OnceValue(h.console.Close)
 	(&api.API{
-		View: h.view, Logs: h.logs, Out: out, Examine: cfg.Examine, Heartbeat: cmp.Or(cfg.Heartbeat, 15*time.Second), Life: life,
+		View: h.view, Logs: h.logs, Out: out, Audit: audit, Tokens: tokens, Examine: cfg.Examine, Heartbeat: cmp.Or(cfg.Heartbeat, 15*time.Second), Life: life,
 	}).Route(h.mux)
 	out.Route(h.mux, map[string]respond.Route{
 		"GET /livez":   respond.For(tasks.Anyone, livez),
@@ -128,6 +134,10 @@ func New(cfg Config) (*Handler, error) {
 		"GET /static/": respond.For(tasks.Anyone, static),
 		"GET /login":   respond.For(tasks.Anyone, h.guard.LoginPage),
 		"POST /login":  respond.For(tasks.Anyone, h.guard.Login),
+		"POST /logout": respond.For(tasks.Anyone, h.guard.Logout),
+
+		"GET /login/start":    respond.For(tasks.Anyone, h.guard.StartLogin),
+		"GET /login/callback": respond.For(tasks.Anyone, h.guard.Callback),
 	})
 	for pattern, role := range cfg.Roles {
 		out.Allow(pattern, role)

@@ -93,6 +93,7 @@ func (s *Source) serve(life context.Context, d *tasks.Desk, w http.ResponseWrite
 		(&problem{http.StatusServiceUnavailable, "Unavailable", "Redis does not answer. The task was probably not stored: look at /api/tasks before you try again."}).write(w)
 		return
 	}
+	w.Header().Set("Errand-Task", receipt.ID)
 	first := event{Type: "task", ID: receipt.ID, Thread: strings.TrimPrefix(t.Thread, "chat/")}
 	if !receipt.Joins {
 		first.Wait = receipt.Position

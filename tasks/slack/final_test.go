@@ -117,7 +117,7 @@ func TestLongAnswerInPlainText(t *testing.T) {
 // The whole answer is posted, fits the limits, and pings only the requester.
 func TestPlainText(t *testing.T) {
 	t.Parallel()
-	console := render.Console("")
+	console := render.Console(nil)
 	for name, e := range endings() {
 		for _, p := range console.Final(tasks.Task{ID: "1"}, ann, e, false) {
 			all := strings.Join(p.Plain(), "\n")

@@ -78,6 +78,7 @@ type Config struct {
 	Memory       intake.Memory                                     // of requests without a repository, and of Results, which require it; nil: none
 	Approvers    []string                                          // users who may stop, retry and approve tasks of others
 	ConsoleURL   string                                            // where /tasks/{id} shows a run; empty: messages have no link to it
+	TaskURL      func(base, id string) string                      // makes that link; nil: without a signature
 	Interval     time.Duration                                     // between two edits of a status message; 0: 3 s
 	Limiter      intake.Limiter                                    // of edits and of requests in a thread; nil: none
 	Ballot       Ballot                                            // keeps votes on answers; nil: answers have no buttons to vote
@@ -123,7 +124,7 @@ func New(cfg Config) (*Source, error) {
 		api: api, me: newIdentity(api, cfg.Now), people: newPeople(api, cfg.Now), limiter: cfg.Limiter,
 		reactions: rate.NewLimiter(rate.Every(reactEvery), reactBurst), now: cfg.Now, log: log,
 	}
-	ts, console := &threads{c}, render.Console(strings.TrimRight(cfg.ConsoleURL, "/"))
+	ts, console := &threads{c}, cfg.console()
 	reports := &reporter{threads: ts, console: console, interval: cfg.Interval, votes: cfg.Ballot != nil}
 	notices := &digest{threads: ts, console: console, results: cfg.Results, memory: cfg.Memory}
 	g := &guard{access: cfg.Access, approvers: cfg.Approvers, people: c.people, pacer: intake.Pacer{Limiter: cfg.Limiter}}
@@ -293,4 +294,16 @@ func (d *display) logFirst(ctx context.Context, err error) {
 	}
 	d.warned = true
 	d.log.Warn("show progress", "err", err)
+}
+
+// console returns what makes the links to tasks.
+func (c Config) console() render.Console {
+	base := strings.TrimRight(c.ConsoleURL, "/")
+	switch {
+	case base == "":
+		return nil
+	case c.TaskURL == nil:
+		return func(id string) string { return base + "/tasks/" + id }
+	}
+	return func(id string) string { return c.TaskURL(base, id) }
 }

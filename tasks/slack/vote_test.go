@@ -27,10 +27,10 @@ func TestVotes(t *testing.T) {
 	}
 	equal(t, "votes", got, map[string]string{ann: render.ActionGood, bob: render.ActionBad})
 
-	if list := render.Console("").Final(task, ann, answered("Forty-two."), f.process(Config{}).votes); len(list[0].Buttons) != 1 {
+	if list := render.Console(nil).Final(task, ann, answered("Forty-two."), f.process(Config{}).votes); len(list[0].Buttons) != 1 {
 		t.Errorf("asked without a ballot: %+v", list)
 	}
-	if list := render.Console("").Final(task, ann, tasks.Ending{Kind: tasks.Lost}, f.source.votes); len(list[0].Buttons) != 1 {
+	if list := render.Console(nil).Final(task, ann, tasks.Ending{Kind: tasks.Lost}, f.source.votes); len(list[0].Buttons) != 1 {
 		t.Errorf("asked about nothing: %+v", list)
 	}
 }

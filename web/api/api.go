@@ -21,6 +21,7 @@ import (
 	"github.com/errand-fleet/errand/internal/sse"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/web/auth"
 	"github.com/errand-fleet/errand/web/internal/respond"
 	"github.com/errand-fleet/errand/web/internal/view"
 	"github.com/errand-fleet/errand/web/logs"
@@ -36,6 +37,8 @@ type API struct {
 	View      *view.Reader
 	Logs      *logs.Reader
 	Out       *respond.Responder
+	Audit     *auth.Audit
+	Tokens    *auth.Tokens
 	Examine   func(context.Context) []store.Finding // checks the services of the sources; nil if there are none
 	Heartbeat time.Duration                         // between two comments on a silent stream
 	Life      context.Context                       // event streams end with it
@@ -56,6 +59,11 @@ func (a *API) Route(mux *http.ServeMux) {
 		"GET /api/agents":             respond.For(tasks.Viewer, a.agents),
 		"GET /api/health":             respond.For(tasks.Viewer, a.health),
 		"GET /api/health/services":    respond.For(tasks.Viewer, a.services),
+		"GET /api/audit":              respond.For(tasks.Admin, a.audit),
+		"GET /api/audit/verify":       respond.For(tasks.Admin, a.verifyAudit),
+		"GET /api/tokens":             respond.For(tasks.Admin, a.tokens),
+		"POST /api/tokens":            respond.For(tasks.Admin, a.createToken),
+		"DELETE /api/tokens/{name}":   respond.For(tasks.Admin, a.revokeToken),
 		"GET /api/openapi.yaml":       respond.For(tasks.Viewer, a.describe),
 	})
 }

@@ -62,6 +62,21 @@ func (p Proxy) sent(r *http.Request) bool {
 	return slices.ContainsFunc(p.From, func(n netip.Prefix) bool { return n.Contains(from) })
 }
 
+// address returns the IP address that a request comes from, as far as the proxy states it.
+func (p Proxy) address(r *http.Request) string {
+	if list := r.Header.Values("X-Forwarded-For"); len(list) > 0 && p.sent(r) {
+		hops := strings.Split(list[len(list)-1], ",")
+		if addr, err := netip.ParseAddr(strings.TrimSpace(hops[len(hops)-1])); err == nil {
+			return addr.String()
+		}
+	}
+	addr, err := address(r.RemoteAddr)
+	if err != nil {
+		return ""
+	}
+	return addr.String()
+}
+
 // address returns the IP address of a host:port, without zone and not mapped to IPv6.
 func address(hostPort string) (netip.Addr, error) {
 	ap, err := netip.ParseAddrPort(hostPort)

@@ -116,6 +116,12 @@ func (c *Console) renderChat(ctx context.Context, v chatView) (*bytes.Buffer, er
 	}
 	defer release()
 	v.Chat = c.chat
+	if visitor := tasks.VisitorOf(ctx); !visitor.Has(tasks.User) {
+		v.Repositories = slices.DeleteFunc(slices.Clone(v.Repositories), func(repo string) bool { return visitor.RoleIn(ctx, repo) < tasks.User })
+		if visitor.RoleIn(ctx, "") < tasks.User {
+			v.Dirs = nil
+		}
+	}
 	fleet, err := c.view.Snapshot(ctx)
 	if err == nil && v.Thread != "" {
 		err = c.readTurns(ctx, &v)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/web/auth"
 	"github.com/errand-fleet/errand/web/internal/respond"
 	"github.com/errand-fleet/errand/web/internal/view"
 	"github.com/errand-fleet/errand/web/logs"
@@ -31,6 +32,7 @@ type Console struct {
 	view    *view.Reader
 	logs    *logs.Reader
 	out     *respond.Responder
+	audit   *auth.Audit
 	links   func(tasks.Task) tasks.Links
 	chat    Chat
 	reviews []tasks.Reviewer
@@ -44,6 +46,7 @@ type Config struct {
 	View    *view.Reader
 	Logs    *logs.Reader
 	Out     *respond.Responder
+	Audit   *auth.Audit
 	Links   func(tasks.Task) tasks.Links // the pages of other products that a task is about; nil: unknown
 	Chat    Chat
 	Reviews []tasks.Reviewer                      // sources with reviews
@@ -56,7 +59,7 @@ type Config struct {
 // New returns a console and adds its routes to mux.
 func New(cfg Config, mux *http.ServeMux) *Console {
 	c := &Console{
-		view: cfg.View, logs: cfg.Logs, out: cfg.Out, links: cfg.Links, chat: cfg.Chat, reviews: cfg.Reviews, examine: cfg.Examine,
+		view: cfg.View, logs: cfg.Logs, out: cfg.Out, audit: cfg.Audit, links: cfg.Links, chat: cfg.Chat, reviews: cfg.Reviews, examine: cfg.Examine,
 		queues: newQueues(cfg.Redis, cfg.QueuesWritable), renders: make(chan struct{}, maxRenders),
 	}
 	if c.links == nil {
@@ -66,6 +69,7 @@ func New(cfg Config, mux *http.ServeMux) *Console {
 		"GET /{$}":                respond.For(tasks.Viewer, c.listPage),
 		"GET /health":             respond.For(tasks.Viewer, c.healthPage),
 		"GET /costs":              respond.For(tasks.Viewer, c.costsPage),
+		"GET /audit":              respond.For(tasks.Admin, c.auditPage),
 		"GET /chat":               respond.For(tasks.User, c.chatPage),
 		"POST /chat":              respond.For(tasks.User, c.postChat),
 		"GET /chat/{thread}":      respond.For(tasks.Viewer, c.chatPage),

@@ -45,8 +45,20 @@ type taskView struct {
 	Covers          []string // further tasks that ended with it
 	Errors          int      // failed steps on the page
 	Log             string   // the URL of its log; empty if it has none
-	Live            bool     // more events may follow
+	May             may
+	Live            bool // more events may follow
 	history
+}
+
+// may is what the visitor may do with a task. The handlers check it again.
+type may struct{ Answer, Stop, Retry, Chat, Raw, Queues bool }
+
+func (c *Console) may(ctx context.Context, t tasks.Task) may {
+	v, desk := tasks.VisitorOf(ctx), c.view.Desk
+	return may{
+		Answer: desk.Permits(ctx, t, tasks.User, false), Stop: desk.Permits(ctx, t, tasks.Operator, true), Retry: desk.Permits(ctx, t, tasks.Operator, false),
+		Chat: v.Role >= tasks.User, Raw: v.Role >= tasks.Viewer, Queues: v.RoleIn(ctx, "") >= tasks.Operator,
+	}
 }
 
 // history is the part of a task's timeline that a page shows.
@@ -86,6 +98,7 @@ func (c *Console) renderTask(ctx context.Context, s tasks.Status, before string)
 		return nil, err
 	}
 	v := newTaskView(s, past, t.Used, c.view.Now())
+	v.May = c.may(ctx, s.Task)
 	c.readWork(ctx, s, &v)
 	v.head = newHead(s, c.links(s.Task), c.view.Now())
 	if s.State == string(store.Running) {

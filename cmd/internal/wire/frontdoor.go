@@ -76,13 +76,18 @@ func (p *Parts) FrontDoor(ctx context.Context) (*Door, error) {
 	}
 	metrics.NewFleet(p.registry, p.policy.Limits, func(ctx context.Context) (metrics.Fleet, error) { return metrics.ReadFleet(ctx, p.Store) })
 	mux.Handle("GET /metrics", p.Metrics)
+	access, err := p.access()
+	if err != nil {
+		return nil, err
+	}
 	h, err := web.New(web.Config{
 		Token: p.Config.HTTP.ConsoleToken.Reveal(), Desk: p.Desk, Store: p.Store, Redis: queuesRedis{p.Config.Redis.URL}, LogDir: LogDir(p.Config),
 		FleetToken: p.Config.FleetToken().Reveal(), Examine: p.examine, Notices: p.notices,
 		Inbound: inbound, Chat: talk, Links: p.links, Reviews: reviews, Open: signed, Mux: mux, Ready: p.Ready, Log: p.Log,
 		QueuesWritable: p.Config.HTTP.QueuesWritable,
 		Roles:          map[string]tasks.Role{chat.Pattern: tasks.User, "GET /metrics": tasks.Operator},
-		Proxy:          auth.Proxy{Header: p.Config.HTTP.ProxyHeader, From: p.Config.HTTP.Proxies},
+		Proxy:          auth.Proxy{Header: p.Config.HTTP.ProxyHeader, Groups: p.Config.HTTP.ProxyGroups, From: p.Config.HTTP.Proxies},
+		Access:         access, Provider: provider(p.Config), TaskLinks: taskLinks(p.Config),
 	})
 	if err != nil {
 		return nil, err

@@ -232,7 +232,7 @@ func (p *Parts) sources(o Options) error {
 			Repositories: slices.Sorted(maps.Keys(c.Routing.Repositories)), GitHubURL: c.GitHub.URL,
 			Access:    slack.Access{People: allowed.People, Teams: allowed.Teams, Channels: allowed.Channels, Bots: allowed.Bots},
 			Approvers: allowed.Approvers, Pulls: p.Forge, Results: c.Routing.Results(), Memory: p.Store.Memos,
-			ConsoleURL: c.HTTP.PublicURL, Interval: o.Status, Limiter: p.Store.Memos, Ballot: p.Store.Votes,
+			ConsoleURL: c.HTTP.PublicURL, TaskURL: taskLinks(c).URL, Interval: o.Status, Limiter: p.Store.Memos, Ballot: p.Store.Votes,
 			Log:  p.Log,
 			HTTP: &http.Client{Transport: asked.Transport("slack", slack.Transport())},
 		})
@@ -253,7 +253,7 @@ func (p *Parts) sources(o Options) error {
 func people(c config.Config) (list tasks.People) {
 	for _, name := range slices.Sorted(maps.Keys(c.Routing.People)) {
 		one := c.Routing.People[name]
-		list = append(list, tasks.Person{Name: name, Slack: one.Slack, GitHub: one.GitHub})
+		list = append(list, tasks.Person{Name: name, Slack: one.Slack, GitHub: one.GitHub, Email: one.Email})
 	}
 	return list
 }

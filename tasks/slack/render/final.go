@@ -95,8 +95,8 @@ func (c Console) HowToAnswer(t tasks.Task, q tasks.Question, me string) string {
 	if len(q.Options) > 0 {
 		what = "a number or your own words"
 	}
-	if c != "" {
-		console = ", or " + link(c.taskURL(t.ID), "in the console")
+	if c != nil {
+		console = ", or " + link(c(t.ID), "in the console")
 	}
 	without := "After that I continue without an answer."
 	if q.Consent != "" {

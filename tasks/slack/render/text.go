@@ -222,17 +222,15 @@ func buttonLinks(buttons []Button) (list []string) {
 // link is a link in mrkdwn; its label is mrkdwn, too.
 func link(url, label string) string { return "<" + Escape(url) + "|" + label + ">" }
 
-// Console makes the links to tasks in the console at a base URL. Without one there are none.
-type Console string
-
-func (c Console) taskURL(id string) string { return string(c) + "/tasks/" + id }
+// Console returns the address of a task at the console. If it is nil, messages have no links to tasks.
+type Console func(id string) string
 
 // LogButton leads to a task's page.
 func (c Console) LogButton(id string) []Button {
-	if c == "" {
+	if c == nil {
 		return nil
 	}
-	return []Button{{Text: "Log", Action: ActionLog, URL: c.taskURL(id)}}
+	return []Button{{Text: "Log", Action: ActionLog, URL: c(id)}}
 }
 
 // RunButtons go with a task that has not ended.

@@ -1,0 +1,71 @@
+package wire
+
+import (
+	"cmp"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/errand-fleet/errand/config"
+	"github.com/errand-fleet/errand/forge"
+	"github.com/errand-fleet/errand/web/auth"
+)
+
+// taskLinks signs the links to tasks. It returns nil where people can log in, where links are switched off, and where
+// the fleet has no secret to sign with. Workers, which post the links, need not know about the proxy of front doors:
+// these ignore signatures then.
+func taskLinks(c config.Config) *auth.Links {
+	token := c.FleetToken().Reveal()
+	if token == "" || c.HTTP.LinkDays == 0 || c.Routing.Login.Issuer != "" || c.HTTP.ProxyHeader != "" {
+		return nil
+	}
+	mac := hmac.New(sha256.New, []byte(token))
+	_, _ = mac.Write([]byte("errand task links")) // a hash never fails
+	return &auth.Links{Key: mac.Sum(nil), Days: c.HTTP.LinkDays}
+}
+
+// provider returns where people log in; nil: nowhere.
+func provider(c config.Config) *auth.Provider {
+	l := c.Routing.Login
+	if l.Issuer == "" {
+		return nil
+	}
+	p := &auth.Provider{
+		Issuer: l.Issuer, ClientID: l.ClientID, Secret: c.HTTP.LoginSecret.Reveal(), Redirect: c.HTTP.PublicURL + "/login/callback",
+		Scopes: l.Scopes, Groups: cmp.Or(l.Groups, "groups"), Account: l.Account, HTTP: &http.Client{Timeout: 10 * time.Second},
+	}
+	if site := strings.TrimRight(l.Issuer, "/"); strings.EqualFold(site, c.GitHub.URL) {
+		p.Issuer, p.GitHub = site, c.GitHub.APIURL
+	}
+	return p
+}
+
+// access returns what people may do at the console.
+func (p *Parts) access() (*auth.Access, error) {
+	a := &auth.Access{People: p.policy.People}
+	for _, g := range p.Config.Routing.Roles {
+		grant := auth.Grant{People: g.People, Groups: g.Groups, Repositories: g.Repositories}
+		if err := grant.Role.UnmarshalText([]byte(g.Role)); err != nil {
+			return nil, fmt.Errorf("read roles: %w", err) // config has checked them
+		}
+		a.Grants = append(a.Grants, grant)
+	}
+	if p.Forge != nil {
+		a.Forge = func(ctx context.Context, repo, login string) (bool, error) { return mayRead(ctx, p.Forge, repo, login) }
+	}
+	return a, nil
+}
+
+// mayRead reports whether an account may read a repository of the forge.
+func mayRead(ctx context.Context, f forge.Forge, repo, login string) (bool, error) {
+	permission, err := f.Permission(ctx, repo, login)
+	if errors.Is(err, forge.ErrNotFound) {
+		return false, nil
+	}
+	return err == nil && permission != forge.PermissionNone && permission != "", err
+}

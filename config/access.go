@@ -1,0 +1,82 @@
+package config
+
+import (
+	"fmt"
+	"net/url"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Login configures the login of people to the console by OpenID Connect, or by GitHub's OAuth if Issuer is the GitHub
+// that errand works with. The zero value is no login.
+type Login struct {
+	Issuer   string   `yaml:"issuer"`
+	ClientID string   `yaml:"client_id"`
+	Scopes   []string `yaml:"scopes"`  // in addition to openid, profile and email
+	Groups   string   `yaml:"groups"`  // claim with the groups; empty = groups
+	Account  string   `yaml:"account"` // claim with the account at GitHub; empty = none
+}
+
+// Grant gives a role at the console to people and groups.
+type Grant struct {
+	Role         string   `yaml:"role"`
+	People       []string `yaml:"people"`       // patterns of names and e-mail addresses
+	Groups       []string `yaml:"groups"`       // groups of the login or proxy; organisations and teams of GitHub
+	Repositories []string `yaml:"repositories"` // patterns of owner/name; empty = all
+}
+
+// roles are the values of Grant.Role.
+var roles = []string{"viewer", "user", "operator", "admin"}
+
+func (v routingCheck) login(r Routing) {
+	l := r.Login
+	if l.Issuer == "" && l.ClientID == "" {
+		return
+	}
+	u, err := url.Parse(l.Issuer)
+	if err != nil || u.Host == "" || u.Scheme != "https" && u.Hostname() != "127.0.0.1" || u.User != nil || u.RawQuery != "" {
+		v.add("is not the https URL of an OpenID provider", "write it as the provider does, like https://id.example.com, or https://github.com for GitHub", "login", "issuer")
+	}
+	if l.ClientID == "" {
+		v.add("has no client_id", "register errand at the provider and add the client's ID", "login")
+	}
+	if len(r.Roles) == 0 {
+		v.add("lets people log in who have no role", "add a section roles", "login")
+	}
+}
+
+func (v routingCheck) roles(r Routing) {
+	for i, g := range r.Roles {
+		at := []string{"roles", strconv.Itoa(i + 1)}
+		if !slices.Contains(roles, g.Role) {
+			v.add(fmt.Sprintf("must be %s, not %q", strings.Join(roles, ", "), g.Role), "", append(at, "role")...)
+		}
+		if len(g.People)+len(g.Groups) == 0 {
+			v.add("is for no one", `add people, like ["*@example.com"], or groups`, at...)
+		}
+		if g.Role == "admin" && len(g.Repositories) > 0 {
+			v.add("limits admins to repositories, but tokens and the audit log belong to all", "remove repositories, or choose operator", at...)
+		}
+		for _, pattern := range slices.Concat(g.People, g.Repositories) {
+			if _, err := path.Match(pattern, ""); err != nil || pattern == "" {
+				v.add(fmt.Sprintf("has %q, which is not a pattern", pattern), "write a name, or * for any part of it", at...)
+			}
+		}
+	}
+}
+
+// checkLogin reports what the login of people needs besides errand.yaml.
+func (c *Config) checkLogin(p *Problems, role Role) {
+	if c.Routing.Login.Issuer == "" || role == RoleWorker {
+		return
+	}
+	const why = "is not set although errand.yaml has a login"
+	if c.HTTP.LoginSecret == "" {
+		p.add("ERRAND_LOGIN_SECRET", why, "set it to the client's secret at the provider")
+	}
+	if c.HTTP.PublicURL == "" && !p.has("ERRAND_PUBLIC_URL") {
+		p.add("ERRAND_PUBLIC_URL", why, "set it to the URL of the console; people return to /login/callback there")
+	}
+}

@@ -1,0 +1,503 @@
+package web
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/store"
+	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/web/api"
+	"github.com/errand-fleet/errand/web/auth"
+)
+
+// apiToken creates an API token.
+func (h *harness) apiToken(name, role string, repositories ...string) string {
+	h.Helper()
+	var made api.NewToken
+	h.into(h.do("POST", "/api/tokens", h.json(map[string]any{"name": name, "role": role, "repositories": repositories, "days": 30})), http.StatusCreated, &made)
+	return made.Secret
+}
+
+func (h *harness) json(v any) string {
+	h.Helper()
+	b, err := json.Marshal(v)
+	if err != nil {
+		h.Fatal(err)
+	}
+	return string(b)
+}
+
+// needs is the role that each route needs. It is written by hand: a new route needs a line here.
+var needs = map[string]tasks.Role{
+	"GET /livez": tasks.Anyone, "GET /readyz": tasks.Anyone, "GET /static/": tasks.Anyone, "GET /login": tasks.Anyone, "POST /login": tasks.Anyone,
+	"GET /login/start": tasks.Anyone, "GET /login/callback": tasks.Anyone, "POST /logout": tasks.Anyone,
+
+	"GET /tasks/{id}": tasks.Guest, "GET /tasks/{id}/log": tasks.Guest, "GET /tasks/{id}/changes": tasks.Guest, "GET /api/tasks/{id}": tasks.Guest,
+	"GET /api/tasks/{id}/events": tasks.Guest, "GET /api/tasks/{id}/log": tasks.Guest, "GET /api/tasks/{id}/diff": tasks.Guest,
+
+	"GET /{$}": tasks.Viewer, "GET /health": tasks.Viewer, "GET /costs": tasks.Viewer, "GET /chat/{thread}": tasks.Viewer, "POST /format": tasks.Viewer,
+	"GET /queues/tasks/{id}": tasks.Viewer, "GET /api/tasks": tasks.Viewer, "GET /api/costs": tasks.Viewer, "GET /api/agents": tasks.Viewer,
+	"GET /api/health": tasks.Viewer, "GET /api/health/services": tasks.Viewer, "GET /api/openapi.yaml": tasks.Viewer, "/slackery/x": tasks.Viewer,
+
+	"GET /chat": tasks.User, "POST /chat": tasks.User, "POST /api/chat": tasks.User, "POST /tasks/{id}/cancel": tasks.User,
+	"POST /tasks/{id}/answer": tasks.User, "POST /api/tasks/{id}/cancel": tasks.User, "POST /api/tasks/{id}/answer": tasks.User,
+
+	"POST /tasks/{id}/retry": tasks.Operator, "POST /api/tasks/{id}/retry": tasks.Operator, "/queues/": tasks.Operator, "/metrics": tasks.Operator,
+	"POST /queues/api/queues/{queue}/active_tasks/{id}": tasks.Operator, "POST /queues/api/queues/{queue}/active_tasks:batch_cancel": tasks.Operator,
+	"POST /queues/api/queues/{queue}/active_tasks:cancel_all": tasks.Operator,
+
+	"GET /audit": tasks.Admin, "GET /api/audit": tasks.Admin, "GET /api/audit/verify": tasks.Admin, "GET /api/tokens": tasks.Admin,
+	"POST /api/tokens": tasks.Admin, "DELETE /api/tokens/{name}": tasks.Admin,
+}
+
+var linkKey = []byte("a key of the fleet")
+
+func withLinks(c *Config) { c.TaskLinks = &auth.Links{Key: linkKey, Days: 7} }
+
+// link returns a signed link as a path.
+func (h *harness) link(id string, days int) string {
+	return (&auth.Links{Key: linkKey, Days: days}).URL("https://errand.test", id)[len("https://errand.test"):]
+}
+
+// Every route is called with every role, with a signed link and without anything.
+func TestEveryRouteWithEveryRole(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, withRoutes, withLinks, func(c *Config) {
+		c.QueuesWritable = true
+		c.now = func() time.Time { return tasks.Born("1700000000000001-x") }
+	})
+	if diff := cmp.Diff(needs, h.handler.out.Roles()); diff != "" {
+		t.Fatalf("routes (-needs +declared):\n%s", diff)
+	}
+	h.Tell(func(string) string { return `{"offer": {}}` })
+	mine := h.submit(1, func(t *tasks.Task) {
+		t.ID, t.Source, t.Actor = "1700000000000001-chat-x", "chat", "token:user"
+	})
+	roles := []tasks.Role{tasks.Anyone, tasks.Guest, tasks.Viewer, tasks.User, tasks.Operator, tasks.Admin}
+	keys := map[tasks.Role][]string{
+		tasks.Anyone: {"Authorization", ""},
+		tasks.Guest:  {"Authorization", "", "Cookie", "errand_link=" + strings.Split(h.link(mine, 7), "link=")[1]},
+	}
+	for _, role := range roles[tasks.Viewer:] {
+		keys[role] = []string{"Authorization", "Bearer " + h.apiToken(role.String(), role.String())}
+	}
+	// An event stream ends with its task.
+	claim := h.Claim(mine)
+	h.End(claim, tasks.Ending{Kind: tasks.Answered, Result: agent.Result{Text: "Done"}, At: time.Now()})
+	for _, pattern := range slices.Sorted(maps.Keys(needs)) {
+		method, path, found := strings.Cut(pattern, " ")
+		if !found {
+			method, path = "GET", pattern
+		}
+		path = strings.NewReplacer("{$}", "", "{id}", mine, "{thread}", "none", "{queue}", "interactive", "{name}", "none").Replace(path)
+		for _, role := range roles {
+			a := h.do(method, path, "", keys[role]...)
+			want := 0
+			switch need := needs[pattern]; {
+			case role >= need:
+			case role <= tasks.Guest:
+				want = http.StatusUnauthorized
+			default:
+				want = http.StatusForbidden
+			}
+			refused := a.StatusCode == http.StatusUnauthorized || a.StatusCode == http.StatusForbidden
+			if strings.HasSuffix(pattern, "batch_cancel") || strings.HasSuffix(pattern, "cancel_all") || pattern == "POST /login" || pattern == "GET /login" {
+				refused = refused && want != 0 // they refuse everyone, or ask for the token
+			}
+			if want != 0 && a.StatusCode != want || want == 0 && refused {
+				t.Errorf("%s as %s: %s, want %d: %.200s", pattern, role, a.Status, want, a.text)
+			}
+		}
+	}
+}
+
+// A route that nobody gave a role is closed, even to admins.
+func TestRouteWithoutARoleIsClosed(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, withRoutes, func(c *Config) { delete(c.Roles, "/metrics") })
+	h.problem(h.get("/metrics"), http.StatusForbidden)
+}
+
+// inRepo submits a task of a repository.
+func (h *harness) inRepo(n int, repo string) string {
+	return h.submit(n, func(t *tasks.Task) { t.Repo, t.Thread = repo, "chat/"+strings.ReplaceAll(repo, "/", "-") })
+}
+
+// A role that is limited to repositories shows nothing of others, by any route.
+func TestRolesOfRepositories(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, withRoutes)
+	ours, theirs, none := h.inRepo(1, "acme/app"), h.inRepo(2, "other/app"), h.submit(3)
+	for _, id := range []string{ours, theirs, none} {
+		claim := h.Claim(id)
+		if _, err := claim.Spend(t.Context(), store.Expense{USD: 1, Model: "m"}); err != nil {
+			t.Fatal(err)
+		}
+		h.End(claim, tasks.Ending{Kind: tasks.Answered, Result: agent.Result{Text: "Done"}, At: time.Now()})
+		h.log(id+".log", "the log")
+	}
+	key := []string{"Authorization", "Bearer " + h.apiToken("ops", "operator", "acme/*")}
+	for pattern := range needs {
+		method, path, _ := strings.Cut(pattern, " ")
+		if !strings.Contains(path, "/tasks/{id}") || strings.HasPrefix(path, "/queues") {
+			continue
+		}
+		for _, id := range []string{theirs, none} {
+			body := ""
+			if method == "POST" && strings.HasPrefix(path, "/api/") {
+				body = `{"answer": "x"}`
+			}
+			a := h.do(method, strings.Replace(path, "{id}", id, 1), body, key...)
+			if a.StatusCode != http.StatusNotFound && (a.StatusCode != http.StatusUnprocessableEntity || path != "/tasks/{id}/answer") {
+				t.Errorf("%s of %s: %s", pattern, id, a.Status)
+			}
+		}
+		changes := strings.HasSuffix(path, "diff") || strings.HasSuffix(path, "changes") // there are none
+		if method == "GET" && !changes {
+			if a := h.get(strings.Replace(path, "{id}", ours, 1), key...); a.StatusCode != http.StatusOK {
+				t.Errorf("%s of ours: %s %s", pattern, a.Status, a.text)
+			}
+		}
+	}
+	for _, path := range []string{"/api/tasks", "/", "/api/costs?by=repository", "/costs?by=repository", "/chat/other-app"} {
+		if a := h.get(path, append(key, "Accept", "text/html")...); strings.Contains(a.text, theirs) || strings.Contains(a.text, "other/app") || strings.Contains(a.text, "$2") {
+			t.Errorf("%s shows %s", path, a.text)
+		}
+	}
+	if a := h.get("/api/costs?by=repository", key...); !strings.Contains(a.text, `"cost_usd": 1,`) || strings.Contains(a.text, `"cost_usd": 2`) {
+		t.Errorf("costs: %s", a.text)
+	}
+	h.problem(h.get("/api/agents?repo=other/app", key...), http.StatusBadRequest)
+	h.problem(h.get("/queues/", key...), http.StatusForbidden)
+	h.problem(h.get("/api/audit", key...), http.StatusForbidden)
+}
+
+// A user stops their own tasks, also those that they asked for in Slack, and no others.
+func TestUsersStopTheirOwn(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, withProxy, func(c *Config) {
+		people := tasks.People{{Name: "Ann", Slack: "U1", Email: "ann@acme.test"}}
+		c.Desk = tasks.NewDesk(c.Store, tasks.NewQueue(c.Store, nil, time.Hour), tasks.Policy{People: people}, nil)
+		c.Access = &auth.Access{People: people, Grants: []auth.Grant{{Role: tasks.User, People: []string{"*@acme.test"}}}}
+	})
+	as := func(who, id string) int {
+		return h.through("192.0.2.7:1234", "198.51.100.1:8080", "POST", "/api/tasks/"+id+"/cancel", "X-Forwarded-User", who).Code
+	}
+	slack := h.submit(1, func(t *tasks.Task) {
+		t.ID, t.Source, t.Actor, t.Thread = "1700000000000001-slack-x", "slack", "U1", "slack/t/c/1"
+	})
+	for who, want := range map[string]int{"bob@acme.test": 403, "ann@other.test": 403} {
+		if got := as(who, slack); got != want {
+			t.Errorf("%s stops it: %d", who, got)
+		}
+	}
+	if got := as("ann@acme.test", slack); got != http.StatusAccepted {
+		t.Errorf("Ann stops it: %d", got)
+	}
+}
+
+// People who cannot see a repository at the forge do not see its tasks. The forge is asked once for some minutes.
+func TestForgeDecidesWhoSees(t *testing.T) {
+	t.Parallel()
+	var asked atomic.Int32
+	down := false
+	h := newHarness(t, withProxy, func(c *Config) {
+		c.Proxy.Groups = "X-Forwarded-Groups"
+		c.Access = &auth.Access{
+			People: tasks.People{{Name: "Ann", GitHub: "ann-acme", Email: "ann@acme.test"}},
+			Grants: []auth.Grant{{Role: tasks.Operator, Groups: []string{"platform"}}},
+			Forge: func(_ context.Context, repo, login string) (bool, error) {
+				asked.Add(1)
+				if down {
+					return true, fmt.Errorf("no answer")
+				}
+				return repo == "acme/app" && login == "ann-acme", nil
+			},
+		}
+	})
+	ours, theirs := h.inRepo(1, "acme/app"), h.inRepo(2, "other/app")
+	get := func(id string, hs ...string) int {
+		return h.through("192.0.2.7:1234", "198.51.100.1:8080", "GET", "/api/tasks/"+id, append(hs, "X-Forwarded-User", "ann@acme.test")...).Code
+	}
+	platform := []string{"X-Forwarded-Groups", "staff, platform"}
+	for range 3 {
+		if a, b := get(ours, platform...), get(theirs, platform...); a != 200 || b != 404 {
+			t.Errorf("ours %d, theirs %d", a, b)
+		}
+	}
+	if n := asked.Load(); n != 2 {
+		t.Errorf("the forge was asked %d times", n)
+	}
+	if got := get(ours, "X-Forwarded-Groups", "staff"); got != http.StatusForbidden {
+		t.Errorf("without a role: %d", got)
+	}
+	down = true
+	if got := get(h.inRepo(3, "third/app"), platform...); got != http.StatusNotFound {
+		t.Errorf("the forge is down: %d", got)
+	}
+}
+
+// A signed link opens one task read-only, from an address without the signature, until its time is over.
+func TestSignedLink(t *testing.T) {
+	t.Parallel()
+	var now atomic.Int64
+	now.Store(1_700_000_000)
+	h := newHarness(t, withLinks, func(c *Config) { c.now = func() time.Time { return time.Unix(now.Load(), 0) } })
+	id, other := h.submit(1), h.submit(2)
+	h.log(id+".log", "the readable log")
+	link := h.link(id, 7)
+	a := h.get(link, browser...)
+	h.contains(a, http.StatusOK, `href="/tasks/`+id+`"`)
+	if a.Header.Get("Refresh") != "0; url=/tasks/"+id || a.Header.Get("Referrer-Policy") != "no-referrer" || strings.Contains(a.text, "link=") {
+		t.Errorf("%v %s", a.Header, a.text)
+	}
+	var cookie string
+	for _, c := range a.Cookies() {
+		if c.Path != "/tasks/"+id && c.Path != "/api/tasks/"+id || !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.MaxAge > 7*86400 {
+			t.Errorf("cookie %+v", c)
+		}
+		cookie = c.Name + "=" + c.Value
+	}
+	guest := append([]string{"Cookie", cookie}, browser...)
+	h.contains(h.get("/tasks/"+id, guest...), http.StatusOK, "Do it", `!action="/tasks/`, "!Raw log", "!>Queue<")
+	for _, path := range []string{"/api/tasks/" + id, "/tasks/" + id + "/log"} {
+		if a := h.get(path, guest...); a.StatusCode != http.StatusOK {
+			t.Errorf("%s: %s %s", path, a.Status, a.text)
+		}
+	}
+	guest = []string{"Authorization", "", "Cookie", cookie}
+	h.problem(h.get("/api/tasks/"+id+"/log?raw=1", guest...), http.StatusForbidden)
+	for _, path := range []string{"/", "/api/tasks", "/api/tasks/" + other, "/tasks/" + other, "/chat", "/audit"} {
+		h.problem(h.get(path, guest...), http.StatusUnauthorized)
+	}
+	h.problem(h.do("POST", "/api/tasks/"+id+"/cancel", "", guest...), http.StatusUnauthorized)
+
+	for name, bad := range map[string]string{
+		"of another task": strings.Replace(link, id, other, 1), "changed": link[:len(link)-1] + "!", "later": strings.Replace(link, "link=17", "link=18", 1), "empty": "/tasks/" + id + "?link=",
+	} {
+		if a := h.get(bad, browser...); len(a.Cookies()) > 0 || strings.Contains(a.Header.Get("Refresh"), "link") {
+			t.Errorf("%s: %v", name, a.Header)
+		}
+	}
+	now.Add(8 * 86400)
+	h.problem(h.get("/api/tasks/"+id, guest...), http.StatusUnauthorized)
+	if a := h.get(link, browser...); len(a.Cookies()) > 0 {
+		t.Error("it opens after its time")
+	}
+	closed := newHarness(t) // people can log in, or links are switched off
+	if a := closed.get(link, browser...); len(a.Cookies()) > 0 {
+		t.Error("it opens where links are switched off")
+	}
+}
+
+// A login gives the browser a new session, and a log-out or a new console token ends it everywhere.
+func TestSessions(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	first := h.cookieValue()
+	second := ""
+	for _, c := range h.login(url.Values{"token": {token}}, "Cookie", auth.CookieName+"="+first).Cookies() {
+		second = c.Value
+	}
+	status := func(to *Handler, value string) int {
+		req := h.request("GET", "/api/tasks", "", header{"Authorization", "", "Cookie", auth.CookieName + "=" + value})
+		w := httptest.NewRecorder()
+		to.ServeHTTP(w, req)
+		return w.Code
+	}
+	if a, b := status(h.handler, first), status(h.handler, second); a != 401 || b != 200 || first == second {
+		t.Errorf("the old session %d, the new one %d", a, b)
+	}
+	door, err := New(h.config) // another front door
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer door.Close()
+	cfg := h.config
+	cfg.Token = "another-token"
+	changed, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer changed.Close()
+	if a, b := status(door, second), status(changed, second); a != 200 || b != 401 {
+		t.Errorf("at another front door %d, with another token %d", a, b)
+	}
+	out := h.do("POST", "/logout", "", append([]string{"Cookie", auth.CookieName + "=" + second}, browser...)...)
+	h.redirects(out, "/login")
+	if got := status(door, second); got != 401 {
+		t.Errorf("after the log-out: %d", got)
+	}
+	if ttl := h.redis.Keys(t.Context(), "errand:login:*").Val(); len(ttl) != 0 {
+		t.Errorf("sessions are left: %v", ttl)
+	}
+}
+
+func TestTokensExpireAndAreRevoked(t *testing.T) {
+	t.Parallel()
+	var now atomic.Int64
+	now.Store(time.Now().Unix())
+	h := newHarness(t, func(c *Config) { c.now = func() time.Time { return time.Unix(now.Load(), 0) } })
+	ci, bot := h.apiToken("ci", "viewer"), h.apiToken("bot", "admin")
+	with := func(secret string) int { return h.get("/api/tasks", "Authorization", "Bearer "+secret).StatusCode }
+	if with(ci) != 200 || with(ci+"x") != 401 || with("errand_x") != 401 || !strings.HasPrefix(ci, "errand_") || len(ci) != len("errand_")+43 {
+		t.Errorf("%d %s", with(ci), ci)
+	}
+	for body, want := range map[string]string{
+		`{"name": "ci", "role": "viewer", "days": 1}`: "already", `{"name": "Ci", "role": "viewer", "days": 1}`: "at most 40", `{"name": "x", "days": 1}`: "needs a role",
+		`{"name": "x", "role": "viewer"}`: "1 to 366", `{"name": "x", "role": "admin", "repositories": ["a/b"], "days": 1}`: "cannot be limited",
+		`{"name": "x", "role": "user", "repositories": ["["], "days": 1}`: "not a pattern",
+	} {
+		if got := h.problem(h.do("POST", "/api/tokens", body), http.StatusUnprocessableEntity); !strings.Contains(got, want) {
+			t.Errorf("%s: %s", body, got)
+		}
+	}
+	h.problem(h.do("POST", "/api/tokens", `{"name": "x", "role": "guest", "days": 1}`), http.StatusBadRequest)
+	if a := h.do("DELETE", "/api/tokens/ci", ""); a.StatusCode != http.StatusNoContent || with(ci) != 401 || with(bot) != 200 {
+		t.Errorf("revoke: %s, then %d and %d", a.Status, with(ci), with(bot))
+	}
+	h.problem(h.do("DELETE", "/api/tokens/ci", ""), http.StatusNotFound)
+	now.Add(31 * 86400)
+	if with(bot) != 401 {
+		t.Error("an expired token opens")
+	}
+}
+
+// lockedBuffer is a log that goroutines write.
+type lockedBuffer struct {
+	mu sync.Mutex
+	bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.Buffer.Write(p)
+}
+
+// What people and programs change is in the audit log, with who did it and what came of it, and no secret is in Redis,
+// the log or an address.
+func TestAuditAndSecrets(t *testing.T) {
+	t.Parallel()
+	var log lockedBuffer
+	h := newHarness(t, withLinks, withRoutes, func(c *Config) {
+		c.Log = slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+		c.now = func() time.Time { return tasks.Born("1700000000000001-x") }
+	})
+	id := h.submit(1)
+	session := h.cookieValue()
+	cookie := append([]string{"Cookie", auth.CookieName + "=" + session}, browser...)
+	link := h.link(id, 7)
+	h.get(link, browser...)
+	h.get("/", cookie...)
+	h.get("/", browser...)
+	viewer := h.apiToken("see", "viewer")
+	h.do("POST", "/api/tasks/"+id+"/cancel", "", "Authorization", "Bearer "+viewer)
+	h.do("POST", "/tasks/"+id+"/cancel", "", cookie...)
+	h.do("POST", "/api/tasks/"+id+"/retry", "")
+	h.do("DELETE", "/api/tokens/see", "")
+	h.do("POST", "/format", "", cookie...)
+	h.login(url.Values{"token": {"wrong-secret"}})
+	h.do("POST", "/logout", "", cookie...)
+
+	var page api.AuditPage
+	h.into(h.get("/api/audit"), http.StatusOK, &page)
+	var got []string
+	for _, e := range slices.Backward(page.Entries) {
+		if e.From != "127.0.0.1" || e.Time.IsZero() || len(e.Hash) != 64 {
+			t.Errorf("entry %+v", e)
+		}
+		got = append(got, fmt.Sprintf("%d %s by %s as %s: %s %d %s", e.Seq, e.Who, e.How, e.Role, strings.ReplaceAll(e.What, id, "ID"), e.Status, strings.ReplaceAll(e.Result, id, "ID")))
+	}
+	want := []string{
+		"1 console by token as admin: login 200 ",
+		"2 console by token as admin: POST /api/tokens 201 /api/tokens/see",
+		"3 token:see by api token as viewer: POST /api/tasks/ID/cancel 403 ",
+		"4 console by token as admin: POST /tasks/ID/cancel 303 /tasks/ID",
+		"5 console by token as admin: POST /api/tasks/ID/retry 202 ",
+		"6 console by token as admin: DELETE /api/tokens/see 204 ",
+		"7 console by token as admin: logout 200 ",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("audit log (-want +got):\n%s", diff)
+	}
+	var verified api.Verified
+	h.into(h.get("/api/audit/verify"), http.StatusOK, &verified)
+	if verified.Entries != len(want) || verified.Problem != "" {
+		t.Errorf("%+v", verified)
+	}
+	h.contains(h.get("/audit", "Accept", "text/html"), http.StatusOK, "token:see", "POST /tasks/"+id+"/cancel", "127.0.0.1")
+	for _, e := range page.Entries {
+		if !strings.Contains(log.String(), `"hash":"`+e.Hash+`"`) {
+			t.Errorf("entry %d is not in the log", e.Seq)
+		}
+	}
+	everything := log.String() + h.dump()
+	for what, hidden := range map[string]string{
+		"console token": token, "session": session, "API token": viewer, "signature": strings.Split(link, "link=")[1][11:], "wrong token": "wrong-secret",
+	} {
+		if strings.Contains(everything, hidden) {
+			t.Errorf("the %s is in Redis or the log", what)
+		}
+	}
+	h.redis.LSet(t.Context(), "errand:audit", 3, "x")
+	h.into(h.get("/api/audit/verify"), http.StatusOK, &verified)
+	if !strings.Contains(verified.Problem, "entry 4") {
+		t.Errorf("after a change: %+v", verified)
+	}
+}
+
+// dump returns everything in Redis as text.
+func (h *harness) dump() string {
+	h.Helper()
+	var all strings.Builder
+	for _, key := range h.redis.Keys(h.Context(), "*").Val() {
+		all.WriteString(key + "\n")
+		switch ctx := h.Context(); h.redis.Type(ctx, key).Val() {
+		case "string":
+			all.WriteString(h.redis.Get(ctx, key).Val())
+		case "hash":
+			fmt.Fprint(&all, h.redis.HGetAll(ctx, key).Val())
+		case "list":
+			fmt.Fprint(&all, h.redis.LRange(ctx, key, 0, -1).Val())
+		case "set":
+			fmt.Fprint(&all, h.redis.SMembers(ctx, key).Val())
+		case "zset":
+			fmt.Fprint(&all, h.redis.ZRange(ctx, key, 0, -1).Val())
+		case "stream":
+			fmt.Fprint(&all, h.redis.XRange(ctx, key, "-", "+").Val())
+		}
+	}
+	return all.String()
+}
+
+// The address behind a proxy is the one that the proxy saw, and a stranger cannot choose it.
+func TestAuditNamesTheAddress(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, withProxy)
+	id := h.submit(1)
+	h.through("192.0.2.7:1234", "198.51.100.1:8080", "POST", "/api/tasks/"+id+"/cancel", "X-Forwarded-User", "ann@acme.test", "X-Forwarded-For", "6.6.6.6, 203.0.113.9")
+	h.do("POST", "/api/tasks/"+id+"/cancel", "", "X-Forwarded-For", "6.6.6.6")
+	var page api.AuditPage
+	h.into(h.get("/api/audit"), http.StatusOK, &page)
+	if len(page.Entries) != 2 || page.Entries[1].From != "203.0.113.9" || page.Entries[1].Who != "ann@acme.test" || netip.MustParseAddr(page.Entries[0].From) != netip.MustParseAddr("127.0.0.1") {
+		t.Errorf("%+v", page.Entries)
+	}
+}

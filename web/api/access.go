@@ -1,0 +1,121 @@
+package api
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strconv"
+
+	"github.com/errand-fleet/errand/store"
+	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/web/auth"
+	"github.com/errand-fleet/errand/web/internal/respond"
+)
+
+// AuditPage is the response of GET /api/audit, newest first.
+type AuditPage struct {
+	Entries []auth.Entry `json:"entries"`
+	Next    int          `json:"next,omitempty"` // the skip parameter of the next page; 0 on the last
+}
+
+const (
+	auditEntries    = 100
+	maxAuditEntries = 1000
+)
+
+func (a *API) audit(w http.ResponseWriter, r *http.Request) error {
+	skip, limit := 0, auditEntries
+	for name, v := range map[string]*int{"skip": &skip, "limit": &limit} {
+		if text := r.URL.Query().Get(name); text != "" {
+			n, err := strconv.Atoi(text)
+			if err != nil || n < 0 || name == "limit" && (n < 1 || n > maxAuditEntries) {
+				return respond.BadQuery("limit must be a number from 1 to %d, and skip a number.", maxAuditEntries)
+			}
+			*v = n
+		}
+	}
+	p := AuditPage{}
+	var err error
+	if p.Entries, err = a.Audit.List(r.Context(), skip, limit); err != nil {
+		return err
+	}
+	if len(p.Entries) == limit {
+		p.Next = skip + limit
+	}
+	return a.Out.JSON(w, http.StatusOK, p)
+}
+
+// Verified is the response of GET /api/audit/verify.
+type Verified struct {
+	Entries int    `json:"entries"`           // from the oldest to the newest, or to the first that was changed
+	Problem string `json:"problem,omitempty"` // empty: no entry was changed
+}
+
+func (a *API) verifyAudit(w http.ResponseWriter, r *http.Request) error {
+	n, err := a.Audit.Store.Verify(r.Context())
+	v := Verified{Entries: n}
+	if tampered, ok := errors.AsType[*store.TamperedError](err); ok {
+		v.Problem, err = tampered.Error(), nil
+	}
+	if err != nil {
+		return err
+	}
+	return a.Out.JSON(w, http.StatusOK, v)
+}
+
+// TokenRequest is the body of POST /api/tokens.
+type TokenRequest struct {
+	Name         string     `json:"name"`
+	Role         tasks.Role `json:"role"`
+	Repositories []string   `json:"repositories"`
+	Days         int        `json:"days"`
+}
+
+// NewToken is the response of POST /api/tokens: the only one with the token itself.
+type NewToken struct {
+	auth.Token
+	Secret string `json:"token"`
+}
+
+// TokenList is the response of GET /api/tokens.
+type TokenList struct {
+	Tokens []auth.Token `json:"tokens"`
+}
+
+func (a *API) tokens(w http.ResponseWriter, r *http.Request) error {
+	list, err := a.Tokens.List(r.Context())
+	if err != nil {
+		return err
+	}
+	return a.Out.JSON(w, http.StatusOK, TokenList{list})
+}
+
+// maxToken bounds the body of a request for a token, in bytes.
+const maxToken = 64 << 10
+
+func (a *API) createToken(w http.ResponseWriter, r *http.Request) error {
+	var want TokenRequest
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxToken)).Decode(&want); err != nil {
+		return respond.Error(http.StatusBadRequest, "Invalid body", `A token looks like {"name": "ci", "role": "user", "days": 90}.`)
+	}
+	text, made, err := a.Tokens.Create(r.Context(), auth.Token{Name: want.Name, Role: want.Role, Repositories: want.Repositories}, want.Days)
+	if mistake, ok := errors.AsType[*tasks.InputError](err); ok {
+		return respond.Error(http.StatusUnprocessableEntity, "Invalid token", mistake.Sentence)
+	}
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Location", "/api/tokens/"+made.Name)
+	return a.Out.JSON(w, http.StatusCreated, NewToken{made, text})
+}
+
+func (a *API) revokeToken(w http.ResponseWriter, r *http.Request) error {
+	found, err := a.Tokens.Revoke(r.Context(), r.PathValue("name"))
+	if err == nil && !found {
+		err = respond.Error(http.StatusNotFound, "No such token", "There is no token with this name.")
+	}
+	if err == nil {
+		w.WriteHeader(http.StatusNoContent)
+	}
+	return err
+}

@@ -1,0 +1,124 @@
+package auth
+
+import (
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/errand-fleet/errand/store"
+	"github.com/errand-fleet/errand/tasks"
+)
+
+// CookieName is the cookie of a browser that has logged in. Its value is the ID of a session.
+const CookieName = "errand_token"
+
+// sessionTime is how long a login lasts.
+const sessionTime = 12 * time.Hour
+
+// The ways to authenticate, as the audit log names them.
+const (
+	byToken    = "token"  // the console token
+	byInvite   = "invite" // an invitation
+	byLogin    = "login"  // a login at the provider
+	byProxy    = "proxy"  // a trusted proxy
+	byAPIToken = "api token"
+	byLink     = "link" // a signed link
+)
+
+// session is who a browser is, as stored.
+type session struct {
+	Identity
+	Method string `json:"method"`
+}
+
+// secret returns 256 random bits as text.
+func secret() string {
+	b := make([]byte, 32)
+	_, _ = rand.Read(b) // it never fails
+	return base64.RawURLEncoding.EncodeToString(b)
+}
+
+// sign returns a code for a text that only a holder of the console token can compute. A purpose separates the codes.
+func (g *Guard) sign(purpose, text string) string {
+	mac := hmac.New(sha256.New, []byte(g.Token))
+	_, _ = mac.Write([]byte(purpose + "\n" + text)) // a hash never fails
+	return hex.EncodeToString(mac.Sum(nil))
+}
+
+// startSession logs a browser in and ends its earlier session. The session's ID is new, so that an ID which someone
+// else put into the browser is worth nothing. Redis has a hash of it, and a new console token ends all sessions.
+func (g *Guard) startSession(w http.ResponseWriter, r *http.Request, s session) error {
+	body, err := json.Marshal(s)
+	if err != nil {
+		return fmt.Errorf("marshal session: %w", err)
+	}
+	g.dropSessions(r)
+	id := secret()
+	if err := g.Store.Access.SaveLogin(r.Context(), g.sign("session", id), body, sessionTime); err != nil {
+		return err
+	}
+	setCookie(w, r, http.Cookie{Name: CookieName, Value: id, Path: "/", MaxAge: int(sessionTime.Seconds()), SameSite: http.SameSiteStrictMode})
+	g.Audit.record(r, g.person(s), "login", http.StatusOK, "")
+	return nil
+}
+
+// setCookie sets a cookie that scripts cannot read.
+func setCookie(w http.ResponseWriter, r *http.Request, c http.Cookie) {
+	c.HttpOnly, c.Secure = true, r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https"
+	http.SetCookie(w, &c)
+}
+
+// session returns the visitor whose session a browser has.
+func (g *Guard) session(r *http.Request) (v tasks.Visitor, ok bool, err error) {
+	for _, c := range r.CookiesNamed(CookieName) {
+		body, err := g.Store.Access.Login(r.Context(), g.sign("session", c.Value))
+		if errors.Is(err, store.ErrNotFound) {
+			continue
+		}
+		var s session
+		if err != nil || json.Unmarshal(body, &s) != nil {
+			return v, false, err
+		}
+		return g.person(s), true, nil
+	}
+	return v, false, nil
+}
+
+// person returns the visitor of a session with the roles of now.
+func (g *Guard) person(s session) tasks.Visitor {
+	if s.Method == byLogin {
+		return g.Access.visitor(s.Identity, byLogin, g.Log)
+	}
+	return tasks.Visitor{Name: tasks.Console, Method: s.Method, Role: tasks.Admin}
+}
+
+// dropSessions ends the sessions that a browser has.
+func (g *Guard) dropSessions(r *http.Request) {
+	for _, c := range r.CookiesNamed(CookieName) {
+		if err := g.Store.Access.DropLogin(r.Context(), g.sign("session", c.Value)); err != nil {
+			g.Log.Warn("end session", "err", err) // it ends by itself
+		}
+	}
+}
+
+// Logout ends the browser's session.
+func (g *Guard) Logout(w http.ResponseWriter, r *http.Request) error {
+	v, known, err := g.session(r)
+	if err != nil {
+		return err
+	}
+	g.dropSessions(r)
+	setCookie(w, r, http.Cookie{Name: CookieName, Path: "/", MaxAge: -1, SameSite: http.SameSiteStrictMode})
+	if known {
+		g.Audit.record(r, v, "logout", http.StatusOK, "")
+	}
+	http.Redirect(w, r, "/login", http.StatusSeeOther)
+	return nil
+}
