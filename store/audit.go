@@ -39,7 +39,7 @@ func (s *Audit) Append(ctx context.Context, body func(seq int64, at time.Time) (
 		var chain *redis.SliceCmd
 		var at *redis.TimeCmd
 		if _, err := s.redis.Pipelined(ctx, func(p redis.Pipeliner) error {
-			chain, at = p.HMGet(ctx, s.key.auditChain(), "head", "seq"), p.Time(ctx)
+			chain, at = p.HMGet(ctx, s.key.audit()+"chain", "head", "seq"), p.Time(ctx)
 			return nil
 		}); err != nil {
 			return AuditEntry{}, fmt.Errorf("append audit entry: %w", err)
@@ -51,7 +51,7 @@ func (s *Audit) Append(ctx context.Context, body func(seq int64, at time.Time) (
 		}
 		e := AuditEntry{Body: b, Hash: link256(head, b)}
 		if _, err = s.run(ctx, "audit", head, e.Hash, b, s.cfg.AuditCap); errors.Is(err, ErrStale) {
-			if now, _ := s.redis.HGet(ctx, s.key.auditChain(), "head").Result(); now != e.Hash { // go-redis repeats a lost request
+			if now, _ := s.redis.HGet(ctx, s.key.audit()+"chain", "head").Result(); now != e.Hash { // go-redis repeats a lost request
 				continue
 			}
 			err = nil
@@ -91,7 +91,7 @@ func (s *Audit) Verify(ctx context.Context) (n int, err error) {
 	var state *redis.MapStringStringCmd
 	var lines *redis.StringSliceCmd
 	if _, err := s.redis.TxPipelined(ctx, func(p redis.Pipeliner) error {
-		state, lines = p.HGetAll(ctx, s.key.auditChain()), p.LRange(ctx, s.key.audit(), 0, -1)
+		state, lines = p.HGetAll(ctx, s.key.audit()+"chain"), p.LRange(ctx, s.key.audit(), 0, -1)
 		return nil
 	}); err != nil {
 		return 0, fmt.Errorf("read audit log: %w", err)

@@ -166,7 +166,8 @@ const others = "SweepObjects Announce Announced Enqueue Counts InLine Leader Run
 	"Threads.OpenTasks Threads.LatestTasks Threads.Topic Threads.Session Threads.Pushed Threads.Alias " +
 	"Threads.Resolve Workers.Beat Workers.List Workers.Inquire Workers.Respond Credentials.Admit " +
 	"Credentials.Hold Credentials.Slow Credentials.Ease Credentials.Refuse Credentials.List Costs.Spent " +
-	"Costs.Days "
+	"Costs.Days Access.SaveLogin Access.Login Access.DropLogin Access.Once Access.SaveToken Access.Token Access.Tokens Access.DropToken " +
+	"Audit.Append Audit.List Audit.Verify "
 
 // TestStateMachine tries every step in every situation, and wants the transitions that docs/runs.md draws, no less
 // and no more.

@@ -271,7 +271,6 @@ func (k keys) reply(key string) string        { return k.prefix + "reply:" + key
 func (k keys) login(hash string) string       { return k.prefix + "login:" + hash }
 func (k keys) tokens() string                 { return k.prefix + "tokens" }
 func (k keys) audit() string                  { return k.prefix + "audit" }
-func (k keys) auditChain() string             { return k.prefix + "auditchain" }
 func (k keys) inquiries() string              { return k.prefix + "inquiries" }
 func (k keys) asked() string                  { return k.prefix + "asked" }
 func (k keys) replies() string                { return k.prefix + "replies" }

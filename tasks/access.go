@@ -97,10 +97,10 @@ type RoleError struct{ Sentence string }
 
 func (e *RoleError) Error() string { return e.Sentence }
 
-// Permits reports whether the visitor of a context has the role that an action on a task needs or, with own, asked for
-// the task as a user.
-func (d *Desk) Permits(ctx context.Context, t Task, need Role, own bool) bool {
-	return d.permit(ctx, t, need, own) == nil
+// Permits reports whether a desk lets the visitor of a context do with a task what a role may do or, with own, what a
+// user may do with their own tasks.
+func Permits(ctx context.Context, d *Desk, t Task, need Role, own bool) bool {
+	return d.policy.People.permit(ctx, t, need, own) == nil
 }
 
 // permit checks that the visitor may see a task, and has the role that an action needs or, as a user, asked for the

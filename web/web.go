@@ -128,7 +128,21 @@ func New(cfg Config) (*Handler, error) {
 	(&api.API{
 		View: h.view, Logs: h.logs, Out: out, Audit: audit, Tokens: tokens, Examine: cfg.Examine, Heartbeat: cmp.Or(cfg.Heartbeat, 15*time.Second), Life: life,
 	}).Route(h.mux)
-	out.Route(h.mux, map[string]respond.Route{
+	h.route(cfg.Roles)
+	h.public = h.guard.SameOrigin(h.mux)
+	h.guarded = h.guard.SameOrigin(h.guard.Authenticated(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if handler, pattern := h.mux.Handler(r); pattern == "" {
+			out.Unrouted(w, r, handler)
+			return
+		}
+		h.mux.ServeHTTP(w, r)
+	}), h.role))
+	return h, nil
+}
+
+// route adds the routes of the handler itself, and the roles of those that sources have added or will add.
+func (h *Handler) route(roles map[string]tasks.Role) {
+	h.out.Route(h.mux, map[string]respond.Route{
 		"GET /livez":   respond.For(tasks.Anyone, livez),
 		"GET /readyz":  respond.For(tasks.Anyone, h.readyz),
 		"GET /static/": respond.For(tasks.Anyone, static),
@@ -139,18 +153,9 @@ func New(cfg Config) (*Handler, error) {
 		"GET /login/start":    respond.For(tasks.Anyone, h.guard.StartLogin),
 		"GET /login/callback": respond.For(tasks.Anyone, h.guard.Callback),
 	})
-	for pattern, role := range cfg.Roles {
-		out.Allow(pattern, role)
+	for pattern, role := range roles {
+		h.out.Allow(pattern, role)
 	}
-	h.public = h.guard.SameOrigin(h.mux)
-	h.guarded = h.guard.SameOrigin(h.guard.Authenticated(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if handler, pattern := h.mux.Handler(r); pattern == "" {
-			out.Unrouted(w, r, handler)
-			return
-		}
-		h.mux.ServeHTTP(w, r)
-	}), h.role))
-	return h, nil
 }
 
 // role returns the role that a request needs. A route without a role is closed; what is no route may be asked for by

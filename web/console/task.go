@@ -56,7 +56,7 @@ type may struct{ Answer, Stop, Retry, Chat, Raw, Queues bool }
 func (c *Console) may(ctx context.Context, t tasks.Task) may {
 	v, desk := tasks.VisitorOf(ctx), c.view.Desk
 	return may{
-		Answer: desk.Permits(ctx, t, tasks.User, false), Stop: desk.Permits(ctx, t, tasks.Operator, true), Retry: desk.Permits(ctx, t, tasks.Operator, false),
+		Answer: tasks.Permits(ctx, desk, t, tasks.User, false), Stop: tasks.Permits(ctx, desk, t, tasks.Operator, true), Retry: tasks.Permits(ctx, desk, t, tasks.Operator, false),
 		Chat: v.Role >= tasks.User, Raw: v.Role >= tasks.Viewer, Queues: v.RoleIn(ctx, "") >= tasks.Operator,
 	}
 }
