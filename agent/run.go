@@ -37,7 +37,7 @@ func (r *Runner) Run(ctx context.Context, s Spec, h Host) (Result, error) {
 	started := time.Now()
 	log, err := runlog.Open(r.cfg.LogDir, s.ID, s.Header, r.cfg.Redactor, started)
 	if err != nil {
-		return Result{}, NewError(ClassWorkspace, err.Error())
+		return Result{}, NewError(ClassInternal, err.Error()) // not the task's fault: another worker may have room for a log
 	}
 	in := invocation{cli: cli, spec: s, resume: s.Resume, host: h, log: log}
 	res, e := r.runOnce(ctx, in)

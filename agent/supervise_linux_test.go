@@ -232,6 +232,19 @@ func TestSuperviseLogsRemoved(t *testing.T) {
 	}
 }
 
+// A log that cannot be opened, as on a full disk, is no reason to give the task up: it may start on another worker.
+func TestSuperviseNoRoomForALog(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, "talk")
+	if err := os.WriteFile(b.cfg.LogDir, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := b.Run(t.Context(), Spec{ID: unique("noroom"), Dir: b.dir, Prompt: Message{Text: "x"}, Profile: Read}, &host{})
+	if e, ok := errors.AsType[*Error](err); !ok || e.Class != ClassInternal {
+		t.Errorf("error = %v", err)
+	}
+}
+
 // A CLI that is being written while it is to be started, as npm does at an upgrade, may be there a moment later.
 func TestSuperviseBusyCLI(t *testing.T) {
 	t.Parallel()

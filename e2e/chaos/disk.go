@@ -13,9 +13,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The size of the log disk, and its number of inodes: enough for all logs, and quickly used up.
+// The size of the log disk, and its number of inodes: enough for all logs and for workers to take tasks (they want
+// 512 MiB), and quickly used up.
 const (
-	diskSize   = 256 << 20
+	diskSize   = 1 << 30
 	diskInodes = 20_000
 )
 
@@ -65,9 +66,13 @@ func (d *disk) fill(ctx context.Context, lasts time.Duration) error {
 			return err
 		}
 		defer f.Close()
-		block := make([]byte, 64<<10)
-		for err == nil {
-			_, err = f.Write(block)
+		var at, step int64 = 0, 64 << 20
+		for step > 0 {
+			if err = unix.Fallocate(int(f.Fd()), 0, at, step); err != nil {
+				step /= 2
+				continue
+			}
+			at += step
 		}
 		return err
 	})
