@@ -1,6 +1,7 @@
 package config
 
 import (
+	"crypto/tls"
 	"errors"
 	"strings"
 	"testing"
@@ -68,10 +69,17 @@ func TestOneProblem(t *testing.T) {
 		{RoleWorker, "REDIS_URL", "redis+sentinel://:p@a:1,b:2,[::1]:3/0?master=m", ""},
 		{RoleWorker, "REDIS_URL", "redis+sentinel://:p@a:1,b:2/0", "REDIS_URL " + url},
 		{RoleWorker, "REDIS_URL", "redis+sentinel://:p@a:1,/0?master=m", "REDIS_URL " + url},
-		{RoleWorker, "REDIS_URL", "redis+sentinel://:p@a:1?master=m&masster=n", "REDIS_URL " + url},
+		{RoleWorker, "REDIS_URL", "redis+sentinel://:p@a:1?master=m&masster=n", "REDIS_URL has an unknown parameter"},
 		{RoleWorker, "REDIS_URL", "redis://:p@a:1,b:2/0", "REDIS_URL " + url},
+		{RoleWorker, "REDIS_URL", "redis+sentinel://:p@a/0?master=m&pool_size=7&db=2", ""},
+		{RoleWorker, "REDIS_URL", "redis+sentinel://:p@a/0?master=m&read_timeout=1s", "REDIS_URL has the parameter read_timeout, which errand sets itself; remove it"},
+		{RoleWorker, "REDIS_URL", "redis://:p@a/0?max_retries=7", "REDIS_URL has the parameter max_retries, which errand sets itself; remove it"},
+		{RoleWorker, "REDIS_URL", "redis+sentinel://:p@a/0?master=m&replica_only=true", "REDIS_URL has an unknown parameter; use only db, client_name"},
+		{RoleWorker, "REDIS_URL", "redis://pa?ss@h", "REDIS_URL has an unknown parameter; use only db, client_name"},
 		{RoleWorker, "REDIS_URL", "redis://h/zero", "REDIS_URL " + url},
 		{RoleFrontdoor, "REDIS_URL", "http://h", "REDIS_URL " + url},
+		{RoleWorker, "ERRAND_REDIS_CA_FILE", "/keys/cert.pem", "REDIS_URL uses no TLS although a certificate is set"},
+		{RoleWorker, "ERRAND_REDIS_CA_FILE", "/keys/none.pem", "ERRAND_REDIS_CA_FILE cannot be read (file does not exist)"},
 		{RoleFrontdoor, "ERRAND_CONSOLE_TOKEN", "", "ERRAND_CONSOLE_TOKEN is not set"},
 		{RoleWorker, "ERRAND_CONSOLE_TOKEN", "", ""},
 		{RoleStandalone, "ERRAND_CONSOLE_TOKEN", "", ""},
@@ -92,7 +100,7 @@ func TestOneProblem(t *testing.T) {
 		{RoleWorker, "GITHUB_APP_PRIVATE_KEY_FILE", "/keys/app.pem", "GITHUB_TOKEN and a GitHub App are both set"},
 		{RoleFrontdoor, "GITHUB_APP_PRIVATE_KEY_FILE", "/keys/none.pem", "GITHUB_APP_PRIVATE_KEY_FILE cannot be read"},
 		{RoleFrontdoor, "GITHUB_APP_PRIVATE_KEY_FILE", "/keys/public.pem", "GITHUB_APP_PRIVATE_KEY_FILE is /keys/public.pem, which is not a private key in PEM form"},
-		{RoleFrontdoor, "GITHUB_APP_PRIVATE_KEY_FILE", testKey, "GITHUB_APP_PRIVATE_KEY_FILE must be the path of the key, not the key"},
+		{RoleFrontdoor, "GITHUB_APP_PRIVATE_KEY_FILE", testKey, "GITHUB_APP_PRIVATE_KEY_FILE must be the path of a file, not its content"},
 		{RoleFrontdoor, "GITHUB_APP_PRIVATE_KEY", "hush", "GITHUB_APP_PRIVATE_KEY must be a private key in PEM form"},
 		{RoleFrontdoor, "ERRAND_SANDBOX_SHOW", "go", "ERRAND_SANDBOX_SHOW must be absolute paths separated by colons"},
 		{RoleFrontdoor, "GITHUB_APP_ID", "-5", "GITHUB_APP_ID must be the number on the App's settings page, not -5"},
@@ -153,7 +161,7 @@ func TestOneProblem(t *testing.T) {
 				}
 			}
 			vars[tc.name] = tc.value
-			files := map[string]string{"/keys/app.pem": testKey, "/keys/public.pem": "-----BEGIN PUBLIC KEY-----\nYQ==\n-----END PUBLIC KEY-----\n"}
+			files := map[string]string{"/keys/app.pem": testKey, "/keys/cert.pem": redisCert, "/keys/public.pem": "-----BEGIN PUBLIC KEY-----\nYQ==\n-----END PUBLIC KEY-----\n"}
 			_, err := load(getenv(vars), machine(t, files), tc.role)
 			if tc.want == "" {
 				if err != nil {
@@ -163,6 +171,49 @@ func TestOneProblem(t *testing.T) {
 			}
 			checkOnly(t, err, tc.want)
 		})
+	}
+}
+
+// Certificates of Redis must be of use.
+func TestRedisCertificates(t *testing.T) {
+	t.Parallel()
+	files := map[string]string{"/cert.pem": redisCert, "/key.pem": redisKey, "/app.pem": testKey}
+	for _, tc := range []struct{ ca, cert, key, want string }{
+		{"/cert.pem", "", "", ""},
+		{"/cert.pem", "/cert.pem", "/key.pem", ""},
+		{"", "/cert.pem", "/key.pem", ""},
+		{"/key.pem", "", "", "ERRAND_REDIS_CA_FILE has no certificate in PEM form"},
+		{"", "/cert.pem", "", "ERRAND_REDIS_CERT_FILE and ERRAND_REDIS_KEY_FILE are not a certificate and its key in PEM form"},
+		{"", "", "/key.pem", "ERRAND_REDIS_CERT_FILE and ERRAND_REDIS_KEY_FILE are not a certificate and its key in PEM form"},
+		{"", "/cert.pem", "/app.pem", "ERRAND_REDIS_CERT_FILE and ERRAND_REDIS_KEY_FILE are not a certificate and its key in PEM form"},
+		{"", "/cert.pem", redisKey, "ERRAND_REDIS_KEY_FILE must be the path of a file, not its content"},
+	} {
+		for _, url := range []string{"rediss://:p@h", "rediss+sentinel://:p@h?master=m"} {
+			c, err := load(getenv(map[string]string{
+				"REDIS_URL": url, "ANTHROPIC_API_KEY": "k", "ERRAND_REDIS_CA_FILE": tc.ca, "ERRAND_REDIS_CERT_FILE": tc.cert, "ERRAND_REDIS_KEY_FILE": tc.key,
+			}), machine(t, files), RoleWorker)
+			if tc.want != "" {
+				checkOnly(t, err, tc.want)
+				continue
+			}
+			if err != nil {
+				t.Errorf("%v: %v", tc, err)
+				continue
+			}
+			direct, sentinels, err := c.Redis.Options()
+			if err != nil {
+				t.Fatal(err)
+			}
+			var used *tls.Config
+			if direct != nil {
+				used = direct.TLSConfig
+			} else {
+				used = sentinels.TLSConfig
+			}
+			if (used.RootCAs != nil) != (tc.ca != "") || (len(used.Certificates) == 1) != (tc.cert != "") {
+				t.Errorf("%v: uses %+v", tc, used)
+			}
+		}
 	}
 }
 

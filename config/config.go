@@ -70,6 +70,14 @@ type Redis struct {
 	URL       RedisURL `env:"REDIS_URL"`                                          // may be empty for RoleStandalone, which then starts its own Redis
 	Replicas  int      `env:"ERRAND_REDIS_REPLICAS" envDefault:"0" check:"limit"` // how many replicas must have a task or an ending before it counts as stored
 	AllowOpen bool     `env:"ERRAND_ALLOW_OPEN_REDIS" envDefault:"false"`         // start even if Redis has no password
+
+	// With TLS, for the Sentinels as well.
+	CAFile   string `env:"ERRAND_REDIS_CA_FILE"`   // absolute; certificates of the CA that signed Redis' certificate; empty: those of the system
+	CertFile string `env:"ERRAND_REDIS_CERT_FILE"` // absolute; the client certificate, if Redis requires one
+	KeyFile  string `env:"ERRAND_REDIS_KEY_FILE"`  // absolute; its private key
+	CA       string `env:"-"`                      // content of the files
+	Cert     string `env:"-"`
+	Key      Secret `env:"-"`
 }
 
 // Slack configures the Slack source.

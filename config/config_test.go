@@ -1,9 +1,13 @@
 package config
 
 import (
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/x509"
 	"encoding/pem"
 	"errors"
 	"io/fs"
+	"math/big"
 	"net/netip"
 	"strings"
 	"testing"
@@ -46,10 +50,22 @@ func getenv(vars map[string]string) func(string) string {
 // testKey has the form of a private key and nothing secret in it.
 var testKey = string(pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: []byte(strings.Repeat("a private key of the app ", 6))}))
 
+// redisCert and redisKey are a certificate that signs itself, and its key.
+var redisCert, redisKey = func() (string, string) {
+	public, private, _ := ed25519.GenerateKey(nil)
+	form := &x509.Certificate{SerialNumber: big.NewInt(1), IsCA: true, BasicConstraintsValid: true}
+	cert, _ := x509.CreateCertificate(rand.Reader, form, form, public, private)
+	key, _ := x509.MarshalPKCS8PrivateKey(private)
+	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert})), string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}))
+}()
+
 // full sets every variable, to something else than its default where it has one. Every secret's value contains hush.
 func full() map[string]string {
 	return map[string]string{
-		"REDIS_URL":                   "redis://:hush-redis%21@redis.example:6380/3",
+		"REDIS_URL":                   "rediss://:hush-redis%21@redis.example:6380/3",
+		"ERRAND_REDIS_CA_FILE":        "/keys/ca.pem",
+		"ERRAND_REDIS_CERT_FILE":      "/keys/cert.pem",
+		"ERRAND_REDIS_KEY_FILE":       "/keys/key.pem",
 		"SLACK_BOT_TOKEN":             "xoxb-hush",
 		"SLACK_SIGNING_SECRET":        "hush-signing",
 		"SLACK_APP_TOKEN":             "xapp-hush",
@@ -106,7 +122,10 @@ func full() map[string]string {
 	}
 }
 
-var fullFiles = map[string]string{"/keys/app.pem": testKey, "/etc/errand.yaml": "people: {ann: {slack: U1}}"}
+var fullFiles = map[string]string{
+	"/keys/app.pem": testKey, "/etc/errand.yaml": "people: {ann: {slack: U1}}",
+	"/keys/ca.pem": redisCert, "/keys/cert.pem": redisCert, "/keys/key.pem": redisKey,
+}
 
 func loadFull(t *testing.T) Config {
 	t.Helper()
@@ -121,7 +140,10 @@ func TestLoadReadsEveryVariable(t *testing.T) {
 	t.Parallel()
 	got := loadFull(t)
 	want := Config{
-		Redis:   Redis{URL: "redis://:hush-redis%21@redis.example:6380/3", Replicas: 1, AllowOpen: true},
+		Redis: Redis{
+			URL: "rediss://:hush-redis%21@redis.example:6380/3", Replicas: 1, AllowOpen: true,
+			CAFile: "/keys/ca.pem", CertFile: "/keys/cert.pem", KeyFile: "/keys/key.pem", CA: redisCert, Cert: redisCert, Key: Secret(redisKey),
+		},
 		Objects: Objects{URL: "s3://fleet/errand?region=eu-central-1", SecretKey: "hush-aws", Token: "hush-aws-session"},
 		Slack:   Slack{BotToken: "xoxb-hush", SigningSecret: "hush-signing", AppToken: "xapp-hush", APIURL: "https://slack.example/api/"},
 		GitHub: GitHub{

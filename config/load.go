@@ -100,6 +100,7 @@ func (c *Config) readFiles(p *Problems, read readFunc) {
 	if strings.ContainsRune(c.Worker.Claude, filepath.Separator) {
 		c.Worker.Claude = absolute(p, "ERRAND_CLAUDE", c.Worker.Claude)
 	}
+	c.Redis.readFiles(p, read)
 	c.readKey(p, read)
 	c.readRouting(p, read)
 }
@@ -121,23 +122,37 @@ func (c *Config) readKey(p *Problems, read readFunc) {
 	case file == "":
 		return
 	}
-	if strings.ContainsAny(file, "\n") || strings.Contains(file, "-----") {
-		c.GitHub.AppKeyFile = "" // Print must not show the key
-		p.add(name, "must be the path of the key, not the key", "save the key in a file that only errand can read, or set GITHUB_APP_PRIVATE_KEY")
+	data := readFile(p, read, name, &c.GitHub.AppKeyFile)
+	if c.GitHub.AppKeyFile == "" {
 		return
 	}
-	c.GitHub.AppKeyFile = absolute(p, name, file)
-	data, err := read(c.GitHub.AppKeyFile)
-	if err != nil {
-		c.GitHub.AppKeyFile = ""
-		p.add(name, "cannot be read ("+reason(err)+")", "correct the path or the file's permissions")
-		return
-	}
-	if !isKey(data) {
+	if !isKey([]byte(data)) {
 		p.add(name, "is "+file+", which is not a private key in PEM form", "download the key again from the App's settings page")
 		return
 	}
 	c.GitHub.AppKey = Secret(data)
+}
+
+// readFile returns the content of a file with a key or a certificate and makes its path absolute. It clears the path
+// of a file that cannot be read.
+func readFile(p *Problems, read readFunc, name string, path *string) string {
+	file := *path
+	*path = ""
+	switch {
+	case file == "":
+		return ""
+	case strings.ContainsAny(file, "\n") || strings.Contains(file, "-----"): // Print must not show the key
+		p.add(name, "must be the path of a file, not its content", "save the content in a file that only errand can read")
+		return ""
+	}
+	file = absolute(p, name, file)
+	data, err := read(file)
+	if err != nil {
+		p.add(name, "cannot be read ("+reason(err)+")", "correct the path or the file's permissions")
+		return ""
+	}
+	*path = file
+	return string(data)
 }
 
 // isKey reports whether data is a private key in PEM.
@@ -231,7 +246,7 @@ func (c *Config) settings() []setting {
 // Secrets returns every secret value, for the redactor of logs, records and posts. It includes a private key as a
 // whole, line by line, and with escaped line ends, because leaks often contain only one of these forms.
 func (c Config) Secrets() []string {
-	all := append(c.Redis.URL.secrets(), keyLines(c.GitHub.AppKey)...)
+	all := slices.Concat(c.Redis.URL.secrets(), keyLines(c.GitHub.AppKey), keyLines(c.Redis.Key))
 	all = append(all, c.FleetToken().Reveal())
 	for _, s := range c.settings() {
 		if secret, ok := s.value.(Secret); ok {

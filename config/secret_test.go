@@ -5,11 +5,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/redis/go-redis/v9"
 	"go.yaml.in/yaml/v3"
 )
 
@@ -131,17 +134,27 @@ func TestRedactedForms(t *testing.T) {
 
 func TestSentinels(t *testing.T) {
 	t.Parallel()
-	url := RedisURL("rediss+sentinel://ann:p%21w@one:1,two,[::1]:3/4?master=errand&sentinel_user=s&sentinel_password=q%2Fr")
-	o, s, err := url.Options()
-	if err != nil {
-		t.Fatal(err)
+	url := RedisURL("rediss+sentinel://ann:p%21w@one:1,two,[::1]:3/4?master=errand&sentinel_user=s&sentinel_password=q%2Fr" +
+		"&db=6&client_name=x&protocol=2&skip_verify=true&min_retry_backoff=1s&max_retry_backoff=2s&pool_fifo=true&pool_size=7&pool_timeout=3s&min_idle_conns=8" +
+		"&max_active_conns=9&max_concurrent_dials=10&pipeline_pool_size=11&pipeline_read_buffer_size=12&pipeline_write_buffer_size=13" +
+		"&conn_max_idle_time=4s&conn_max_lifetime=5s&conn_max_lifetime_jitter=1s")
+	direct, got, err := Redis{URL: url}.Options()
+	if err != nil || direct != nil || got.TLSConfig == nil {
+		t.Fatalf("%+v, %+v, %v", direct, got, err)
 	}
-	want := &Sentinels{Addrs: []string{"one:1", "two:26379", "[::1]:3"}, Master: "errand", User: "s", Password: "q/r"}
-	if diff := cmp.Diff(want, s); diff != "" {
-		t.Errorf("sentinels (-want +got):\n%s", diff)
+	if got.TLSConfig.ServerName != "" || !got.TLSConfig.InsecureSkipVerify {
+		t.Errorf("TLS with %+v", got.TLSConfig)
 	}
-	if o.Username != "ann" || o.Password != "p!w" || o.DB != 4 || o.Addr != "" || o.TLSConfig == nil || o.TLSConfig.ServerName != "" {
-		t.Errorf("options %+v", o)
+	got.TLSConfig = nil
+	want := &redis.FailoverOptions{
+		SentinelAddrs: []string{"one:1", "two:26379", "[::1]:3"}, MasterName: "errand", SentinelUsername: "s", SentinelPassword: "q/r",
+		Username: "ann", Password: "p!w", DB: 6, ClientName: "x", Protocol: 2, MinRetryBackoff: time.Second, MaxRetryBackoff: 2 * time.Second,
+		PoolFIFO: true, PoolSize: 7, PoolTimeout: 3 * time.Second, MinIdleConns: 8, MaxActiveConns: 9, MaxConcurrentDials: 10,
+		PipelinePoolSize: 11, PipelineReadBufferSize: 12, PipelineWriteBufferSize: 13,
+		ConnMaxIdleTime: 4 * time.Second, ConnMaxLifetime: 5 * time.Second, ConnMaxLifetimeJitter: time.Second,
+	}
+	if !reflect.DeepEqual(want, got) {
+		t.Errorf("got %+v, want %+v", got, want)
 	}
 	secrets := Config{Redis: Redis{URL: url}, Fleet: Fleet{Token: "t"}}.Secrets()
 	if diff := cmp.Diff([]string{"p!w", "p%21w", "q%2Fr", "q/r", "t"}, secrets); diff != "" {
@@ -155,9 +168,9 @@ func TestSecretsListsAll(t *testing.T) {
 	c.GitHub.Token = "hush-token"
 	want := []string{
 		"hush-redis!", "hush-redis%21", "xoxb-hush", "hush-signing", "xapp-hush", "hush-webhook", "hush-token",
-		"hush-aws", "hush-aws-session", "sk-hush", "hush-auth", "hush-oauth", "hush-console-0123", "hush-fleet-012345", "hush-login", "hush-metrics-0123", testKey,
+		"hush-aws", "hush-aws-session", "sk-hush", "hush-auth", "hush-oauth", "hush-console-0123", "hush-fleet-012345", "hush-login", "hush-metrics-0123", testKey, redisKey,
 	}
-	for line := range strings.Lines(testKey) {
+	for line := range strings.Lines(testKey + redisKey) {
 		if !strings.HasPrefix(line, "-----") {
 			want = append(want, strings.TrimSpace(line))
 		}

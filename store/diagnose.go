@@ -271,17 +271,37 @@ func (s *Doctor) access(ctx context.Context) (found []Finding, err error) {
 			"Set requirepass in Redis' configuration and the password in REDIS_URL, or ERRAND_ALLOW_OPEN_REDIS=true.",
 		})
 	}
-	// The keys and channels of errand and asynq, and scripts.
+	// The keys and channels of errand and asynq, scripts, and a write that needs memory but changes nothing.
 	for _, key := range []string{s.cfg.Prefix + "x", "asynq:x"} {
-		err := s.redis.Eval(ctx, "return redis.call('EXISTS', KEYS[1])", []string{key}).Err()
+		err := s.redis.Eval(ctx, "return redis.call('SETRANGE', KEYS[1], 0, '')", []string{key}).Err()
 		if denied(err) {
 			found = append(found, refused(Fatal, "scripts on "+key[:len(key)-1]+"*", "No task can be stored or run without it.", err))
-		} else if err != nil {
+		} else if remedy := unwritable(err); remedy != "" && key[0] != 'a' { // once
+			found = append(found, Finding{Fatal, "Redis refuses writes", "No task can be stored or run. Redis says: " + err.Error(), remedy})
+		} else if err != nil && remedy == "" {
 			return nil, fmt.Errorf("diagnose redis: %w", err)
 		}
 	}
 	refusals, err := s.channels(ctx)
 	return append(found, refusals...), err
+}
+
+// unwritable returns what to do about an error by which Redis refuses all writes, or "".
+func unwritable(err error) string {
+	if err == nil {
+		return ""
+	}
+	for word, remedy := range map[string]string{
+		"OOM":        "Raise maxmemory, or set ERRAND_OBJECTS.",
+		"READONLY":   "Point REDIS_URL to the primary. In a fail-over this passes.",
+		"NOREPLICAS": "Start a replica, or lower min-replicas-to-write.",
+		"MISCONF":    "Look at its disk and its log.",
+	} {
+		if redis.HasErrorPrefix(err, word) || strings.Contains(err.Error(), "-"+word+" ") { // Redis 6 quotes it in a script's error
+			return remedy
+		}
+	}
+	return ""
 }
 
 // channels reports the channels that this process may not use. A script that may not publish stops half-way.

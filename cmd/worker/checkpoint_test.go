@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/internal/modelfake"
-	"github.com/redis/go-redis/v9"
 )
 
 // A worker is killed or shut down in the middle of its work. Another one with an empty disk continues: the same
@@ -90,12 +89,7 @@ func (w *world) interrupted(by os.Signal) (root string) {
 // messages of absorbed tasks.
 func (w *world) checkpointed(id string, absorbed ...string) {
 	w.Helper()
-	opt, err := redis.ParseURL(w.env["REDIS_URL"])
-	if err != nil {
-		w.Fatal(err)
-	}
-	client := redis.NewClient(opt)
-	defer client.Close()
+	client := w.admin()
 	ctx, cancel := context.WithTimeout(w.Context(), time.Minute)
 	defer cancel()
 	seen := map[string]bool{}

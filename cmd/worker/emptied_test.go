@@ -3,8 +3,6 @@ package main
 import (
 	"strings"
 	"testing"
-
-	"github.com/redis/go-redis/v9"
 )
 
 // Redis loses everything while a run is live: its thread still gets the ending, once.
@@ -17,12 +15,7 @@ func TestRedisIsEmptied(t *testing.T) {
 	w.process()
 	root := w.mention("go", "")
 	alive.up(w)
-	opt, err := redis.ParseURL(w.env["REDIS_URL"])
-	if err != nil {
-		t.Fatal(err)
-	}
-	client := redis.NewClient(opt)
-	t.Cleanup(func() { _ = client.Close() })
+	client := w.admin()
 	if err := client.FlushAll(t.Context()).Err(); err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,6 +22,7 @@ import (
 	"github.com/errand-fleet/errand/config"
 	"github.com/errand-fleet/errand/internal/githubfake"
 	"github.com/errand-fleet/errand/internal/modelfake"
+	"github.com/errand-fleet/errand/internal/redissentinel"
 	"github.com/errand-fleet/errand/internal/redisserver"
 	"github.com/errand-fleet/errand/internal/slackfake"
 	"github.com/errand-fleet/errand/store"
@@ -62,6 +64,7 @@ type world struct {
 	github *githubfake.Server
 	model  *modelfake.Server
 	env    map[string]string
+	redis  string // its URL with all rights; errand's user has the documented ones
 }
 
 const (
@@ -73,7 +76,7 @@ const (
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{T: t, slack: slackfake.New(slackfake.Config{}), model: modelfake.New()}
+	w := &world{T: t, slack: slackfake.New(slackfake.Config{}), model: modelfake.New(), redis: redisserver.ForTest(t)}
 	t.Cleanup(w.slack.Close)
 	t.Cleanup(w.model.Close)
 	var err error
@@ -100,7 +103,7 @@ func newWorld(t *testing.T) *world {
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(temp) })
 	w.env = map[string]string{
-		"PATH": os.Getenv("PATH"), "TMPDIR": temp, "REDIS_URL": redisserver.ForTest(t), "ERRAND_CONFIG": yaml,
+		"PATH": os.Getenv("PATH"), "TMPDIR": temp, "REDIS_URL": w.fleetUser(), "ERRAND_CONFIG": yaml,
 		"ERRAND_STATE_DIR": filepath.Join(dir, "state"), "ERRAND_HTTP_ADDR": "127.0.0.1:0", "ERRAND_WORKER_ADDR": "127.0.0.1:0",
 		"ERRAND_CONSOLE_TOKEN": token, "ERRAND_CLAUDE": cli, "ERRAND_GRACE": "2s", "ERRAND_CONCURRENCY": "3",
 		"ERRAND_ALLOW_ROOT":  "true", // the user who runs the tests
@@ -116,6 +119,40 @@ func newWorld(t *testing.T) *world {
 		w.env["ERRAND_SANDBOX"] = "none" // must be set explicitly
 	}
 	return w
+}
+
+// fleetUser creates a user of Redis with the documented rights and returns the URL with it.
+func (w *world) fleetUser() string {
+	w.Helper()
+	rights, err := redissentinel.Rights(filepath.Join("..", "..", "docs", "operations.md"))
+	if err != nil {
+		w.Fatal(err)
+	}
+	create := []any{"ACL", "SETUSER", "errand", "reset", "on", ">pw"}
+	for _, right := range rights {
+		create = append(create, right)
+	}
+	admin := w.admin()
+	if err := admin.Do(w.Context(), create...).Err(); err != nil {
+		w.Fatal(err)
+	}
+	w.Cleanup(func() {
+		refused, err := admin.ACLLog(context.Background(), 100).Result()
+		if err != nil {
+			w.Errorf("read refused commands: %v", err)
+		}
+		for _, e := range refused {
+			if e.Object != "config|get" { // asked where it is permitted
+				w.Errorf("refused: %s %s %s", e.Reason, e.Object, e.Username)
+			}
+		}
+	})
+	u, err := url.Parse(w.redis)
+	if err != nil {
+		w.Fatal(err)
+	}
+	u.User = url.UserPassword("errand", "pw")
+	return u.String()
 }
 
 func dirOf(t *testing.T) string {

@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/errand-fleet/errand/internal/modelfake"
 )
 
@@ -33,12 +31,7 @@ func TestOneMention(t *testing.T) {
 // beats waits for n heartbeats of the only worker.
 func (w *world) beats(n int) {
 	w.Helper()
-	opt, err := redis.ParseURL(w.env["REDIS_URL"])
-	if err != nil {
-		w.Fatal(err)
-	}
-	client := redis.NewClient(opt)
-	defer client.Close()
+	client := w.admin()
 	ctx, cancel := context.WithTimeout(w.Context(), time.Minute)
 	defer cancel()
 	for seen := map[float64]bool{}; len(seen) < n; {

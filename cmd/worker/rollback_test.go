@@ -58,12 +58,7 @@ func (w *world) becomes(url, words string) {
 // last writes.
 func (w *world) snapshot() (rollback func()) {
 	w.Helper()
-	opt, err := redis.ParseURL(w.env["REDIS_URL"])
-	if err != nil {
-		w.Fatal(err)
-	}
-	client := redis.NewClient(opt)
-	w.Cleanup(func() { _ = client.Close() })
+	client := w.admin()
 	type entry struct {
 		key, dump string
 		ttl       time.Duration

@@ -33,6 +33,10 @@ const patience = 40 * time.Second
 // Redis is a replicated Redis. Its methods are for one goroutine at a time, except URL.
 type Redis struct {
 	path, dir                string
+	secure                   bool                           // TLS and users
+	rights, guardRights      []string                       // of the user for clients
+	tls                      map[*redisserver.Server]string // addresses
+	guardsTLS                []string
 	password, guardsPassword string
 	servers                  []*redisserver.Server // all that run
 	guards                   []*exec.Cmd           // the Sentinels
@@ -46,10 +50,19 @@ type Redis struct {
 // Start starts everything below dir, and returns when the replica is in sync and the Sentinels know each other. The
 // caller calls Stop, also after an error.
 func Start(ctx context.Context, dir string) (*Redis, error) {
-	r := &Redis{dir: dir, password: rand.Text(), guardsPassword: rand.Text()}
+	return startAll(ctx, &Redis{dir: dir, password: rand.Text(), guardsPassword: rand.Text()})
+}
+
+func startAll(ctx context.Context, r *Redis) (*Redis, error) {
 	var ok bool
 	if r.path, ok = redisserver.Find(); !ok {
 		return r, errors.New("start redis: there is no redis-server: run make setup (or apt-get install redis-server)")
+	}
+	if r.secure {
+		r.tls = map[*redisserver.Server]string{}
+		if err := WriteCertificates(r.dir); err != nil {
+			return r, err
+		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -61,7 +74,7 @@ func Start(ctx context.Context, dir string) (*Redis, error) {
 		return r, err
 	}
 	for i := range 3 {
-		if err := r.guard(ctx, i, master.Addr()); err != nil {
+		if err := r.guard(ctx, i, r.addr(master)); err != nil {
 			return r, err
 		}
 	}
@@ -91,6 +104,9 @@ func Start(ctx context.Context, dir string) (*Redis, error) {
 
 // URL returns the address of the master through the Sentinels, as errand's REDIS_URL.
 func (r *Redis) URL() string {
+	if r.secure {
+		return r.secureURL()
+	}
 	query := url.Values{"master": {name}, "sentinel_password": {r.guardsPassword}}
 	return fmt.Sprintf("redis+sentinel://:%s@%s/0?%s", r.password, strings.Join(r.addrs, ","), query.Encode())
 }
@@ -184,7 +200,7 @@ func (r *Redis) Restore(ctx context.Context) error {
 	return r.until(ctx, "a Sentinel does not know the replica", func() error {
 		for _, s := range r.servers {
 			if s != master {
-				return r.known(ctx, s.Addr())
+				return r.known(ctx, r.addr(s))
 			}
 		}
 		return nil
@@ -239,6 +255,9 @@ func (r *Redis) add(ctx context.Context) (*redisserver.Server, error) {
 			return nil, err
 		}
 	}
+	if r.secure {
+		return s, r.protect(ctx, s)
+	}
 	return s, nil
 }
 
@@ -247,7 +266,7 @@ func (r *Redis) addReplica(ctx context.Context, master *redisserver.Server) erro
 	if err != nil {
 		return err
 	}
-	host, port, _ := net.SplitHostPort(master.Addr())
+	host, port, _ := net.SplitHostPort(r.addr(master))
 	return r.do(ctx, replica, "REPLICAOF", host, port)
 }
 
@@ -263,13 +282,11 @@ func (r *Redis) remove(ctx context.Context, s *redisserver.Server) error {
 
 // guard starts a Sentinel.
 func (r *Redis) guard(ctx context.Context, i int, master string) error {
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+	port, err := freePort(ctx)
 	if err != nil {
-		return fmt.Errorf("find a free port: %w", err)
+		return err
 	}
-	own := listener.Addr().String()
-	_ = listener.Close()
-	_, port, _ := net.SplitHostPort(own)
+	own := net.JoinHostPort("127.0.0.1", port)
 	host, masterPort, _ := net.SplitHostPort(master)
 	file := filepath.Join(r.dir, fmt.Sprintf("sentinel-%d.conf", i)) // which it also writes
 	config := fmt.Sprintf(`bind 127.0.0.1
@@ -283,6 +300,13 @@ sentinel auth-pass %[4]s %[7]s
 sentinel down-after-milliseconds %[4]s 1500
 sentinel failover-timeout %[4]s 5000
 `, port, r.dir, r.guardsPassword, name, host, masterPort, r.password)
+	if r.secure {
+		addr, more, err := r.listenTLS(ctx)
+		if err != nil {
+			return err
+		}
+		r.guardsTLS, config = append(r.guardsTLS, addr), config+more
+	}
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		return fmt.Errorf("start Sentinel: %w", err)
 	}
@@ -334,7 +358,7 @@ func (r *Redis) master(ctx context.Context) (*redisserver.Server, error) {
 		_ = guard.Close()
 	}
 	for _, s := range r.servers {
-		if votes[s.Addr()] > len(r.addrs)/2 {
+		if votes[r.addr(s)] > len(r.addrs)/2 {
 			return s, nil
 		}
 	}

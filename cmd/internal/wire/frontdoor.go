@@ -81,7 +81,7 @@ func (p *Parts) FrontDoor(ctx context.Context) (*Door, error) {
 		return nil, err
 	}
 	h, err := web.New(web.Config{
-		Token: p.Config.HTTP.ConsoleToken.Reveal(), Desk: p.Desk, Store: p.Store, Redis: queuesRedis{p.Config.Redis.URL}, LogDir: LogDir(p.Config),
+		Token: p.Config.HTTP.ConsoleToken.Reveal(), Desk: p.Desk, Store: p.Store, Redis: queuesRedis{p}, LogDir: LogDir(p.Config),
 		FleetToken: p.Config.FleetToken().Reveal(), Examine: p.examine, Notices: p.notices,
 		Inbound: inbound, Chat: talk, Links: p.links, Reviews: reviews, Open: signed, Mux: mux, Ready: p.Ready, Log: p.Log,
 		QueuesWritable: p.Config.HTTP.QueuesWritable,
@@ -285,13 +285,13 @@ func finding(c doctor.Finding) store.Finding {
 
 // queuesRedis connects the queue pages to Redis. asynq's own URL parser drops the user name and knows no TLS to
 // Sentinels.
-type queuesRedis struct{ url config.RedisURL }
+type queuesRedis struct{ *Parts }
 
 // MakeRedisClient implements asynq.RedisConnOpt. The queue pages close the client.
 func (r queuesRedis) MakeRedisClient() any {
-	c, err := client(r.url)
+	c, err := r.client()
 	if err != nil {
-		panic(err) // New has parsed the same URL
+		panic(err) // New has done the same
 	}
 	return c
 }

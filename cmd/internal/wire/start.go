@@ -101,8 +101,10 @@ func Notices(c config.Config, environ []string) []store.Finding {
 // secretFiles returns the files with secrets of this process.
 func secretFiles(c config.Config) []string {
 	files := []string{".env"}
-	if c.GitHub.AppKeyFile != "" {
-		files = append(files, c.GitHub.AppKeyFile)
+	for _, key := range []string{c.GitHub.AppKeyFile, c.Redis.KeyFile} {
+		if key != "" {
+			files = append(files, key)
+		}
 	}
 	return files
 }
@@ -116,7 +118,7 @@ func hidden(c config.Config) []string {
 	if c.Paths.File != "" {
 		paths = append(paths, c.Paths.File)
 	}
-	if o, _, err := c.Redis.URL.Options(); err == nil && o.Network == "unix" {
+	if o, _, err := c.Redis.Options(); err == nil && o != nil && o.Network == "unix" {
 		paths = append(paths, o.Addr)
 	}
 	// Only root can read these, so they matter to a worker that runs as root.
@@ -267,20 +269,6 @@ func credentialName(c config.Config) string {
 	return hex.EncodeToString(sum[:6])
 }
 
-// Ready returns an error if the process cannot work. The error is public: it contains no address.
-func (p *Parts) Ready(ctx context.Context) error {
-	findings, err := p.Store.Doctor.Diagnose(ctx)
-	if err != nil {
-		return errors.New("no answer from Redis")
-	}
-	for _, f := range findings {
-		if f.Severity == store.Fatal {
-			return errors.New(f.What)
-		}
-	}
-	return nil
-}
-
 // diagnoseLimit bounds how long a start waits for Redis.
 const diagnoseLimit = 3 * time.Second
 
@@ -295,7 +283,8 @@ func (p *Parts) checkStart(ctx context.Context) error {
 	}
 	unreachable, err := p.checkRedis(ctx)
 	if unreachable != nil {
-		p.Log.Warn("redis does not answer", "err", unreachable, "remedy", "check that Redis runs and that REDIS_URL is right")
+		what, remedy := p.explain(unreachable)
+		p.Log.Warn("redis does not answer", "why", what, "err", unreachable, "remedy", remedy)
 	}
 	return err
 }
@@ -316,56 +305,11 @@ func (p *Parts) checkObjects(ctx context.Context) []doctor.Finding {
 	return []doctor.Finding{found}
 }
 
-// awaitRedis waits until Redis has answered once, and returns an error if Redis must not be used. It returns nil when
-// ctx ends.
-func (p *Parts) awaitRedis(ctx context.Context) error {
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
-	for !p.redisChecked {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return nil
-		}
-		if _, err := p.checkRedis(ctx); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// checkRedis logs the findings about Redis. It returns why Redis did not answer, or why it must not be used.
-func (p *Parts) checkRedis(ctx context.Context) (unreachable, refused error) {
-	ctx, cancel := context.WithTimeout(ctx, diagnoseLimit)
-	defer cancel()
-	findings, err := p.Store.Doctor.Diagnose(ctx)
-	if err != nil {
-		return err, nil
-	}
-	p.redisChecked = true
-	p.logFindings(ctx, "redis", findings)
-	for _, f := range findings {
-		if f.Severity == store.Fatal && f.What == store.OpenRedis {
-			return nil, fmt.Errorf("start: %s. %s %s", f.What, f.Why, f.Remedy)
-		}
-	}
-	return nil, nil
-}
-
 func (p *Parts) logFindings(ctx context.Context, about string, findings []store.Finding) {
 	levels := map[store.Severity]slog.Level{store.Fatal: slog.LevelError, store.Warning: slog.LevelWarn}
 	for _, f := range findings {
 		p.Log.Log(ctx, levels[f.Severity], about, "what", f.What, "why", f.Why, "remedy", f.Remedy) //nolint:sloglint // one of two constants; a note is LevelInfo, which is 0
 	}
-}
-
-// redisLog sends the Redis library's messages to the log.
-type redisLog struct{ log *slog.Logger }
-
-// Printf logs one line.
-func (l redisLog) Printf(ctx context.Context, format string, v ...any) {
-	l.log.WarnContext(ctx, "redis", "what", strings.TrimPrefix(fmt.Sprintf(format, v...), "redis: "),
-		"remedy", "if this continues, check that Redis runs and that REDIS_URL is right")
 }
 
 // servers are the agent's servers of tools.

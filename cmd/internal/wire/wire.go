@@ -51,6 +51,7 @@ type Parts struct {
 
 	blocking     *redis.Client
 	door         *redis.Client // the desk's
+	connections  connections   // to Redis, of all clients
 	policy       tasks.Policy
 	registry     *prometheus.Registry
 	commands     func(ctx context.Context, repo, base string) ([]string, error) // lists a repository's verification commands; may be nil
@@ -81,11 +82,11 @@ func New(c config.Config, log *slog.Logger, o Options) (*Parts, error) {
 	if o.Process {
 		redis.SetLogger(redisLog{log})
 	}
-	if p.Redis, err = client(c.Redis.URL); err != nil {
+	if p.Redis, err = p.client(); err != nil {
 		return nil, err
 	}
 	// A separate client for followed streams keeps them from starving everything else.
-	if p.blocking, err = client(c.Redis.URL); err != nil {
+	if p.blocking, err = p.client(); err != nil {
 		return nil, errors.Join(err, p.Close())
 	}
 	if p.objects, err = p.bucket(); err != nil {
@@ -108,7 +109,7 @@ func New(c config.Config, log *slog.Logger, o Options) (*Parts, error) {
 // desk builds the desk. It has a separate client, which batches concurrent events. Claims must be renewed in time, so
 // they do not wait there. A caller that gives up returns at once, whatever Redis does; see [tasks.Desk.Submit].
 func (p *Parts) desk(c store.Config) (_ *tasks.Desk, err error) {
-	if p.door, err = client(p.Config.Redis.URL); err != nil {
+	if p.door, err = p.client(); err != nil {
 		return nil, err
 	}
 	redisbatch.Add(p.door)
@@ -144,36 +145,6 @@ func (p *Parts) bucket() (objects.Bucket, error) {
 		return nil, nil //nolint:nilnil // then all values are in Redis
 	}
 	return dir, nil
-}
-
-// client returns a Redis client for a front door that answers within 3 s and for claims that are renewed every 5 s: it
-// notices in time that Redis hangs.
-func client(url config.RedisURL) (*redis.Client, error) {
-	o, sentinels, err := url.Options()
-	if err != nil {
-		return nil, errors.New("parse REDIS_URL: it is not of the form redis://:password@host:6379/0") // err would quote it
-	}
-	o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.MaxRetries = 2*time.Second, 2*time.Second, 2*time.Second, 1
-	o.ContextTimeoutEnabled = true
-	o.MaxIdleConns = 3 // a fleet has hundreds of processes
-	if sentinels == nil {
-		return redis.NewClient(o), nil
-	}
-	return redis.NewFailoverClient(failover(o, *sentinels)), nil
-}
-
-// failover adds Sentinels to the options of a client. It keeps everything that a parameter of the URL can set.
-func failover(o *redis.Options, s config.Sentinels) *redis.FailoverOptions {
-	return &redis.FailoverOptions{
-		MasterName: s.Master, SentinelAddrs: s.Addrs, SentinelUsername: s.User, SentinelPassword: s.Password,
-		Username: o.Username, Password: o.Password, DB: o.DB, TLSConfig: o.TLSConfig, ClientName: o.ClientName, Protocol: o.Protocol,
-		DialTimeout: o.DialTimeout, ReadTimeout: o.ReadTimeout, WriteTimeout: o.WriteTimeout, ContextTimeoutEnabled: o.ContextTimeoutEnabled,
-		MaxRetries: o.MaxRetries, MinRetryBackoff: o.MinRetryBackoff, MaxRetryBackoff: o.MaxRetryBackoff,
-		PoolFIFO: o.PoolFIFO, PoolSize: o.PoolSize, MaxConcurrentDials: o.MaxConcurrentDials, PoolTimeout: o.PoolTimeout,
-		MinIdleConns: o.MinIdleConns, MaxIdleConns: o.MaxIdleConns, MaxActiveConns: o.MaxActiveConns,
-		PipelinePoolSize: o.PipelinePoolSize, PipelineReadBufferSize: o.PipelineReadBufferSize, PipelineWriteBufferSize: o.PipelineWriteBufferSize,
-		ConnMaxIdleTime: o.ConnMaxIdleTime, ConnMaxLifetime: o.ConnMaxLifetime, ConnMaxLifetimeJitter: o.ConnMaxLifetimeJitter,
-	}
 }
 
 // policy returns the policy of errand.yaml for repositories and tools. A rule that can never apply is an error.

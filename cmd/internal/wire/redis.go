@@ -1,0 +1,226 @@
+package wire
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/errand-fleet/errand/store"
+)
+
+// client returns a Redis client for a front door that answers within 3 s and for claims that are renewed every 5 s: it
+// notices in time that Redis hangs.
+func (p *Parts) client() (*redis.Client, error) {
+	o, sentinels, err := p.Config.Redis.Options()
+	if err != nil {
+		return nil, errors.New("parse REDIS_URL: it is not of the form redis://:password@host:6379/0") // err would quote it
+	}
+	const patience, retries, idle = 2 * time.Second, 1, 3 // idle connections: a fleet has hundreds of processes
+	var c *redis.Client
+	if sentinels != nil {
+		sentinels.DialTimeout, sentinels.ReadTimeout, sentinels.WriteTimeout, sentinels.ContextTimeoutEnabled = patience, patience, patience, true
+		sentinels.MaxRetries, sentinels.MaxIdleConns = retries, idle
+		sentinels.DialerRetries = 1 // of each Sentinel and, within that, of each dial to Redis
+		c = redis.NewFailoverClient(sentinels)
+	} else {
+		o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.ContextTimeoutEnabled = patience, patience, patience, true
+		o.MaxRetries, o.MaxIdleConns = retries, idle
+		c = redis.NewClient(o)
+	}
+	c.AddHook(&p.connections)
+	c.Options().Limiter = &p.connections
+	return c, nil
+}
+
+// connections is a go-redis hook and limiter that leaves a Redis which has become a replica. A hosted Redis keeps its address in
+// a fail-over, but old connections may stay with the old master, which then refuses writes, answers reads with old data
+// and is silent to subscribers. go-redis closes only the connection that a write was refused on.
+type connections struct {
+	mu   sync.Mutex
+	open map[net.Conn]time.Time // when it was made; also closed ones, until the next
+}
+
+// settles is how old a connection must be to be closed. While the address still leads to the old master, every write is
+// refused.
+const settles = time.Second
+
+// DialHook implements [redis.Hook].
+func (l *connections) DialHook(next redis.DialHook) redis.DialHook {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		c, err := next(ctx, network, addr)
+		if err == nil {
+			l.add(c)
+		}
+		return c, err
+	}
+}
+
+// ProcessHook implements [redis.Hook]. ReportResult sees the errors that go-redis hides by a second attempt.
+func (l *connections) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
+
+// Allow implements [redis.Limiter].
+func (l *connections) Allow() error { return nil }
+
+// ReportResult implements [redis.Limiter]. It gets the result of each attempt; of a pipeline, of the first command.
+func (l *connections) ReportResult(err error) {
+	if redis.IsReadOnlyError(err) {
+		l.leave()
+	}
+}
+
+// ProcessPipelineHook implements [redis.Hook].
+func (l *connections) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		err := next(ctx, cmds)
+		for _, cmd := range cmds {
+			if redis.IsReadOnlyError(cmd.Err()) {
+				l.leave()
+				break
+			}
+		}
+		return err
+	}
+}
+
+func (l *connections) add(c net.Conn) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for other := range l.open {
+		if isClosed(other) {
+			delete(l.open, other)
+		}
+	}
+	if l.open == nil {
+		l.open = map[net.Conn]time.Time{}
+	}
+	l.open[c] = time.Now()
+}
+
+// leave closes the connections. Their users connect again, to where the address leads now.
+func (l *connections) leave() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for c, since := range l.open {
+		if time.Since(since) >= settles {
+			_ = c.Close() // already closed, or of no more use
+			delete(l.open, c)
+		}
+	}
+}
+
+// isClosed reports whether this process has closed a connection.
+func isClosed(c net.Conn) bool {
+	if t, ok := c.(*tls.Conn); ok {
+		c = t.NetConn()
+	}
+	s, ok := c.(syscall.Conn)
+	if !ok {
+		return false
+	}
+	raw, err := s.SyscallConn()
+	return err != nil || raw.Control(func(uintptr) {}) != nil
+}
+
+// explain returns what is wrong if Redis cannot be used, without addresses, and the remedy.
+func (p *Parts) explain(err error) (what, remedy string) {
+	is := func(parts ...string) bool {
+		for _, part := range parts {
+			if strings.Contains(err.Error(), part) {
+				return true
+			}
+		}
+		return false
+	}
+	_, sentinels, _ := p.Config.Redis.Options()
+	_, unknown := errors.AsType[x509.UnknownAuthorityError](err)
+	_, other := errors.AsType[x509.HostnameError](err)
+	switch {
+	case unknown || is("certificate signed by unknown authority"):
+		return "Redis' certificate is of an unknown authority", "set ERRAND_REDIS_CA_FILE to the certificate of the CA that signed it"
+	case other || is("x509: certificate is valid for", "x509: certificate is not valid for", "x509: cannot validate certificate for"):
+		return "Redis' certificate is for another host", "use a host in REDIS_URL that the certificate names; with Sentinels, it must name the addresses that they report"
+	case is("tls: certificate required", "tls: bad certificate", "tls: unknown certificate", "tls: expired certificate"):
+		return "Redis refuses the client certificate", "set ERRAND_REDIS_CERT_FILE and ERRAND_REDIS_KEY_FILE to a certificate that it accepts"
+	case is("tls: first record does not look like a TLS handshake"):
+		return "Redis uses no TLS", "write redis:// instead of rediss:// in REDIS_URL"
+	case is("WRONGPASS", "NOAUTH", "invalid password", "without any password configured") && sentinels != nil && is("sentinel"):
+		return "the Sentinels refuse the user or password", "correct sentinel_user and sentinel_password in REDIS_URL"
+	case is("WRONGPASS", "NOAUTH", "invalid password", "without any password configured"):
+		return "Redis refuses the user or password", "correct the user and password in REDIS_URL"
+	case is("NOPERM") && sentinels != nil:
+		return "the Sentinels refuse a command", "give their user the rights in docs/operations.md"
+	case sentinels != nil && is("redis: nil"):
+		return "the Sentinels do not know the master", "correct master in REDIS_URL"
+	}
+	return "no answer from Redis", "check that Redis runs and that REDIS_URL is right"
+}
+
+// Ready returns an error if the process cannot work. The error is public: it contains no address.
+func (p *Parts) Ready(ctx context.Context) error {
+	findings, err := p.Store.Doctor.Diagnose(ctx)
+	if err != nil {
+		what, _ := p.explain(err)
+		return errors.New(what)
+	}
+	for _, f := range findings {
+		if f.Severity == store.Fatal {
+			return errors.New(f.What)
+		}
+	}
+	return nil
+}
+
+// awaitRedis waits until Redis has answered once, and returns an error if Redis must not be used. It returns nil when
+// ctx ends.
+func (p *Parts) awaitRedis(ctx context.Context) error {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for !p.redisChecked {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil
+		}
+		if _, err := p.checkRedis(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkRedis logs the findings about Redis. It returns why Redis did not answer, or why it must not be used.
+func (p *Parts) checkRedis(ctx context.Context) (unreachable, refused error) {
+	ctx, cancel := context.WithTimeout(ctx, diagnoseLimit)
+	defer cancel()
+	findings, err := p.Store.Doctor.Diagnose(ctx)
+	if err != nil {
+		return err, nil
+	}
+	p.redisChecked = true
+	p.logFindings(ctx, "redis", findings)
+	for _, f := range findings {
+		if f.Severity == store.Fatal && f.What == store.OpenRedis {
+			return nil, fmt.Errorf("start: %s. %s %s", f.What, f.Why, f.Remedy)
+		}
+	}
+	return nil, nil
+}
+
+// redisLog sends the Redis library's messages to the log.
+type redisLog struct{ log *slog.Logger }
+
+// Printf logs one line.
+func (l redisLog) Printf(ctx context.Context, format string, v ...any) {
+	l.log.WarnContext(ctx, "redis", "what", strings.TrimPrefix(fmt.Sprintf(format, v...), "redis: "),
+		"remedy", "if this continues, check that Redis runs and that REDIS_URL is right")
+}
