@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"strings"
 	"sync"
@@ -95,11 +96,7 @@ func (l *connections) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.
 func (l *connections) add(c net.Conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for other := range l.open {
-		if isClosed(other) {
-			delete(l.open, other)
-		}
-	}
+	maps.DeleteFunc(l.open, func(other net.Conn, _ time.Time) bool { return isClosed(other) })
 	if l.open == nil {
 		l.open = map[net.Conn]time.Time{}
 	}
