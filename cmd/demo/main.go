@@ -1,6 +1,7 @@
 // Command demo runs the whole system without any account: it starts fakes of Slack, GitHub and the model, starts the
-// real `worker -standalone` against them, sends one mention and one pull request, and prints what happens. `demo
-// -once` then exits, successfully only if both answers were posted.
+// real `worker -standalone` against them, sends one mention and one pull request, and prints what happens. It then
+// leaves one task in each state that the console shows. `demo -once` exits after that, successfully only if all of it
+// was seen.
 package main
 
 import (
@@ -29,14 +30,14 @@ func main() {
 	os.Exit(run(wire.Signals(context.Background()), os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// patience bounds the demo with -once, set-up included; it takes about ten seconds.
+// patience bounds the demo with -once, set-up included; it takes about half a minute.
 const patience = 2 * time.Minute
 
 // run runs the command and returns the exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet("demo", flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	once := flags.Bool("once", false, "end by itself when both answers are posted")
+	once := flags.Bool("once", false, "end by itself when all tasks are in their states")
 	verbose := flags.Bool("v", false, "show the worker's own log, too")
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
@@ -85,12 +86,19 @@ func show(ctx context.Context, once bool, stdout, log io.Writer) (err error) {
 	if err := s.pullRequest(limited, sys, t); err != nil {
 		return err
 	}
-	t.say("errand", "both answers are posted")
+	t.say("errand", "both answers are posted; now more people come, which the console shows")
+	if !once {
+		fmt.Fprintf(stdout, "\n  console  %s\n  token    %s\n  queues   %s/queues/\n\n", sys.console, sys.token, sys.base)
+		fmt.Fprint(stdout, "The console's address opens once, within 15 minutes; later the token does.\n\n")
+	}
+	if err := s.inhabit(limited, sys, t); err != nil {
+		return err
+	}
+	t.say("errand", "a task of each kind is in the console")
 	if once {
 		return nil
 	}
-	fmt.Fprintf(stdout, "\n  console  %s\n  token    %s\n  queues   %s/queues/\n", sys.console, sys.token, sys.base)
-	fmt.Fprint(stdout, "\nThey stay up until Ctrl-C. The console's address opens once, within 15 minutes; later the token does.\n")
+	fmt.Fprint(stdout, "\nAll of it stays up until Ctrl-C.\n")
 	<-ctx.Done()
 	fmt.Fprintln(stdout, "\nstopping")
 	return nil
@@ -165,9 +173,13 @@ func (s *system) stop() error {
 	return nil
 }
 
-// get sends a request to the worker's API.
 func (s *system) get(ctx context.Context, path string) (*http.Response, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.base+path, nil)
+	return s.send(ctx, http.MethodGet, path, http.NoBody)
+}
+
+// send sends a request to the worker's API.
+func (s *system) send(ctx context.Context, method, path string, body io.Reader) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, method, s.base+path, body)
 	if err != nil {
 		return nil, fmt.Errorf("ask the worker: %w", err)
 	}

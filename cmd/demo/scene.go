@@ -30,8 +30,15 @@ const (
 	after    = "package invoice\n\nimport \"math\"\n\n// Total adds up the lines of an invoice.\nfunc Total(lines []float64) int {\n\tsum := 0.0\n\tfor _, l := range lines {\n\t\tsum += l\n\t}\n\treturn int(math.Round(sum * 100))\n}\n"
 )
 
+// workspace has the people of the demo, whose names the console and the posts show.
+var workspace = slackfake.Config{
+	Channels: []slackfake.Channel{{ID: channel, Name: "payments"}},
+	Users:    []slackfake.User{{ID: person, Name: "Ann"}, {ID: bea, Name: "Bea"}, {ID: carl, Name: "Carl"}},
+}
+
 func newScene(yaml string) (*scene, error) {
-	text := "repositories:\n  " + repo + ":\n    trusted: true\nchannels:\n  " + channel + ":\n    repository: " + repo + "\n"
+	text := "repositories:\n  " + repo + ":\n    trusted: true\nchannels:\n  " + channel + ":\n    repository: " + repo + "\n" +
+		"limits:\n  repository: 1\nbudgets:\n  task: 5\n"
 	if err := os.WriteFile(yaml, []byte(text), 0o600); err != nil {
 		return nil, fmt.Errorf("write the demo's errand.yaml: %w", err)
 	}
@@ -39,7 +46,7 @@ func newScene(yaml string) (*scene, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start the fake GitHub: %w", err)
 	}
-	s := &scene{slack: slackfake.New(slackfake.Config{}), github: gh, model: modelfake.New(), yaml: yaml}
+	s := &scene{slack: slackfake.New(workspace), github: gh, model: modelfake.New(), yaml: yaml}
 	if _, err := gh.CreateRepo("acme", "payments", map[string]string{
 		"invoice/total.go": before,
 		"go.mod":           "module acme.example/payments\n\ngo 1.26\n",

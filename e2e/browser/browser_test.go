@@ -31,7 +31,7 @@ var (
 )
 
 // patience bounds each wait. It is long because a machine may be busy; nothing waits for it to pass.
-const patience = 30 * time.Second
+const patience = time.Minute
 
 // out is where pictures go; made is the README's.
 const out, made = "../out", "../../docs/images"

@@ -1,0 +1,47 @@
+package browser
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+)
+
+// The demo leaves a task in each state in the console, with the real CLI behind it. The README's pictures are of it.
+func TestDemo(t *testing.T) {
+	t.Parallel()
+	found := program(t, []string{"PATH=" + os.Getenv("PATH")}, "demo", "console ", "All of it stays up")
+	link := strings.TrimSpace(found[0])
+	base, _, _ := strings.Cut(link, "/login?")
+	tb := newTab(t, base)
+	tb.open(link)
+	for _, l := range looks {
+		tb.as(l)
+		for _, v := range []visit{
+			{name: "list", want: "explain the rounding", picture: "light"},
+			{name: "answered", path: "add a test for totals", want: "TestTotalKeepsCents", picture: "dark"},
+			{name: "failed", path: "rewrite the history", want: "budget"},
+			{name: "stopped", path: "delete everything", want: "topped"},
+			{name: "running", path: "find the flaky test", want: "Run the tests again", picture: "phone"},
+			{name: "asking", path: "store totals as integer cents", want: "Keep Total"},
+			{name: "waiting", path: "explain the rounding", want: "1 of 1"},
+			{name: "reviewed", path: "Review pull request", want: "drifts"},
+			{name: "chat", path: "Which packages", want: "invoice"},
+		} {
+			path := "/"
+			if v.path != "" {
+				tb.open("/")
+				path = eval[string](tb, fmt.Sprintf(`[...document.querySelectorAll("a")].find((a) => a.textContent.includes(%q)).pathname`, v.path))
+			}
+			tb.open(path)
+			tb.find("main", v.want)
+			tb.fits(v.name)
+			tb.accessible(v.name)
+			tb.keep(fmt.Sprintf("%s/demo-%s-%s.png", out, v.name, l.name), tb.shoot(true))
+			if *pictures && v.picture == l.name {
+				tb.keep(fmt.Sprintf("%s/%s.png", made, v.name), tb.shoot(false))
+			}
+			tb.check()
+		}
+	}
+}
