@@ -49,7 +49,7 @@ PREFIX ?= /usr/local
 install: build ## 1 min | Install the programs below PREFIX=/usr/local
 	install -D -m 755 -t $(DESTDIR)$(PREFIX)/bin bin/enqueue bin/worker bin/errand-keeper
 
-demo: setup build ## 30 s | Show the whole system against fakes, without any account (ARGS=-once ends by itself)
+demo: setup build ## 40 s | Show the whole system against fakes, without any account (ARGS=-once ends by itself)
 	bin/demo $(ARGS)
 
 run: .env setup build ## | Run the whole system in one process with the settings of .env
@@ -86,8 +86,8 @@ browser: setup build $(BROWSER)/node_modules/.package-lock.json ## 30 s | Check 
 	@scripts/machine chromium
 	cd $(BROWSER) && go test -count=1 -timeout 5m $(ARGS) .
 
-pictures: ## 30 s | Make the pictures of the README again
-	@$(MAKE) browser ARGS='-run TestPages -pictures'
+pictures: ## 1 min | Make the pictures of the README again
+	@$(MAKE) browser ARGS='-run TestDemo -pictures'
 
 $(BROWSER)/node_modules/.package-lock.json: $(BROWSER)/package.json $(BROWSER)/package-lock.json $(BROWSER)/.npmrc
 	npm ci --prefix $(BROWSER) --ignore-scripts --no-progress

@@ -18,11 +18,11 @@ func TestDemo(t *testing.T) {
 	for _, l := range looks {
 		tb.as(l)
 		for _, v := range []visit{
-			{name: "list", want: "explain the rounding", picture: "light"},
-			{name: "answered", path: "add a test for totals", want: "TestTotalKeepsCents", picture: "dark"},
+			{name: "tasks", want: "explain the rounding", picture: "light"},
+			{name: "task-answered", path: "add a test for totals", want: "TestTotalKeepsCents", picture: "dark"},
 			{name: "failed", path: "rewrite the history", want: "budget"},
 			{name: "stopped", path: "delete everything", want: "topped"},
-			{name: "running", path: "find the flaky test", want: "Run the tests again", picture: "phone"},
+			{name: "task-running", path: "find the flaky test", want: "Run the tests again", picture: "phone"},
 			{name: "asking", path: "store totals as integer cents", want: "Keep Total"},
 			{name: "waiting", path: "explain the rounding", want: "1 of 1"},
 			{name: "reviewed", path: "Review pull request", want: "drifts"},

@@ -9,13 +9,13 @@ import (
 // pages are all that there are; a new one is a line here.
 func (s *scene) pages() []visit {
 	return []visit{
-		{name: "tasks", path: "/", want: "fix the flaky test", picture: "light"},
+		{name: "tasks", path: "/", want: "fix the flaky test"},
 		{name: "tasks-filtered", path: "/?state=ended&ending=failed&repository=acme/payments", want: "bump the Go version"},
 		{name: "tasks-none", path: "/?text=nothing+has+these+words", want: "No tasks"},
-		{name: "task-running", path: "/tasks/" + s.running, want: "faketime", picture: "phone"},
+		{name: "task-running", path: "/tasks/" + s.running, want: "faketime"},
 		{name: "task-asking", path: "/tasks/" + s.asking, want: "Teal"},
 		{name: "task-waiting", path: "/tasks/" + s.waiting, want: "Waiting"},
-		{name: "task-answered", path: "/tasks/" + s.answered, want: "truncates", picture: "dark"},
+		{name: "task-answered", path: "/tasks/" + s.answered, want: "truncates"},
 		{name: "changes", path: "/tasks/" + s.answered + "/changes", want: "rounded half away"},
 		{name: "task-reviewed", path: "/tasks/" + s.reviewed, want: "One finding."},
 		{name: "task-failed", path: "/tasks/" + s.failed, want: "credit balance"},
@@ -37,7 +37,7 @@ type visit struct {
 	name, path string
 	want       string // words on it
 	status     int    // 0: 200
-	picture    string // the look in which the README shows it; empty: it does not
+	picture    string // of the demo: the look in which the README shows it; empty: it does not
 }
 
 // Every page is as it should be, by day, by night and on a phone: no errors, nothing that a reader with other senses
@@ -55,9 +55,6 @@ func TestPages(t *testing.T) {
 				tb.fits(v.name)
 				tb.accessible(v.name)
 				tb.keep(fmt.Sprintf("%s/%s-%s.png", out, v.name, l.name), tb.shoot(true))
-				if *pictures && v.picture == l.name {
-					tb.keep(fmt.Sprintf("%s/%s.png", made, v.name), tb.shoot(false))
-				}
 				tb.check()
 			}
 		})
