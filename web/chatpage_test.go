@@ -20,11 +20,11 @@ import (
 	"github.com/errand-fleet/errand/web/console"
 )
 
-// poster is a source that submits a form as a task, and refuses the message "no".
+// poster is a source that submits a form as a task, and refuses messages that begin with "no".
 type poster struct{}
 
 func (poster) Post(ctx context.Context, d *tasks.Desk, form url.Values, pictures []tasks.Picture) (tasks.Receipt, string, error) {
-	if form.Get("message") == "no" {
+	if strings.HasPrefix(form.Get("message"), "no") {
 		return tasks.Receipt{}, "", &tasks.InputError{Sentence: "Say something <else>."}
 	}
 	r, err := d.Submit(ctx, tasks.Task{
@@ -68,7 +68,7 @@ func TestChat(t *testing.T) {
 
 	page := h.say(url.Values{"message": {"Hi <b>"}, "repo": {"acme/api"}, "agent": {"strategist"}, "model": {"opus"}})
 	id := h.only()
-	h.contains(page, http.StatusOK, "Hi &lt;b&gt;", "in acme/api", "@strategist", `data-events="/api/tasks/`+id+`/events"`, `<button>Cancel</button>`,
+	h.contains(page, http.StatusOK, "Hi &lt;b&gt;", "in acme/api", "@strategist", `data-events="/api/tasks/`+id+`/events"`, `<button class="stop">Stop</button>`,
 		`name="thread" value="t-1"`, `name="repo" value="acme/api"`, `name="agent" value="strategist"`, `<option selected>opus</option>`)
 
 	c := h.Claim(id)
@@ -79,7 +79,7 @@ func TestChat(t *testing.T) {
 		Published: &tasks.Published{Work: tasks.Work{Repo: "acme/api", Branch: "errand/x"}},
 	})
 	h.contains(h.get("/chat/t-1"), http.StatusOK, `<div class="theirs markdown"><p>Good &lt;i&gt;morning, <strong>Ann</strong></p>`,
-		`<div class="published markdown"><p>The changes are on branch errand/x of acme/api.</p>`, "$0.50", "/tasks/"+id, "!data-events", "!Cancel")
+		`<div class="published markdown"><p>The changes are on branch errand/x of acme/api.</p>`, "$0.50", "/tasks/"+id, "!data-events", "!>Stop<")
 	h.contains(h.get("/chat"), http.StatusOK, "Recent", `href="/chat/t-1"`)
 }
 
@@ -96,7 +96,7 @@ func TestChatOptions(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		f, err := form.CreateFormFile("picture", "a <b>.png")
+		f, err := form.CreateFormFile("file", "a <b>.png")
 		if err == nil {
 			_, err = f.Write(picture)
 		}
@@ -110,13 +110,52 @@ func TestChatOptions(t *testing.T) {
 		t.Fatal(err)
 	}
 	fields := []string{`name="branch" value="next"`, `name="budget" value="2.50"`, `name="timeout" value="30m"`, `name="plan" value="1" checked`}
-	h.contains(post("no", dot.Bytes()), http.StatusUnprocessableEntity, append(fields, "Choose the pictures again")...)
-	h.contains(post("hello", []byte("GIF89a")), http.StatusUnprocessableEntity, append(fields, "a &lt;b&gt;.png", "cannot be shown to the model", "50 megapixels and 20 MB")...)
+	h.contains(post("no", dot.Bytes()), http.StatusUnprocessableEntity, append(fields, "Choose the files again")...)
+	h.contains(post("hello", []byte("GIF89a\x00")), http.StatusUnprocessableEntity, append(fields, "a &lt;b&gt;.png", "cannot be shown to the model", "50 megapixels and 20 MB")...)
+	h.contains(post("hello", []byte("a\x00b")), http.StatusUnprocessableEntity, "cannot be shown to the model")
 	if to := post("hello", dot.Bytes()); to.StatusCode != http.StatusSeeOther {
 		t.Fatalf("%d %s", to.StatusCode, to.Body)
 	}
 	h.contains(h.get("/chat/t-1"), http.StatusOK, "Pictures: a &lt;b&gt;.png", `name="plan" value="1" checked`, `!value="2.50"`, `!value="30m"`)
 	h.contains(h.get("/tasks/"+h.only()), http.StatusOK, "plan: nothing is changed", "<dd>a &lt;b&gt;.png</dd>")
+}
+
+// A file with text becomes part of the message, which no fence in it can end, and the form keeps only what was typed.
+func TestChatTextFile(t *testing.T) {
+	t.Parallel()
+	h := newChat(t)
+	post := func(message string) answer {
+		t.Helper()
+		var body bytes.Buffer
+		form := multipart.NewWriter(&body)
+		f, err := form.CreateFormFile("file", "notes.md")
+		if err == nil {
+			_, err = f.Write([]byte("```\nBehind the fence.\n"))
+		}
+		if err = errors.Join(err, form.WriteField("message", message), form.Close()); err != nil {
+			t.Fatal(err)
+		}
+		return h.do(http.MethodPost, "/chat", body.String(), "Content-Type", form.FormDataContentType(), "Accept", "text/html")
+	}
+	h.contains(post("no"), http.StatusUnprocessableEntity, ">no</textarea>", "Choose the files again")
+	post("hello")
+	s, err := h.Desk.Status(h.Context(), h.only())
+	if want := "hello\n\nAttached file notes.md:\n\n````\n```\nBehind the fence.\n\n````"; err != nil || strings.TrimSpace(s.Task.Prompt) != want {
+		t.Errorf("%q, %v", s.Task.Prompt, err)
+	}
+}
+
+// The changes of the conversation are beside it.
+func TestChatChanges(t *testing.T) {
+	t.Parallel()
+	h := newChat(t)
+	h.contains(h.say(url.Values{"message": {"fix it"}, "repo": {"acme/api"}}), http.StatusOK, "!Changes")
+	c := h.Claim(h.only())
+	h.changed(c, changesOf(goFile))
+	h.contains(h.get("/chat/t-1"), http.StatusOK, `<div id="work"><section class="changes"`, ">total.go</a>")
+	h.End(c, tasks.Ending{Kind: tasks.Answered, Result: agent.Result{Text: "Fixed."}})
+	h.say(url.Values{"message": {"thanks"}, "thread": {"t-1"}, "repo": {"acme/api"}})
+	h.contains(h.get("/chat/t-1"), http.StatusOK, ">total.go</a>")
 }
 
 // only returns the ID of the only waiting task.
@@ -138,7 +177,7 @@ func TestChatIsCancelled(t *testing.T) {
 	c := h.Claim(id)
 	back := h.do(http.MethodPost, "/tasks/"+id+"/cancel", "thread=t-1", "Content-Type", "application/x-www-form-urlencoded")
 	if to := back.Header.Get("Location"); to != "/chat/t-1#latest" {
-		t.Errorf("Cancel leads to %s", to)
+		t.Errorf("Stop leads to %s", to)
 	}
 	partial := "one " + strings.Repeat("and one more ", 200) + "last"
 	h.End(c, tasks.Ending{Kind: tasks.Cancelled, By: "console", Result: agent.Result{Partial: partial}})

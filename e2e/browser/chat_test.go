@@ -19,7 +19,7 @@ func TestChat(t *testing.T) {
 	tb.allow("status of 503") // no worker answers the request for agents and models
 	tb.open("/chat")
 	tb.do(sendKeys("textarea[name=message]", "how many <b>are</b> there?"))
-	tb.press(".send")
+	tb.do(sendKeys("textarea[name=message]", "\r"))
 	tb.find(".mine .words", "how many <b>are</b> there?")
 	tb.wait("document.readyState === 'complete'")
 	eval[bool](tb, "window.sameAsEver = true")

@@ -131,6 +131,17 @@ func (c *Console) changesPage(w http.ResponseWriter, r *http.Request) error {
 	return err
 }
 
+// shortChanges returns a task's changes for a page with other content, or nil if there are none. The page is shown
+// without changes that cannot be read.
+func (c *Console) shortChanges(ctx context.Context, s tasks.Status) *changesView {
+	v, err := c.changes(ctx, s, taskLines, "")
+	if err != nil {
+		c.view.Log.Warn("read changes", "run", s.Task.ID, "err", err)
+		return &changesView{Task: s.Task.ID, Failed: "The changes cannot be read at the moment."}
+	}
+	return v
+}
+
 // changes returns a task's changes with at most so many lines, or nil if there are none. file is the anchor of the only
 // file to show; empty: all.
 func (c *Console) changes(ctx context.Context, s tasks.Status, most int, file string) (*changesView, error) {

@@ -14,8 +14,11 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
+	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/internal/legible"
+	"github.com/errand-fleet/errand/internal/markdown"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/web/internal/respond"
 	"github.com/errand-fleet/errand/web/internal/view"
@@ -69,7 +72,8 @@ type chatView struct {
 
 	Thread  string // empty: a new conversation
 	Turns   []turn
-	Now     *turn // the turn that has not ended; nil if none
+	Now     *turn        // the turn that has not ended; nil if none
+	Changes *changesView // of the latest turn with changes; nil if none
 	Recent  []recent
 	Trouble string // why a message would not be answered now, in sentences
 
@@ -169,6 +173,9 @@ func (c *Console) readTurns(ctx context.Context, v *chatView) error {
 		}
 		v.Turns = append(v.Turns, t)
 	}
+	for i := len(past) - 1; i >= 0 && v.Changes == nil; i-- {
+		v.Changes = c.shortChanges(ctx, past[i])
+	}
 	if len(past) > 0 {
 		t := past[len(past)-1].Task
 		v.Where = cmp.Or(t.Repo, t.Dir, "a scratch directory")
@@ -217,18 +224,20 @@ func (c *Console) postChat(w http.ResponseWriter, r *http.Request) error {
 	if c.chat.Source == nil {
 		return respond.Error(http.StatusNotFound, "No chat", "Chat is not available here.")
 	}
-	pictures, err := readPictures(r.MultipartForm)
+	draft := r.PostForm.Get("message")
+	pictures, texts, err := readFiles(r.MultipartForm)
 	var thread string
 	if err == nil {
+		r.PostForm.Set("message", draft+texts)
 		_, thread, err = c.chat.Source.Post(r.Context(), c.view.Desk, r.PostForm, pictures)
 	}
 	if mistake, ok := errors.AsType[*tasks.InputError](err); ok {
-		v := chatView{Form: r.PostForm, Draft: r.PostForm.Get("message"), Mistake: mistake.Sentence}
+		v := chatView{Form: r.PostForm, Draft: draft, Mistake: mistake.Sentence}
 		if t := r.PostForm.Get("thread"); threadName.MatchString(t) {
 			v.Thread = t
 		}
-		if len(pictures) > 0 {
-			v.Mistake += " Choose the pictures again as well."
+		if len(pictures) > 0 || texts != "" {
+			v.Mistake += " Choose the files again as well."
 		}
 		return c.showChat(w, r, http.StatusUnprocessableEntity, v)
 	}
@@ -238,30 +247,34 @@ func (c *Console) postChat(w http.ResponseWriter, r *http.Request) error {
 	return err
 }
 
-// readPictures reads the pictures of a form.
-func readPictures(form *multipart.Form) ([]tasks.Picture, error) {
+// readFiles reads the files of a form. Those with text become Markdown, which goes behind the message; all others must be
+// pictures.
+func readFiles(form *multipart.Form) (pictures []tasks.Picture, texts string, err error) {
 	if form == nil {
-		return nil, nil
+		return nil, "", nil
 	}
-	var list []tasks.Picture
-	for _, header := range form.File["picture"] {
+	for _, header := range form.File["file"] {
 		if header.Filename == "" {
 			continue
 		}
 		f, err := header.Open()
 		if err != nil {
-			return nil, fmt.Errorf("open picture: %w", err)
+			return nil, "", fmt.Errorf("open attached file: %w", err)
 		}
 		data, err := io.ReadAll(f)
 		_ = f.Close()
 		if err != nil {
-			return nil, fmt.Errorf("read picture: %w", err)
+			return nil, "", fmt.Errorf("read attached file: %w", err)
+		}
+		if utf8.Valid(data) && bytes.IndexByte(data, 0) < 0 && agent.PictureType(data) == "" {
+			texts += "\n\nAttached file " + legible.Line(header.Filename) + ":\n\n" + markdown.Fenced("", string(data))
+			continue
 		}
 		p, err := tasks.NewPicture(header.Filename, data)
 		if err != nil {
-			return nil, err
+			return nil, "", err
 		}
-		list = append(list, p)
+		pictures = append(pictures, p)
 	}
-	return list, nil
+	return pictures, texts, nil
 }

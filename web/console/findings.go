@@ -39,10 +39,7 @@ type findingView struct {
 // because the object store is away.
 func (c *Console) readWork(ctx context.Context, s tasks.Status, v *taskView) {
 	var err error
-	if v.Changes, err = c.changes(ctx, s, taskLines, ""); err != nil {
-		c.view.Log.Warn("read changes", "run", s.Task.ID, "err", err)
-		v.Changes = &changesView{Task: s.Task.ID, Failed: "The changes cannot be read at the moment."}
-	}
+	v.Changes = c.shortChanges(ctx, s)
 	if v.Live && v.Changes != nil { // the steps are what matters: they come soon after
 		for i := range v.Changes.Files {
 			v.Changes.Files[i].Open = false

@@ -57,9 +57,14 @@ async function offer() {
   $("offer").textContent = problem;
 }
 
+const fingers = matchMedia("(pointer: coarse)").matches; // their keyboards have no Shift+Enter
+
 if (form) {
+  form.querySelector(".keys").hidden = fingers;
   form.message.addEventListener("keydown", (key) => {
-    if (key.key === "Enter" && (key.ctrlKey || key.metaKey)) form.requestSubmit();
+    if (key.key !== "Enter" || key.shiftKey || key.isComposing || fingers) return;
+    key.preventDefault();
+    form.requestSubmit();
   });
   form.addEventListener("submit", () => { form.querySelector(".send").disabled = true; });
   window.addEventListener("pageshow", () => { form.querySelector(".send").disabled = false; }); // returned with the back button
