@@ -14,6 +14,9 @@ const (
 	slowedApart   = 5 * time.Second
 )
 
+// unthrottledStarts in a row, without a report of throttling, halve the interval between starts.
+const unthrottledStarts = 4
+
 // refusedFor is how long a credential counts as refused unless a run succeeds with it before.
 const refusedFor = 24 * time.Hour
 
@@ -49,16 +52,17 @@ func (e *Held) Error() string {
 }
 
 // Admit reports whether a run may start with a credential now, and returns [*Held] if not. An admitted run delays the
-// next one by the credential's interval, even if the reply is lost.
+// next one by the credential's interval, even if the reply is lost. The interval halves with every fourth run that is
+// admitted since the model last throttled one.
 func (s *Credentials) Admit(ctx context.Context, credential string) error {
-	if _, err := s.run(ctx, "admit", credential); err != nil {
+	if _, err := s.run(ctx, "admit", credential, leastInterval.Microseconds(), unthrottledStarts); err != nil {
 		return fmt.Errorf("admit a run: %w", err)
 	}
 	return nil
 }
 
 // Hold prevents runs from starting with a credential until a time by Redis' clock; the latest such time counts.
-// Afterwards runs start at least interval apart, until enough calls of [Credentials.Ease].
+// Afterwards runs start at least interval apart, until enough calls of [Credentials.Ease] and [Credentials.Admit].
 func (s *Credentials) Hold(ctx context.Context, credential string, until time.Time, interval time.Duration, why string) error {
 	if _, err := s.run(ctx, "hold", credential, micros(until), interval.Microseconds(), why); err != nil {
 		return fmt.Errorf("hold credential: %w", err)

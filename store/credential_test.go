@@ -111,6 +111,41 @@ func TestThrottledCredential(t *testing.T) {
 	})
 }
 
+// Runs may last for hours. Starts that the model does not throttle end the slow start without waiting for one to end.
+func TestUnthrottledStartsHalveTheInterval(t *testing.T) {
+	onBoth(t, func(h *harness) {
+		ctx, s := h.Context(), h.store(Config{})
+		start := func(n int) {
+			h.Helper()
+			for range n {
+				h.set("next", 1)
+				h.ok(s.Credentials.Admit(ctx, "c"))
+			}
+		}
+		h.ok(s.Credentials.Hold(ctx, "c", time.Now().Add(-time.Second), 4*time.Second, "the limit is reached"))
+		start(unthrottledStarts - 1)
+		h.ok(s.Credentials.Slow(ctx, "c")) // starts before this prove nothing
+		start(unthrottledStarts - 1)
+		if got := h.known(s).Interval; got != 8*time.Second {
+			h.Errorf("interval %s, want 8 s", got)
+		}
+		start(1)
+		if got := h.known(s).Interval; got != 4*time.Second {
+			h.Errorf("interval %s, want 4 s", got)
+		}
+		start(3 * unthrottledStarts)
+		if all := must(s.Credentials.List(ctx)); len(all) != 0 {
+			h.Errorf("left: %+v", all)
+		}
+		h.ok(s.Credentials.Refuse(ctx, "c", "the model said 401"))
+		h.ok(s.Credentials.Slow(ctx, "c"))
+		start(unthrottledStarts)
+		if got := h.known(s); got.Interval != 0 || got.Refused == "" {
+			h.Errorf("a start is no sign that the credential is accepted: %+v", got)
+		}
+	})
+}
+
 // Names that were not confirmed for long should leave the index.
 func TestCredentialsAreTrimmed(t *testing.T) {
 	onBoth(t, func(h *harness) {

@@ -256,6 +256,22 @@ local function remember(name, held)
   redis.call('ZREMRANGEBYSCORE', CREDENTIALS, '-inf', int(t))
 end
 
+-- hasten halves the interval between starts with a credential, and forgets it below least.
+local function hasten(name, least)
+  local key = credential_key(name)
+  local r = redis.call('HMGET', key, 'until', 'interval')
+  local interval = tonumber(r[2] or '0') / 2
+  redis.call('HDEL', key, 'started')
+  if interval >= tonumber(least) then
+    redis.call('HSET', key, 'interval', int(interval))
+  elseif tonumber(r[1] or '0') > now() or redis.call('HEXISTS', key, 'refused') == 1 then
+    redis.call('HDEL', key, 'interval', 'next', 'slowed')
+  else
+    redis.call('DEL', key)
+    redis.call('ZREM', CREDENTIALS, name)
+  end
+end
+
 -- expire lets a posted task expire. Its entry goes a minute later than the record, so that submit.lua finds the record
 -- gone.
 local function expire(id, retention)

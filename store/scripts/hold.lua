@@ -2,6 +2,7 @@
 local name = ARGV[2]
 local key = credential_key(name)
 local r = redis.call('HMGET', key, 'until', 'interval')
+redis.call('HDEL', key, 'started')
 local held = tonumber(r[1] or '0')
 if tonumber(ARGV[3]) > held then
   held = tonumber(ARGV[3])

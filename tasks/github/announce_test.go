@@ -30,7 +30,7 @@ func TestNewFindingsInTheSummary(t *testing.T) {
 		w.close(task, e)
 		w.close(task, e)
 		all := w.hub.Reviews(repo, n)
-		if len(all) != 1 || !strings.Contains(all[0].Body, "-->\n1 finding at "+hub.ShortSHA(w.pull(n).HeadSHA)+", in the summary:\n\n- **major**") ||
+		if len(all) != 1 || !strings.Contains(all[0].Body, "-->\n1 finding at "+hub.ShortSHA(w.pull(n).HeadSHA)+", in the summary:\n\n- 🟠 **major**") ||
 			!strings.Contains(all[0].Body, "It is new") || strings.Contains(all[0].Body, "It is outside") {
 			w.Errorf("reviews: %+v", all)
 		}

@@ -108,10 +108,13 @@ func (r *notice) headline(e tasks.Ending) string {
 	return said
 }
 
+// fromFork reports whether the pull request of a task comes from a fork, to which errand pushes nothing.
+func fromFork(t tasks.Task) bool { return t.Profile == agent.Untrusted }
+
 // pull returns the pull request with the address of the comment that made the request, if any.
 func (r *notice) pull() forge.PullRequest {
 	o := r.origin
-	p := forge.PullRequest{Repo: o.Repo, Number: o.Number, Title: o.Title, Base: o.Base, URL: o.URL, Fork: r.task.Profile == agent.Untrusted}
+	p := forge.PullRequest{Repo: o.Repo, Number: o.Number, Title: o.Title, Base: o.Base, URL: o.URL, Fork: fromFork(r.task)}
 	if o.Asked != nil && o.Asked.URL != "" {
 		p.URL = o.Asked.URL
 	}

@@ -183,7 +183,7 @@ const maxSummary = 60_000
 // where returns the web addresses of the pull request.
 func (r *report) where() review.Page {
 	address, _, _ := strings.Cut(r.origin.URL, "/pull/")
-	return review.Page{Repo: address, Pull: r.origin.URL, Head: r.origin.Head}
+	return review.Page{Repo: address, Pull: r.origin.URL, Head: r.origin.Head, Fork: fromFork(r.task)}
 }
 
 // answer decodes the agent's findings, or returns false if it gave only text.

@@ -182,7 +182,7 @@ func TestFindingsGoOn(t *testing.T) {
 			w.Errorf("%d reviews", got)
 		}
 		w.wantSaid(n, "0 ME 0: One.")
-		if body := w.hub.Comments(repo, n)[0].Body; strings.Count(body, "Read it.") != 1 || !strings.Contains(body, "#### New, on lines of the diff\n\n- **major**") {
+		if body := w.hub.Comments(repo, n)[0].Body; strings.Count(body, "Read it.") != 1 || !strings.Contains(body, "#### New, on lines of the diff\n\n- 🟠 **major**") {
 			w.Error(body)
 		}
 	})

@@ -32,6 +32,12 @@ func (s Severity) Known() bool { return slices.Contains(severities, s) }
 // Compare orders severities, the more serious first and unknown ones last.
 func (s Severity) Compare(o Severity) int { return cmp.Compare(s.rank(), o.rank()) }
 
+// Label returns the word in bold after a symbol that is seen before it is read.
+func (s Severity) Label() string {
+	symbol := map[Severity]string{Critical: "🔴", Major: "🟠", Minor: "🟡"}[s]
+	return strings.TrimSpace(symbol + " **" + string(s) + "**")
+}
+
 func (s Severity) rank() int {
 	if i := slices.Index(severities, s); i >= 0 {
 		return i

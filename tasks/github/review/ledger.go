@@ -266,8 +266,9 @@ func (l *Ledger) adopt(t Thread) Known {
 	f := Finding{ID: t.Finding, Severity: Major, Path: t.Path, Line: t.Line, Side: Right}
 	_, text, _ := strings.Cut(t.Text, "\n")
 	text, _, _ = strings.Cut(text, "\n")
-	if said, claim, ok := strings.Cut(text, "**: "); ok && Severity(strings.TrimPrefix(said, "**")).Known() {
-		f.Severity, text = Severity(strings.TrimPrefix(said, "**")), claim
+	said, claim, _ := strings.Cut(text, "**: ")
+	if _, word, _ := strings.Cut(said, "**"); Severity(word).Known() {
+		f.Severity, text = Severity(word), claim
 	}
 	f.Claim = oneLine(text, maxClaim)
 	return Known{Finding: f, Status: Open}

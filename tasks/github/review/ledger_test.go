@@ -226,7 +226,7 @@ func TestObserve(t *testing.T) {
 	l, ids := reviewed(Finding{ID: "f", Severity: Minor, Path: "main.go", StartLine: 8, Line: 10, Claim: closes})
 	l.Observe([]Thread{
 		{ID: "T1", Comment: 5, Finding: ids[0], Path: "main.go", Line: 25},
-		{ID: "T2", Comment: 6, Finding: "0123", Path: "x.go", Line: 3, Text: "<!-- errand:finding=0123 -->\n**critical**: " + races + "\n\nBecause.", Resolved: true},
+		{ID: "T2", Comment: 6, Finding: "0123", Path: "x.go", Line: 3, Text: "<!-- errand:finding=0123 -->\n🔴 **critical**: " + races + "\n\nBecause.", Resolved: true},
 	})
 	want := []Known{
 		{Finding: Finding{ID: ids[0], Severity: Minor, Path: "main.go", StartLine: 23, Line: 25, Claim: closes}, Status: Open, Thread: "T1", Comment: 5, First: "h1", Last: "h1"},

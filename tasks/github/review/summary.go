@@ -14,6 +14,7 @@ type Page struct {
 	Repo string // its address, without a trailing slash
 	Pull string // address of the pull request
 	Head string // the commit that was reviewed
+	Fork bool   // it comes from a fork, to which errand pushes nothing
 }
 
 // Headline returns the result in a few words that fit on one line, such as "2 new findings, 1 fixed".
@@ -74,6 +75,13 @@ func (p Plan) Text(summary string, pg Page) string {
 	if p.Below > 0 {
 		parts = append(parts, plural(p.Below, "finding")+" below the repository's severity threshold omitted.")
 	}
+	if len(p.Inline)+len(p.Summary)+len(p.StillOpen) > 0 {
+		next := "**Next:** push fixes, or comment `/fix` to have errand make them."
+		if pg.Fork {
+			next = "**Next:** push fixes."
+		}
+		parts = append(parts, next+" Reply to a finding to discuss it.")
+	}
 	return strings.TrimSpace(strings.Join(parts, "\n\n"))
 }
 
@@ -93,7 +101,7 @@ func (p Plan) Lines(pg Page) string {
 
 // line formats a finding as a list item.
 func (pg Page) line(f Finding) string {
-	return fmt.Sprintf("- **%s**%s", f.Severity, pg.placed(f))
+	return "- " + f.Severity.Label() + pg.placed(f)
 }
 
 // known formats a finding of an earlier review with a link to its thread, or in full if it has none.
@@ -181,7 +189,7 @@ func (f Finding) marked(text string) string {
 
 // Comment returns the body of a finding's comment on its line.
 func Comment(f Finding) string {
-	return f.marked(fmt.Sprintf("**%s**: %s%s\n", f.Severity, f.Claim, f.details()))
+	return f.marked(fmt.Sprintf("%s: %s%s\n", f.Severity.Label(), f.Claim, f.details()))
 }
 
 // details returns everything below the claim.
@@ -206,7 +214,7 @@ func (p Plan) Notice(summary string, pg Page) string {
 	parts := []string{summary}
 	for _, f := range p.All() {
 		f.Exact = false // without lines, no button can replace them
-		parts = append(parts, fmt.Sprintf("**%s**%s%s", f.Severity, pg.placed(f), f.details()))
+		parts = append(parts, f.Severity.Label()+pg.placed(f)+f.details())
 	}
 	section := func(title string, known []Known, say func(Known) string) {
 		if len(known) > 0 {

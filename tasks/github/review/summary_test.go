@@ -55,6 +55,11 @@ func TestBodies(t *testing.T) {
 	golden(t, "summary.quiet", quiet.Text("Only the text has changed.", page))
 	golden(t, "summary.nothing", Plan{}.Text("Nothing to report.", page))
 	golden(t, "lines", full.Lines(page))
+	fork := page
+	fork.Fork = true
+	if next := quiet.Text("", fork); !strings.Contains(next, "**Next:** push fixes. ") || strings.Contains(next, "/fix") {
+		t.Errorf("nothing can be pushed to a fork: %q", next)
+	}
 	for want, p := range map[string]Plan{
 		"5 new findings, 1 still open, 1 fixed": full, "nothing new, 1 still open, 1 fixed": quiet, "no findings": {},
 		"1 new finding": {Summary: []Finding{general}},
@@ -90,8 +95,8 @@ func TestFindingsEndWithThemselves(t *testing.T) {
 	for what, text := range map[string]string{
 		"summary": Plan{Summary: []Finding{open, gone}}.Text("Two.", page), "review": Plan{Inline: []Finding{open, gone}}.Whole(page),
 	} {
-		_, text, _ = strings.Cut(text, "- **minor**: Nothing of this is tested.\n")
-		mine, next, ok := strings.Cut(text, "\n- **major** `pay/check.go:7`")
+		_, text, _ = strings.Cut(text, "- 🟡 **minor**: Nothing of this is tested.\n")
+		mine, next, ok := strings.Cut(text, "\n- 🟠 **major** `pay/check.go:7`")
 		if !ok || !strings.Contains(next, "\n  Nothing else checks it.") {
 			t.Errorf("%s: %q", what, text)
 		}
