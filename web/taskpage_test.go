@@ -44,17 +44,17 @@ func TestTaskThatAsks(t *testing.T) {
 	id := h.submit(1)
 	c := h.Claim(id)
 	until := time.Now().Add(time.Hour).UTC()
-	if _, err := c.Ask(t.Context(), "k", h.JSON(tasks.Question{Key: "k", Text: "Which colour?", Options: []string{"red"}, Until: until})); err != nil {
+	if _, err := c.Ask(t.Context(), "k", h.JSON(tasks.Question{Key: "k", Text: "Which *colour*?", Options: []string{"red"}, Until: until})); err != nil {
 		t.Fatal(err)
 	}
 	page := h.get("/tasks/" + id)
 	h.contains(page, http.StatusOK, "<title>Needs you: Do it", `class="state asking">Needs you</span>`, `href="#question">Answer</a>`,
-		`value="red">red</button>`, "waits for an answer until ", until.Format("15:04 UTC"))
-	if strings.Index(page.text, "Which colour?") > strings.Index(page.text, `id="events"`) {
+		"Which <em>colour</em>?", `value="red">red</button>`, "waits for an answer until ", until.Format("15:04 UTC"))
+	if strings.Index(page.text, "Which <em>colour</em>?") > strings.Index(page.text, `id="events"`) {
 		t.Error("the question comes after the steps")
 	}
-	h.contains(h.get("/"), http.StatusOK, `class="state asking">Needs you</span>`, `class="note">Which colour?`)
-	h.contains(h.get("/api/tasks"), http.StatusOK, `"text": "Which colour?"`)
+	h.contains(h.get("/"), http.StatusOK, `class="state asking">Needs you</span>`, `class="note">Which *colour*?`)
+	h.contains(h.get("/api/tasks"), http.StatusOK, `"text": "Which *colour*?"`)
 }
 
 // A task that waits says for what, with a link, and for about how long if enough tasks of its class have ended.

@@ -34,11 +34,11 @@ type taskView struct {
 	Pictures        string
 	Sentence        string
 	Answer, Partial template.HTML
-	Published       template.HTML    // the branch and pull request of the work
-	Changes         *changesView     // nil: there are none
-	Findings        *findingsView    // nil: the task is no review; otherwise instead of Answer
-	Questions       []tasks.Question // that wait for an answer
-	Delivery        string           // its page among those of the queues
+	Published       template.HTML // the branch and pull request of the work
+	Changes         *changesView  // nil: there are none
+	Findings        *findingsView // nil: the task is no review; otherwise instead of Answer
+	Questions       []question    // that wait for an answer
+	Delivery        string        // its page among those of the queues
 	Meter           meter
 	Attempts        []attempt
 	Absorbed        []*entry // the messages that its run absorbed
@@ -49,6 +49,11 @@ type taskView struct {
 	Live            bool // more events may follow
 	history
 }
+
+// question is a question of the agent with its options.
+type question struct{ tasks.Question }
+
+func (q question) Formatted() template.HTML { return formatMarkdown(q.Text) }
 
 // may is what the visitor may do with a task. The handlers check it again.
 type may struct{ Answer, Stop, Retry, Chat, Raw, Queues bool }
@@ -121,8 +126,11 @@ func (c *Console) renderTask(ctx context.Context, s tasks.Status, before string)
 func newTaskView(s tasks.Status, past history, used tasks.Logged, now time.Time) taskView {
 	v := taskView{
 		row: newRow(view.NewTask(s), now), Status: s, Prompt: legible.Text(s.Task.Prompt), Long: len(s.Task.Prompt) > longPrompt, Pictures: pictureNames(s.Task),
-		Questions: s.Questions, Delivery: deliveryPath(s), Meter: newMeter(s, used, now), Live: s.Ending == nil && !past.Past, history: past,
+		Delivery: deliveryPath(s), Meter: newMeter(s, used, now), Live: s.Ending == nil && !past.Past, history: past,
 		Attempts: attempts(s),
+	}
+	for _, q := range s.Questions {
+		v.Questions = append(v.Questions, question{q})
 	}
 	if s.Worker != "" || s.Into != "" {
 		v.Log = "/api/tasks/" + s.Task.ID + "/log"
