@@ -30,8 +30,8 @@ type outboxPoster struct {
 	tasks     *taskReader
 	publisher *publisher
 
-	tokens  chan struct{}  // holds a token for each final message that is being posted
-	posting sync.WaitGroup // counts those that postDue started
+	tokens  chan struct{}  // holds a token for each final message that is being posted in the background
+	posting sync.WaitGroup // counts them
 }
 
 // post posts a task's final message. Until that has succeeded, the ending stays in the outbox and every worker
@@ -45,6 +45,20 @@ func (o *outboxPoster) post(ctx context.Context, id string, report tasks.Report)
 	if ok {
 		o.send(ctx, p, report)
 	}
+}
+
+// inBackground calls post in a goroutine, unless too many messages are being posted already. It reports whether it does.
+func (o *outboxPoster) inBackground(post func()) bool {
+	select {
+	case o.tokens <- struct{}{}:
+	default:
+		return false
+	}
+	o.posting.Go(func() {
+		defer func() { <-o.tokens }()
+		post()
+	})
+	return true
 }
 
 // postDue starts posting the final messages that are due, of any worker's tasks. It does not wait for them, so that

@@ -30,11 +30,12 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// process handles one delivery, from the queue to the posted answer. It returns nil if the delivery is done, a
+// process handles one delivery, from the queue to the answer. It returns nil if the delivery is done, a
 // *tasks.ErrLater if the task has to wait, and any other error if errand's infrastructure failed. How the agent fared
 // is in the task's ending, never in the error.
 //
-// When process returns, no process of the run is alive, and the ending is stored or nothing was started.
+// When process returns, no process of the run is alive, and the ending is stored or nothing was started. The final
+// message may not be posted yet.
 func (w *Worker) process(ctx context.Context, class, id string, delivery int) error {
 	if source := tasks.SourceOf(id); source != "" && !slices.Contains(w.sources(), source) {
 		return w.leave(ctx, id, delivery, source)
@@ -53,8 +54,12 @@ func (w *Worker) process(ctx context.Context, class, id string, delivery int) er
 		return w.unclaimed(ctx, id, delivery, err)
 	}
 	run := w.hold(ctx, claim, slot)
-	defer run.uploadLogs() // runs last, so that the thread's next task does not wait for it
-	defer run.release()
+	posts := false // the poster ends the run
+	defer func() {
+		if !posts {
+			run.leave()
+		}
+	}()
 
 	ending, err := w.execute(run)
 	if err != nil {
@@ -66,8 +71,15 @@ func (w *Worker) process(ctx context.Context, class, id string, delivery int) er
 	}
 	w.cfg.Log.Info("task ended", "run", id, "thread", claim.Thread(), "source", run.source, "attempt", claim.Record().Attempt,
 		"outcome", string(ending.Kind), "dur", ending.Result.Duration.Round(time.Millisecond))
-	w.outbox.post(run.detached, id, run.report.get())
-	w.ready.start(run) // before the thread's next run, which may use it
+	w.waker.wakeLines(run.detached, claim.Record())
+	post := func() {
+		w.outbox.post(run.detached, id, run.report.get())
+		w.ready.start(run) // before the thread's next run, which may use it
+	}
+	// A source may make messages wait for many seconds. The slot is free meanwhile, and the thread is not.
+	if posts = w.outbox.inBackground(func() { defer run.leave(); post() }); !posts {
+		post()
+	}
 	return nil
 }
 

@@ -80,6 +80,12 @@ func (w *Worker) hold(ctx context.Context, claim *store.Claim, s *slot) *run {
 // cause returns why the run was stopped, or nil if it was not.
 func (r *run) cause() error { return context.Cause(r.ctx) }
 
+// leave ends errand's work for the run.
+func (r *run) leave() {
+	r.release()
+	r.uploadLogs() // the thread's next task does not wait for it
+}
+
 // release releases the claim, so that the thread's next task can start.
 func (r *run) release() {
 	r.done()

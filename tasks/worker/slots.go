@@ -107,7 +107,11 @@ func (s *slot) spare() int {
 	if s.of.alone != nil || s.of.runsThatFit() < 2 {
 		return 0
 	}
-	return s.of.total - len(s.of.held) + 1
+	free := s.of.total - len(s.of.held)
+	if s.of.held[s] {
+		free++
+	}
+	return free
 }
 
 // release releases the slot. Only the first call counts.

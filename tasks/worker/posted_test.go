@@ -1,0 +1,47 @@
+package worker
+
+import (
+	"context"
+	"testing"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/tasks"
+)
+
+// While a source lets a final message wait, another thread's task runs in the slot and at the place under the cap. The
+// thread's own next task starts after the message.
+func TestPostingHoldsNoSlot(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	f.policy.Limits.Credential = 1
+	opens := make(chan struct{})
+	f.source.open = opens
+	ran := make(chan string, 10)
+	f.agent.do = func(_ context.Context, s agent.Spec, _ agent.Host) (agent.Result, error) {
+		ran <- s.ID
+		return answer("x"), nil
+	}
+	f.worker(withCredential, func(c *Config) { c.Slots = 2 }) // one for reviews
+	review := func(thread string) string {
+		task := f.task(thread, "x")
+		task.Class = tasks.Review
+		return f.submit(task)
+	}
+	first := review("a")
+	if id := <-ran; id != first {
+		t.Fatalf("%s ran", id)
+	}
+	next, other := review("a"), review("b")
+	if id := <-ran; id != other {
+		t.Errorf("%s ran, want that of another thread", id)
+	}
+	close(opens)
+	if id := <-ran; id != next {
+		t.Errorf("%s ran, want the thread's next one", id)
+	}
+	for _, id := range []string{first, next, other} {
+		if e := f.ending(id); e.Kind != tasks.Answered {
+			t.Errorf("%s: %+v", id, e)
+		}
+	}
+}
