@@ -3,9 +3,11 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/errand-fleet/errand/cmd/enqueue/internal/term"
@@ -94,7 +96,10 @@ func showCommand(t *terminal, _ *flag.FlagSet) runFunc {
 		if err != nil {
 			return err
 		}
-		return show(ctx, t, "GET /api/tasks/"+id, nil, t.printTask)
+		return show(ctx, t, "GET /api/tasks/"+id, nil, func(v task) {
+			defer t.stdout.Page(t.getenv)()
+			t.printTask(v)
+		})
 	}
 }
 
@@ -106,7 +111,10 @@ func diffCommand(t *terminal, _ *flag.FlagSet) runFunc {
 		if err != nil {
 			return err
 		}
-		return t.copyResponse(ctx, "/api/tasks/"+id+"/diff", func(line string) string {
+		if !t.raw {
+			defer t.stdout.Page(t.getenv)()
+		}
+		err = t.copyResponse(ctx, "/api/tasks/"+id+"/diff", func(line string) string {
 			if t.raw || !t.stdout.TTY() {
 				return line
 			}
@@ -117,6 +125,10 @@ func diffCommand(t *terminal, _ *flag.FlagSet) runFunc {
 			}
 			return text
 		})
+		if errors.Is(err, syscall.EPIPE) && t.stdout.Err() == nil {
+			return nil // the user has left the pager
+		}
+		return err
 	}
 }
 
@@ -219,12 +231,12 @@ func (t *terminal) printTask(v task) {
 			printf(t.stdout, "%s\n", line)
 		}
 	}
-	texts := []string{"> " + strings.ReplaceAll(v.Task.Prompt, "\n", "\n> "), v.Sentence}
+	texts := []string{legible.Text("> " + strings.ReplaceAll(v.Task.Prompt, "\n", "\n> ")), legible.Text(v.comment())}
 	if v.Ending != nil {
-		texts = append(texts, indentJSON(v.Ending.Said()))
+		texts = append(texts, answerText(t.stdout, v))
 	}
 	for _, text := range texts {
-		if text = strings.TrimSpace(legible.Text(text)); text != "" {
+		if text = strings.TrimSpace(text); text != "" {
 			printf(t.stdout, "\n%s\n", text)
 		}
 	}

@@ -127,7 +127,7 @@ func (p *eventPrinter) timestamp(e agent.Event) string {
 func (p *eventPrinter) end(v task) {
 	e := v.Ending
 	if !p.screen.Printed() {
-		p.screen.Text(legible.Text(indentJSON(e.Said())))
+		p.screen.Text(answerText(p.side, v))
 	}
 	p.screen.Status("")
 	style, words := term.Red, v.state()
@@ -138,7 +138,7 @@ func (p *eventPrinter) end(v task) {
 		words += " · " + facts
 	}
 	p.line(p.side.Paint(style, legible.Line(words)))
-	for _, more := range []string{v.Sentence, e.Note()} {
+	for _, more := range []string{v.comment(), e.Note()} {
 		if more != "" {
 			p.line(legible.Text(more))
 		}

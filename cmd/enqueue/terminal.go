@@ -188,6 +188,14 @@ type task struct {
 	Sentence string `json:"sentence"`
 }
 
+// comment returns a sentence about how the task ended, unless its answer in the form of a schema says it all.
+func (t task) comment() string {
+	if t.Ending != nil && len(t.Ending.Result.Structured) > 0 {
+		return ""
+	}
+	return t.Sentence
+}
+
 // state returns the task's state or ending in one word.
 func (t task) state() string {
 	switch {

@@ -23,6 +23,7 @@ type Out struct {
 	fd      int  // of the terminal, or -1
 	colours bool // the terminal shows colours and the user wants them
 	dumb    bool // the terminal can only print
+	paged   bool // w is a pager
 }
 
 // NewOut returns a stream that writes to w. It respects NO_COLOR (no-color.org) and TERM=dumb.
@@ -44,7 +45,7 @@ func IsTerminal(f *os.File) bool {
 // Write implements [io.Writer].
 func (o *Out) Write(p []byte) (int, error) {
 	n, err := o.w.Write(p)
-	if o.err == nil {
+	if o.err == nil && !o.left(err) {
 		o.err = err
 	}
 	return n, err

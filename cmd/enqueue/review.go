@@ -1,0 +1,75 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/errand-fleet/errand/cmd/enqueue/internal/term"
+	"github.com/errand-fleet/errand/internal/legible"
+	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/github/review"
+)
+
+// answerText returns a task's answer for people: the findings of a review in words, other JSON indented, and anything
+// else as it is. It is safe to print.
+func answerText(out *term.Out, v task) string {
+	if v.Task.Class == tasks.Review {
+		if a, err := review.Read(v.Ending.Result.Structured); err == nil {
+			return reviewText(out, a)
+		}
+	}
+	return legible.Text(indentJSON(v.Ending.Said()))
+}
+
+// reviewText returns the result of a review, the most serious findings first.
+func reviewText(out *term.Out, a review.Answer) string {
+	b := &strings.Builder{}
+	fmt.Fprintln(b, strings.TrimSpace(legible.Text(a.Summary)))
+	styles := map[review.Severity]term.Style{review.Critical: term.Red, review.Major: term.Yellow, review.Minor: term.Cyan}
+	slices.SortStableFunc(a.Findings, func(x, y review.Finding) int { return x.Severity.Compare(y.Severity) })
+	for _, f := range a.Findings {
+		fmt.Fprintf(b, "\n%s %s\n", out.Paint(styles[f.Severity], strings.ToUpper(string(f.Severity))), out.Paint(term.Bold, legible.Line(place(f))))
+		for _, text := range []string{f.Claim, f.Evidence} {
+			if text = strings.TrimSpace(legible.Text(text)); text != "" {
+				fmt.Fprintf(b, "  %s\n", strings.ReplaceAll(text, "\n", "\n  "))
+			}
+		}
+		lines := func(sign string, style term.Style, text string) {
+			for line := range strings.Lines(text) {
+				fmt.Fprintf(b, "    %s\n", out.Paint(style, sign+legible.Code(strings.TrimRight(line, "\r\n"))))
+			}
+		}
+		if f.Suggestion != "" {
+			lines("-", term.Red, f.Original)
+			lines("+", term.Green, f.Suggestion)
+		}
+	}
+	count := map[review.Status]int{}
+	for _, c := range a.Earlier {
+		count[c.Status]++
+	}
+	var earlier []string
+	for _, s := range []review.Status{review.Open, review.Fixed, review.Outdated} {
+		if n := count[s]; n > 0 {
+			earlier = append(earlier, fmt.Sprintf("%d %s", n, s))
+		}
+	}
+	if len(earlier) > 0 {
+		fmt.Fprintf(b, "\nearlier findings: %s\n", strings.Join(earlier, ", "))
+	}
+	return strings.TrimSpace(b.String())
+}
+
+// place returns what a finding is about: path:line, path:first-last, a file, or the change as a whole.
+func place(f review.Finding) string {
+	switch {
+	case f.Path == "":
+		return "the change as a whole"
+	case f.Line == 0:
+		return f.Path
+	case f.StartLine > 0 && f.StartLine < f.Line:
+		return fmt.Sprintf("%s:%d-%d", f.Path, f.StartLine, f.Line)
+	}
+	return fmt.Sprintf("%s:%d", f.Path, f.Line)
+}
