@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"path/filepath"
 	"sync"
 	"time"
@@ -17,7 +18,8 @@ import (
 // The time for errand to finish after the last fault, and for its processes to end after the stop. The first covers a
 // takeover, three attempts with their pauses, and a usage limit.
 const (
-	finishFor = 5 * time.Minute
+	finishFor = 20 * time.Minute // for what still waits after the last fault
+	stuckFor  = 3 * time.Minute  // without a task that gets done
 	goneFor   = 15 * time.Second
 )
 
@@ -93,19 +95,25 @@ func finish(ctx context.Context, w *world, f *fleet, t *traffic, s *saboteur, r 
 	return r.judge(w, f, t, s, left, []check{gone, stops})
 }
 
-// awaitQuiet waits until every accepted event has its final message and Redis holds no live task.
+// awaitQuiet waits until every accepted event has its final message and Redis holds no live task. It gives up when
+// nothing has got done for stuckFor.
 func awaitQuiet(ctx context.Context, w *world, t *traffic, s *saboteur, client redis.UniversalClient) bool {
 	ctx, cancel := context.WithTimeout(ctx, finishFor)
 	defer cancel()
-	for ctx.Err() == nil {
+	least, last := math.MaxInt, time.Now()
+	for ctx.Err() == nil && time.Since(last) < stuckFor {
 		t.askEndings(ctx)
 		events := t.ledger.all()
 		finals := finalsOf(w, events)
 		s.forgive(events, finals)
 		lost, _ := checkCovered(events, finals)
 		left, err := leftovers(ctx, client)
-		if len(lost.broken) == 0 && err == nil && len(left) == 0 {
+		undone := len(lost.broken) + len(left)
+		if undone == 0 && err == nil {
 			return true
+		}
+		if undone < least && err == nil {
+			least, last = undone, time.Now()
 		}
 		pause(ctx, time.Second)
 	}
