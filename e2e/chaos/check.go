@@ -68,9 +68,11 @@ const overtaken = "Ignored: A newer state of the pull request is known."
 // which got no response.
 const reviewedBefore = "Ignored: The head was reviewed before."
 
-// reviewedLater reports whether a later head of the same pull request has become a task.
+// reviewedLater reports whether a later head of the same pull request has become a task, even if Redis has lost it.
 func reviewedLater(e event, later []event) bool {
-	return slices.ContainsFunc(later, func(l event) bool { return l.place == inGitHub && l.pull == e.pull && l.accepted && l.task })
+	return slices.ContainsFunc(later, func(l event) bool {
+		return l.place == inGitHub && l.pull == e.pull && (l.accepted || l.forgiven) && l.task
+	})
 }
 
 // checkTold checks that every message reached a CLI or its sender got the reason why not, and that each answer to a

@@ -73,6 +73,8 @@ func TestCoveredOnce(t *testing.T) {
 	repeated.task, repeated.declined = true, overtaken
 	late, newer := asked(1, inGitHub), asked(2, inGitHub)
 	late.id, late.declined, newer.task = "", overtaken, true
+	flushed := newer
+	flushed.accepted, flushed.forgiven = false, true
 	reviewed := asked(1, inGitHub)
 	reviewed.declined = reviewedBefore
 	unknown := asked(1, inChat)
@@ -96,6 +98,7 @@ func TestCoveredOnce(t *testing.T) {
 		"not accepted, done twice":        {[]event{unaccepted}, []final{told(inSlack, "", 1), told(inSlack, "", 1)}, false, true},
 		"a task, and none when it is old": {[]event{repeated}, []final{told(inGitHub, "", 1)}, false, false},
 		"overtaken by a newer head":       {[]event{late, newer}, []final{told(inGitHub, "", 2)}, false, false},
+		"overtaken by what Redis lost":    {[]event{late, flushed}, nil, false, false},
 		"overtaken by nothing":            {[]event{newer, late}, []final{told(inGitHub, "", 2)}, true, false},
 		"accepted, and yet no task":       {[]event{declined}, nil, true, false},
 		"accepted, but unknown":           {[]event{unknown}, []final{{covers: []string{""}}}, true, false},

@@ -299,7 +299,7 @@ func (s *saboteur) forgive(events []event, finals []final) (n int) {
 	for i, e := range events {
 		lost := func(w window) bool { return w.touches(e.acceptedAt, e.acceptedAt.Add(time.Millisecond)) }
 		if e.accepted && !covered[e.id] && (gone[e.id] || slices.ContainsFunc(forgot, lost)) {
-			events[i].accepted = false
+			events[i].accepted, events[i].forgiven = false, true
 			n++
 		}
 	}

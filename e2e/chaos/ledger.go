@@ -13,6 +13,7 @@ type event struct {
 	id     string // of its task, empty while unknown
 
 	accepted   bool // it was answered with 2xx
+	forgiven   bool // accepted is not set, because Redis has lost it since
 	acceptedAt time.Time
 	task       bool     // GitHub: and that answer named a task
 	declined   string   // GitHub: errand's reason for ignoring it. For a repetition it means nothing, because errand then knows later events
