@@ -51,7 +51,7 @@ func TestFindings(t *testing.T) {
 		"Review of abc1234", "Two <strong>problems</strong>.", "3 open: 1 critical 1 major 1 minor", "1 settled", "Reviewed change", "!as JSON", "!<h2>Answer",
 		`<a href="https://hub.example/acme/api/pull/7#discussion_r1">invoice/total.go:5–6</a>`, "<code>string</code>", "<li>one", "return &lt;1&gt;", "!<script>alert",
 		`id="at-a1-L5" class="add mark"`, `id="at-b2-O5" class="del mark"`, `id="at-d4-L71" class="mark"`, "and was",
-		"<span>new</span>", "still open, found at def5678, answered", "fixed at abc1234, found at def5678", `x\u202e.go`)
+		"<span>new</span>", "Next: push fixes, or comment /fix", "!errand remembers", "still open, found at def5678, answered", "fixed at abc1234, found at def5678", `x\u202e.go`)
 	if page.text = page.text[strings.Index(page.text, `id="finding-a1"`):]; strings.Index(page.text, `id="finding-d4"`) > strings.Index(page.text, `id="finding-b2"`) {
 		t.Error("an earlier finding comes before a new one")
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/tasks"
 )
 
@@ -24,6 +25,7 @@ type findingsView struct {
 	Critical      int           // of the open ones
 	Major, Minor  int
 	Open, Settled int
+	Next          string // what to do now, in a sentence
 }
 
 // findingView is one finding.
@@ -49,7 +51,13 @@ func (c *Console) readWork(ctx context.Context, s tasks.Status, v *taskView) {
 		c.view.Log.Warn("read findings", "run", s.Task.ID, "err", err)
 	}
 	if v.Findings != nil { // they say all of it
-		v.Answer, v.Sentence = "", ""
+		v.Answer, v.Sentence, v.Next = "", "", ""
+		if v.Findings.Open > 0 {
+			v.Findings.Next = "Next: push fixes. errand then reviews them."
+			if s.Task.Profile != agent.Untrusted {
+				v.Findings.Next = "Next: push fixes, or comment /fix on the pull request to have errand make them."
+			}
+		}
 	}
 }
 
