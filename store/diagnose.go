@@ -276,8 +276,8 @@ func (s *Doctor) access(ctx context.Context) (found []Finding, err error) {
 		err := s.redis.Eval(ctx, "return redis.call('SETRANGE', KEYS[1], 0, '')", []string{key}).Err()
 		if denied(err) {
 			found = append(found, refused(Fatal, "scripts on "+key[:len(key)-1]+"*", "No task can be stored or run without it.", err))
-		} else if remedy := unwritable(err); remedy != "" && key[0] != 'a' { // once
-			found = append(found, Finding{Fatal, "Redis refuses writes", "No task can be stored or run. Redis says: " + err.Error(), remedy})
+		} else if why, remedy := unwritable(err); remedy != "" && key[0] != 'a' { // once
+			found = append(found, Finding{Fatal, "Redis refuses writes: " + why, "No task can be stored or run. Redis says: " + err.Error(), remedy})
 		} else if err != nil && remedy == "" {
 			return nil, fmt.Errorf("diagnose redis: %w", err)
 		}
@@ -286,22 +286,22 @@ func (s *Doctor) access(ctx context.Context) (found []Finding, err error) {
 	return append(found, refusals...), err
 }
 
-// unwritable returns what to do about an error by which Redis refuses all writes, or "".
-func unwritable(err error) string {
+// unwritable returns why an error says that Redis refuses all writes, and the remedy, or "".
+func unwritable(err error) (why, remedy string) {
 	if err == nil {
-		return ""
+		return "", ""
 	}
-	for word, remedy := range map[string]string{
-		"OOM":        "Raise maxmemory, or set ERRAND_OBJECTS.",
-		"READONLY":   "Point REDIS_URL to the primary. In a fail-over this passes.",
-		"NOREPLICAS": "Start a replica, or lower min-replicas-to-write.",
-		"MISCONF":    "Look at its disk and its log.",
+	for word, s := range map[string][2]string{
+		"OOM":        {"it is out of memory", "Raise maxmemory, or set ERRAND_OBJECTS."},
+		"READONLY":   {"it is a replica", "Point REDIS_URL to the primary. In a fail-over this passes."},
+		"NOREPLICAS": {"it has too few replicas", "Start a replica, or lower min-replicas-to-write."},
+		"MISCONF":    {"it cannot write to its disk", "Look at its disk and its log."},
 	} {
 		if redis.HasErrorPrefix(err, word) || strings.Contains(err.Error(), "-"+word+" ") { // Redis 6 quotes it in a script's error
-			return remedy
+			return s[0], s[1]
 		}
 	}
-	return ""
+	return "", ""
 }
 
 // channels reports the channels that this process may not use. A script that may not publish stops half-way.

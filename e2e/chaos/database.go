@@ -39,7 +39,7 @@ type single struct {
 
 // newSingle starts a server. With an error it also returns what it has started.
 func newSingle(dir string) (d *single, err error) {
-	path, ok := redisserver.Find()
+	path, ok := redisserver.FindForTest()
 	if !ok {
 		return nil, errors.New("start redis: there is no redis-server: run make setup (or apt-get install redis-server)")
 	}

@@ -62,8 +62,9 @@ func (r *Redis) Certificates() (ca, cert, key string) {
 	return filepath.Join(r.dir, "ca.pem"), filepath.Join(r.dir, "cert.pem"), filepath.Join(r.dir, "key.pem")
 }
 
-// WriteCertificates creates a CA, and a certificate of it for 127.0.0.1, in a directory as Certificates describes.
-func WriteCertificates(dir string) error {
+// WriteCertificates creates a CA, and a certificate of it for 127.0.0.1 that expires at a time, in a directory as
+// Certificates describes.
+func WriteCertificates(dir string, expires time.Time) error {
 	r := &Redis{dir: dir}
 	ca, cert, key := r.Certificates()
 	authority, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -79,7 +80,7 @@ func WriteCertificates(dir string) error {
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
 	}
 	leaf := &x509.Certificate{
-		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "redis"}, NotBefore: root.NotBefore, NotAfter: root.NotAfter,
+		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "redis"}, NotBefore: root.NotBefore, NotAfter: expires,
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, KeyUsage: x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}

@@ -39,6 +39,7 @@ func (f *failing) Fatal(args ...any) { f.said = fmt.Sprint(args...); panic(f) }
 
 func TestForTestSaysWhatToInstall(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
+	t.Setenv("ERRAND_TEST_REDIS", "")
 	f := &failing{TB: t}
 	func() {
 		defer func() { _ = recover() }()

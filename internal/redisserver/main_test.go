@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 		fmt.Println(os.Getpid())
 		<-hup
 	case os.Getenv(orphanEnv) != "":
-		path, _ := Find()
+		path, _ := FindForTest()
 		s, err := Start(context.Background(), Config{Path: path})
 		if err != nil {
 			fmt.Println(err)

@@ -177,10 +177,14 @@ type Config struct {
 	Log        io.Writer // the server's log; written from one goroutine; nil = discarded
 }
 
-// Find looks for redis-server on PATH.
+// Find looks for redis-server or valkey-server on PATH.
 func Find() (path string, ok bool) {
-	path, err := exec.LookPath("redis-server")
-	return path, err == nil
+	for _, name := range []string{"redis-server", "valkey-server"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path, true
+		}
+	}
+	return "", false
 }
 
 // text returns the configuration file. It goes to the server's stdin, so no file has to be protected or removed.
@@ -281,6 +285,15 @@ func (t *tail) String() string {
 	return strings.TrimSpace(string(t.kept))
 }
 
+// FindForTest returns the program to test with: ERRAND_TEST_REDIS, such as the path of a valkey-server, or what Find
+// returns.
+func FindForTest() (path string, ok bool) {
+	if path = os.Getenv("ERRAND_TEST_REDIS"); path != "" {
+		return path, true
+	}
+	return Find()
+}
+
 // TB is the part of testing.TB that [ForTest] needs. It is declared here so that no program of errand links package
 // testing.
 type TB interface {
@@ -292,13 +305,9 @@ type TB interface {
 }
 
 // ForTest starts a server for one test, stops it when the test ends, and returns its URL. A start takes about 10 ms.
-// ERRAND_TEST_REDIS names another program to test with, such as valkey-server.
 func ForTest(tb TB) string {
 	tb.Helper()
-	path, ok := Find()
-	if other := os.Getenv("ERRAND_TEST_REDIS"); other != "" {
-		path, ok = other, true
-	}
+	path, ok := FindForTest()
 	if !ok {
 		tb.Fatal("redis-server is missing: run make setup (or apt-get install redis-server)")
 	}

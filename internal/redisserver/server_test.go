@@ -18,7 +18,7 @@ import (
 
 func begin(t *testing.T, cfg Config) *Server {
 	t.Helper()
-	path, ok := Find()
+	path, ok := FindForTest()
 	if !ok {
 		t.Fatal("redis-server is missing: run make setup (or apt-get install redis-server)")
 	}
@@ -152,7 +152,7 @@ func TestATakenPortIsTriedAgain(t *testing.T) {
 			_ = c.Close()
 		}
 	}()
-	path, _ := Find()
+	path, _ := FindForTest()
 	tries := 0
 	s, err := startOn(t.Context(), Config{Path: path, Dir: t.TempDir(), Password: "pw", Fsync: "no"}, func(ctx context.Context) (int, error) {
 		if tries++; tries == 1 {
@@ -171,7 +171,7 @@ func TestATakenPortIsTriedAgain(t *testing.T) {
 
 func TestAFailedStartSaysWhyAndLeavesNothing(t *testing.T) {
 	t.Parallel()
-	path, _ := Find()
+	path, _ := FindForTest()
 	if _, err := Start(t.Context(), Config{Path: path, Dir: "/does/not/exist"}); err == nil || !strings.Contains(err.Error(), "No such file") {
 		t.Errorf("start = %v, want the server's own words", err)
 	}

@@ -274,7 +274,7 @@ func TestUnreachableRedis(t *testing.T) {
 // A Redis that is there and says nothing is answered for before GitHub gives up, whatever the client's own patience.
 func TestHangingRedis(t *testing.T) {
 	t.Parallel()
-	path, _ := redisserver.Find()
+	path, _ := redisserver.FindForTest()
 	server := must(redisserver.Start(t.Context(), redisserver.Config{Path: path}))
 	proc := must(os.FindProcess(server.Pid()))
 	t.Cleanup(func() {

@@ -66,7 +66,7 @@ func runOneTask(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	redisPath, ok := redisserver.Find()
+	redisPath, ok := redisserver.FindForTest()
 	if !ok {
 		return errors.New("redis-server is not on PATH")
 	}

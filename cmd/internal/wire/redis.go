@@ -141,7 +141,12 @@ func (p *Parts) explain(err error) (what, remedy string) {
 	_, sentinels, _ := p.Config.Redis.Options()
 	_, unknown := errors.AsType[x509.UnknownAuthorityError](err)
 	_, other := errors.AsType[x509.HostnameError](err)
+	invalid, _ := errors.AsType[x509.CertificateInvalidError](err)
 	switch {
+	case invalid.Reason == x509.Expired && invalid.Cert != nil || is("certificate has expired or is not yet valid"):
+		return "Redis' certificate has expired", "renew it, or correct the clock of this machine"
+	case is("LOADING "):
+		return "Redis is loading its data", "wait"
 	case unknown || is("certificate signed by unknown authority"):
 		return "Redis' certificate is of an unknown authority", "set ERRAND_REDIS_CA_FILE to the certificate of the CA that signed it"
 	case other || is("x509: certificate is valid for", "x509: certificate is not valid for", "x509: cannot validate certificate for"):

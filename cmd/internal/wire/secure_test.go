@@ -62,7 +62,7 @@ func TestSecureSentinels(t *testing.T) {
 	submit("before") // waits for the replica
 
 	foreign := t.TempDir()
-	if err := redissentinel.WriteCertificates(foreign); err != nil {
+	if err := redissentinel.WriteCertificates(foreign, time.Now().Add(time.Hour)); err != nil {
 		t.Fatal(err)
 	}
 	_, guards, _ := strings.Cut(url, "sentinel_password=")
