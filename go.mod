@@ -34,7 +34,7 @@ require (
 	google.golang.org/protobuf v1.36.12
 )
 
-require github.com/go-jose/go-jose/v4 v4.1.4 // indirect
+require github.com/go-jose/go-jose/v4 v4.1.4
 
 require (
 	github.com/agnivade/levenshtein v1.2.2 // indirect

@@ -3,6 +3,7 @@ package web
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -21,6 +22,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/internal/oidcfake"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/web/api"
@@ -287,7 +289,13 @@ func TestSignedLink(t *testing.T) {
 	for _, path := range []string{"/", "/api/tasks", "/api/tasks/" + other, "/tasks/" + other, "/chat", "/audit"} {
 		h.problem(h.get(path, guest...), http.StatusUnauthorized)
 	}
-	h.problem(h.do("POST", "/api/tasks/"+id+"/cancel", "", guest...), http.StatusUnauthorized)
+	for _, path := range []string{"/api/tasks/" + id + "/cancel", "/api/tasks/" + id + "/answer", "/api/tasks/" + id + "/retry", "/tasks/" + id + "/cancel", "/api/tokens"} {
+		h.problem(h.do("POST", path, "", guest...), http.StatusUnauthorized)
+	}
+	claim := h.Claim(id)
+	h.End(claim, tasks.Ending{Kind: tasks.Answered, Result: agent.Result{Text: "The answer"}, At: time.Now()}) // ends the stream
+	h.contains(h.get("/api/tasks/"+id+"/events", guest...), http.StatusOK, "event: ")
+	h.problem(h.get("/api/tasks/"+other+"/events", guest...), http.StatusUnauthorized)
 
 	for name, bad := range map[string]string{
 		"of another task": strings.Replace(link, id, other, 1), "changed": link[:len(link)-1] + "!", "later": strings.Replace(link, "link=17", "link=18", 1), "empty": "/tasks/" + id + "?link=",
@@ -300,6 +308,19 @@ func TestSignedLink(t *testing.T) {
 	h.problem(h.get("/api/tasks/"+id, guest...), http.StatusUnauthorized)
 	if a := h.get(link, browser...); len(a.Cookies()) > 0 {
 		t.Error("it opens after its time")
+	}
+	// A link ends with the days that are set now, even if it was made for more, and with its own if it was made for less.
+	for days, want := range map[int]bool{30: false, 3: false} {
+		made := h.link(id, days)
+		for _, at := range []struct {
+			day   int64
+			opens bool
+		}{{2, true}, {4, days > 4}, {8, want}} {
+			now.Store(1_700_000_000 + at.day*86400)
+			if a := h.get(made, browser...); (len(a.Cookies()) > 0) != at.opens {
+				t.Errorf("a link for %d days on day %d: %v", days, at.day, a.Cookies())
+			}
+		}
 	}
 	closed := newHarness(t) // people can log in, or links are switched off
 	if a := closed.get(link, browser...); len(a.Cookies()) > 0 {
@@ -378,6 +399,57 @@ func TestTokensExpireAndAreRevoked(t *testing.T) {
 	if with(bot) != 401 {
 		t.Error("an expired token opens")
 	}
+}
+
+// Only admins create tokens, and not with a token, whose end the new one could outlive. A token is shown once: what is
+// stored, listed and recorded does not give it away. Another site cannot create one through an admin's browser.
+func TestTokensGiveNoMoreThanTheirCreatorHas(t *testing.T) {
+	t.Parallel()
+	h, fake := withOpenID(t, func(c *Config) {
+		c.Access = &auth.Access{Grants: []auth.Grant{
+			{Role: tasks.Admin, Groups: []string{"platform"}}, {Role: tasks.Operator, Groups: []string{"ops"}},
+		}}
+	})
+	const body = `{"name": "new", "role": "viewer", "days": 1}`
+	for _, role := range []string{"admin", "operator", "user", "viewer"} {
+		key := []string{"Authorization", "Bearer " + h.apiToken(role, role)}
+		h.problem(h.do("POST", "/api/tokens", body, key...), http.StatusForbidden)
+	}
+	as := func(group string) []string {
+		fake.LogIn(oidcfake.Claims{"sub": group, "groups": group}, nil)
+		p := h.person()
+		p.visit(p.callback("/"))
+		return []string{"Authorization", "", "Cookie", auth.CookieName + "=" + p.session()}
+	}
+	h.problem(h.do("POST", "/api/tokens", body, as("ops")...), http.StatusForbidden)
+	admin := as("platform")
+	for _, hs := range [][]string{{"Origin", "https://elsewhere.test"}, {"Sec-Fetch-Site", "cross-site", "Content-Type", "text/plain"}, {"Sec-Fetch-Site", "same-site"}} {
+		h.problem(h.do("POST", "/api/tokens", body, append(hs, admin...)...), http.StatusForbidden)
+		h.problem(h.do("DELETE", "/api/tokens/admin", "", append(hs, admin...)...), http.StatusForbidden)
+	}
+	var made api.NewToken
+	a := h.do("POST", "/api/tokens", body, admin...)
+	h.into(a, http.StatusCreated, &made)
+	if made.By != "127.0.0.1/platform" || made.Expires.Sub(made.Created) != 24*time.Hour || strings.Contains(fmt.Sprint(a.Header), made.Secret) {
+		t.Errorf("%+v %v", made, a.Header)
+	}
+	again := h.get("/api/tokens", admin...).text + h.get("/api/audit", admin...).text + h.dump()
+	if !strings.Contains(again, `"new"`) || strings.Contains(again, made.Secret) || strings.Contains(again, strings.TrimPrefix(made.Secret, "errand_")) {
+		t.Errorf("it is shown again: %s", again)
+	}
+	if sum := fmt.Sprintf("%x", sha256.Sum256([]byte(made.Secret))); !strings.Contains(h.dump(), sum) {
+		t.Error("its hash is not in Redis")
+	}
+	// The hash is not the token, and a token is no cookie and no login.
+	sum := fmt.Sprintf("%x", sha256.Sum256([]byte(made.Secret)))
+	for _, hs := range [][]string{
+		{"Authorization", "Bearer errand_" + sum}, {"Authorization", "Bearer " + sum}, {"Authorization", "Basic " + made.Secret},
+		{"Authorization", "", "Cookie", auth.CookieName + "=" + made.Secret},
+	} {
+		h.problem(h.get("/api/tasks", hs...), http.StatusUnauthorized)
+	}
+	h.contains(h.login(url.Values{"token": {made.Secret}}), http.StatusUnauthorized, "This token is wrong.")
+	h.problem(h.get("/api/tasks?token="+made.Secret, "Authorization", ""), http.StatusUnauthorized)
 }
 
 // lockedBuffer is a log that goroutines write.

@@ -20,6 +20,7 @@ const (
 type caller struct {
 	kind   string
 	login  string
+	secret string // of a person
 	reason string // of a refusal
 	grant  grant  // of an installation token
 }
@@ -51,6 +52,9 @@ func (s *Server) identify(r *http.Request) caller {
 	}
 	if g, known := s.tokens[secret]; known && s.now().Before(g.expires) {
 		return caller{kind: installationToken, login: s.cfg.BotLogin + "[bot]", grant: g}
+	}
+	if p, known := s.oauth.tokens[secret]; known {
+		return caller{kind: userCaller, login: p.person.Login, secret: secret}
 	}
 	// Only the shape tells a JWT from a token, and GitHub takes it as Bearer only.
 	if strings.EqualFold(scheme, "bearer") && strings.Count(secret, ".") == 2 && s.cfg.AppID != 0 {

@@ -19,7 +19,7 @@
 // # What it does not promise
 //
 // Of GraphQL it has what REST lacks: the threads of reviews (schema.graphql).
-// It has no issues that are not pull requests, no teams, no branch protection
+// It has no issues that are not pull requests, no teams but those of who logs in (RegisterOAuth), no branch protection
 // and no rate limits (use Fail). A route it does not know answers 404
 // and shows in Calls with an empty pattern.
 //
@@ -109,6 +109,7 @@ type Server struct {
 	change     chan struct{}    // closed and replaced at every change
 	repos      map[string]*Repo // by lower-case full name
 	tokens     map[string]grant // installation tokens handed out
+	oauth      oauth            // logins of people
 	lastID     int64
 	calls      []*Call
 	failures   []*planned
@@ -219,6 +220,7 @@ func (s *Server) addRoutes() {
 	s.graphqlRoutes()
 	s.lineRoutes()
 	s.labelRoutes()
+	s.oauthRoutes()
 }
 
 // URL is the web and clone base without a trailing slash:

@@ -50,7 +50,8 @@ func (l *Links) opens(id, value string, now time.Time) (time.Duration, bool) {
 	}
 	until, _, _ := strings.Cut(value, ".")
 	seconds, err := strconv.ParseInt(until, 10, 64)
-	left := time.Unix(seconds, 0).Sub(now)
+	// A link that was made for more days than are set now ends with these.
+	left := min(time.Unix(seconds, 0).Sub(now), tasks.Born(id).AddDate(0, 0, l.Days).Sub(now))
 	return left, err == nil && left > 0 && hmac.Equal([]byte(l.sign(id, until)), []byte(value))
 }
 

@@ -8,8 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"strings"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
@@ -29,9 +28,11 @@ type Provider struct {
 	GitHub   string   // base of GitHub's API if the issuer is a GitHub, ending in a slash
 	HTTP     *http.Client
 
-	mu    sync.Mutex
-	found *oidc.Provider // the issuer's description, once it has answered
+	found atomic.Pointer[oidc.Provider] // the issuer's description, once it has answered
 }
+
+// errAway means that the provider did not answer, or answered something else than its protocol.
+var errAway = errors.New("the provider is away")
 
 // providerTime bounds the requests of one login to the provider.
 const providerTime = 15 * time.Second
@@ -53,20 +54,19 @@ func (p *Provider) client(ctx context.Context) (context.Context, *oauth2.Config,
 	ctx = oidc.ClientContext(ctx, p.HTTP) // also oauth2's
 	c := &oauth2.Config{ClientID: p.ClientID, ClientSecret: p.Secret, RedirectURL: p.Redirect}
 	if p.GitHub != "" {
-		c.Endpoint = oauth2.Endpoint{AuthURL: p.Issuer + "/login/oauth/authorize", TokenURL: p.Issuer + "/login/oauth/access_token"}
+		c.Endpoint = oauth2.Endpoint{AuthURL: p.Issuer + "/login/oauth/authorize", TokenURL: p.Issuer + "/login/oauth/access_token", AuthStyle: oauth2.AuthStyleInParams}
 		c.Scopes = []string{"read:user", "user:email", "read:org"}
 		return ctx, c, nil
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.found == nil {
-		found, err := oidc.NewProvider(ctx, p.Issuer)
-		if err != nil {
-			return ctx, nil, fmt.Errorf("discover OpenID provider: %w", err)
+	found := p.found.Load() // without a lock: people would wait for each other while the provider is away
+	if found == nil {
+		var err error
+		if found, err = oidc.NewProvider(ctx, p.Issuer); err != nil {
+			return ctx, nil, fmt.Errorf("discover OpenID provider: %w: %w", errAway, err)
 		}
-		p.found = found
+		p.found.Store(found)
 	}
-	c.Endpoint, c.Scopes = p.found.Endpoint(), append([]string{oidc.ScopeOpenID, "profile", "email"}, p.Scopes...)
+	c.Endpoint, c.Scopes = found.Endpoint(), append([]string{oidc.ScopeOpenID, "profile", "email"}, p.Scopes...)
 	return ctx, c, nil
 }
 
@@ -87,7 +87,7 @@ func (p *Provider) identify(ctx context.Context, code string, a attempt) (Identi
 	}
 	token, err := c.Exchange(ctx, code, oauth2.VerifierOption(a.Verifier))
 	if err != nil {
-		return Identity{}, fmt.Errorf("exchange code: %w", err)
+		return Identity{}, fmt.Errorf("exchange code: %w", away(err))
 	}
 	if p.GitHub != "" {
 		return p.askGitHub(ctx, c.Client(ctx, token))
@@ -96,7 +96,9 @@ func (p *Provider) identify(ctx context.Context, code string, a attempt) (Identi
 	if !ok {
 		return Identity{}, errors.New("the provider sent no ID token")
 	}
-	id, err := p.found.VerifierContext(ctx, &oidc.Config{ClientID: p.ClientID}).Verify(ctx, text)
+	found := p.found.Load()
+	// The keys are read for each login, so that one which the provider has withdrawn counts no more.
+	id, err := found.VerifierContext(ctx, &oidc.Config{ClientID: p.ClientID}).Verify(ctx, text)
 	if err != nil {
 		return Identity{}, fmt.Errorf("verify ID token: %w", err)
 	}
@@ -107,10 +109,10 @@ func (p *Provider) identify(ctx context.Context, code string, a attempt) (Identi
 	if err := id.Claims(&claims); err != nil {
 		return Identity{}, fmt.Errorf("read ID token: %w", err)
 	}
-	if claims["email"] == nil && p.found.UserInfoEndpoint() != "" { // some send only the subject in the token
-		info, err := p.found.UserInfo(ctx, oauth2.StaticTokenSource(token))
+	if claims["email"] == nil && found.UserInfoEndpoint() != "" { // some send only the subject in the token
+		info, err := found.UserInfo(ctx, oauth2.StaticTokenSource(token))
 		if err != nil {
-			return Identity{}, fmt.Errorf("read user info: %w", err)
+			return Identity{}, fmt.Errorf("read user info: %w", away(err))
 		}
 		if info.Subject != id.Subject {
 			return Identity{}, errors.New("read user info: it is about someone else")
@@ -120,6 +122,16 @@ func (p *Provider) identify(ctx context.Context, code string, a attempt) (Identi
 		}
 	}
 	return p.identity(id.Subject, claims), nil
+}
+
+// away marks an error as errAway if the provider did not answer, or with a failure of its own.
+func away(err error) error {
+	_, silent := errors.AsType[*url.Error](err)
+	refused, ok := errors.AsType[*oauth2.RetrieveError](err)
+	if silent || ok && refused.Response.StatusCode >= http.StatusInternalServerError {
+		return fmt.Errorf("%w: %w", errAway, err)
+	}
+	return err
 }
 
 // identity reads the claims of a person. A name that they may choose themselves is not used: grants go by it.
@@ -146,41 +158,62 @@ func (p *Provider) identity(subject string, claims map[string]any) Identity {
 
 // askGitHub reads a person's account, verified e-mail, organisations and teams.
 func (p *Provider) askGitHub(ctx context.Context, client *http.Client) (id Identity, err error) {
-	var user struct{ Login string }
-	var emails []struct {
-		Email             string
-		Primary, Verified bool
-	}
-	var orgs []struct{ Login string }
-	var teams []struct {
-		Slug         string
-		Organization struct{ Login string }
-	}
-	for path, v := range map[string]any{"user": &user, "user/emails": &emails, "user/orgs": &orgs, "user/teams": &teams} {
-		if err := p.get(ctx, client, path+"?per_page=100", v); err != nil {
-			return id, err
-		}
+	var user gitHubItem
+	if err := p.get(ctx, client, "user", &user); err != nil {
+		return id, err
 	}
 	if user.Login == "" {
 		return id, errors.New("GitHub names no account")
 	}
-	id.Name, id.Login = user.Login, user.Login
-	for _, e := range emails {
-		if e.Primary && e.Verified {
-			id.Name, id.Email = e.Email, e.Email
+	// With the provider, because an account may be called console, as the holder of the console token is.
+	id.Name, id.Login = p.name()+"/"+user.Login, user.Login
+	for _, path := range []string{"user/emails", "user/orgs", "user/teams"} {
+		list, err := p.list(ctx, client, path)
+		if err != nil {
+			return id, err
 		}
-	}
-	for _, o := range orgs {
-		id.Groups = append(id.Groups, o.Login)
-	}
-	for _, t := range teams {
-		id.Groups = append(id.Groups, t.Organization.Login+"/"+t.Slug)
+		for _, item := range list {
+			switch {
+			case item.Primary && item.Verified:
+				id.Name, id.Email = item.Email, item.Email
+			case path == "user/orgs":
+				id.Groups = append(id.Groups, item.Login)
+			case path == "user/teams":
+				id.Groups = append(id.Groups, item.Organization.Login+"/"+item.Slug)
+			}
+		}
 	}
 	return id, nil
 }
 
-// maxReply bounds a response of GitHub, in bytes.
-const maxReply = 4 << 20
+// gitHubItem is an account, an e-mail address, an organisation or a team.
+type gitHubItem struct {
+	Login             string
+	Email             string
+	Primary, Verified bool
+	Slug              string
+	Organization      struct{ Login string }
+}
+
+const (
+	maxReply = 4 << 20 // bounds a response of GitHub, in bytes
+	perPage  = 100     // GitHub's largest page
+	maxPages = 10
+)
+
+// list reads the pages of a list.
+func (p *Provider) list(ctx context.Context, client *http.Client, path string) (all []gitHubItem, err error) {
+	for page := 1; page <= maxPages; page++ {
+		var some []gitHubItem
+		if err := p.get(ctx, client, fmt.Sprintf("%s?per_page=%d&page=%d", path, perPage, page), &some); err != nil {
+			return nil, err
+		}
+		if all = append(all, some...); len(some) < perPage {
+			break
+		}
+	}
+	return all, nil
+}
 
 func (p *Provider) get(ctx context.Context, client *http.Client, path string, v any) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, p.GitHub+path, nil)
@@ -190,11 +223,14 @@ func (p *Provider) get(ctx context.Context, client *http.Client, path string, v 
 	req.Header.Set("Accept", "application/vnd.github+json")
 	resp, err := client.Do(req)
 	if err != nil {
-		return fmt.Errorf("read %s: %w", path, err)
+		return fmt.Errorf("read %s: %w", path, away(err))
 	}
 	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("read %s: GitHub answers %s", strings.TrimSuffix(path, "?per_page=100"), resp.Status)
+	switch {
+	case resp.StatusCode >= http.StatusInternalServerError:
+		return fmt.Errorf("read %s: %w: GitHub answers %s", path, errAway, resp.Status)
+	case resp.StatusCode != http.StatusOK:
+		return fmt.Errorf("read %s: GitHub answers %s", path, resp.Status)
 	}
 	if err := json.NewDecoder(io.LimitReader(resp.Body, maxReply)).Decode(v); err != nil {
 		return fmt.Errorf("read %s: %w", path, err)

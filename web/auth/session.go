@@ -16,8 +16,13 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// CookieName is the cookie of a browser that has logged in. Its value is the ID of a session.
+// CookieName is the cookie of a browser that has logged in. Its value is the ID of a session. Over HTTPS the name begins
+// with [hostPrefix].
 const CookieName = "errand_token"
+
+// hostPrefix makes browsers accept a cookie only from this host over HTTPS, so that neither another host of the domain
+// nor a connection in plain text can put its own session into a browser.
+const hostPrefix = "__Host-"
 
 // sessionTime is how long a login lasts.
 const sessionTime = 12 * time.Hour
@@ -36,6 +41,7 @@ const (
 type session struct {
 	Identity
 	Method string `json:"method"`
+	Issuer string `json:"issuer,omitempty"` // the provider that stated the identity
 }
 
 // secret returns 256 random bits as text.
@@ -65,20 +71,45 @@ func (g *Guard) startSession(w http.ResponseWriter, r *http.Request, s session) 
 		return err
 	}
 	setCookie(w, r, http.Cookie{Name: CookieName, Value: id, Path: "/", MaxAge: int(sessionTime.Seconds()), SameSite: http.SameSiteStrictMode})
-	g.Audit.record(r, g.person(s), "login", http.StatusOK, "")
+	v, _ := g.person(s)
+	g.Audit.record(r, v, "login", http.StatusOK, "")
 	return nil
 }
 
-// setCookie sets a cookie that scripts cannot read.
+// setCookie sets a cookie that scripts cannot read. Its name has the prefix if its path permits that.
 func setCookie(w http.ResponseWriter, r *http.Request, c http.Cookie) {
-	c.HttpOnly, c.Secure = true, r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https"
+	c.HttpOnly, c.Secure = true, secure(r)
+	if c.Secure && c.Path == "/" {
+		c.Name = hostPrefix + c.Name
+	}
 	http.SetCookie(w, &c)
+}
+
+// secure reports whether the browser sent a request over HTTPS.
+func secure(r *http.Request) bool {
+	return r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https"
+}
+
+// maxCookies bounds how many cookies of one name count: each costs a request to Redis.
+const maxCookies = 4
+
+// cookies returns the values of a cookie that setCookie has set with the path "/".
+func cookies(r *http.Request, name string) (values []string) {
+	if secure(r) {
+		name = hostPrefix + name
+	}
+	for _, c := range r.CookiesNamed(name) {
+		if len(values) < maxCookies {
+			values = append(values, c.Value)
+		}
+	}
+	return values
 }
 
 // session returns the visitor whose session a browser has.
 func (g *Guard) session(r *http.Request) (v tasks.Visitor, ok bool, err error) {
-	for _, c := range r.CookiesNamed(CookieName) {
-		body, err := g.Store.Access.Login(r.Context(), g.sign("session", c.Value))
+	for _, id := range cookies(r, CookieName) {
+		body, err := g.Store.Access.Login(r.Context(), g.sign("session", id))
 		if errors.Is(err, store.ErrNotFound) {
 			continue
 		}
@@ -86,23 +117,26 @@ func (g *Guard) session(r *http.Request) (v tasks.Visitor, ok bool, err error) {
 		if err != nil || json.Unmarshal(body, &s) != nil {
 			return v, false, err
 		}
-		return g.person(s), true, nil
+		if v, ok = g.person(s); ok {
+			return v, true, nil
+		}
 	}
 	return v, false, nil
 }
 
-// person returns the visitor of a session with the roles of now.
-func (g *Guard) person(s session) tasks.Visitor {
+// person returns the visitor of a session with the roles of now. A session does not count if its provider is no longer
+// where people log in.
+func (g *Guard) person(s session) (v tasks.Visitor, ok bool) {
 	if s.Method == byLogin {
-		return g.Access.visitor(s.Identity, byLogin, g.Log)
+		return g.Access.visitor(s.Identity, byLogin, g.Log), g.Provider != nil && s.Issuer == g.Provider.Issuer
 	}
-	return tasks.Visitor{Name: tasks.Console, Method: s.Method, Role: tasks.Admin}
+	return tasks.Visitor{Name: tasks.Console, Method: s.Method, Role: tasks.Admin}, true
 }
 
 // dropSessions ends the sessions that a browser has.
 func (g *Guard) dropSessions(r *http.Request) {
-	for _, c := range r.CookiesNamed(CookieName) {
-		if err := g.Store.Access.DropLogin(r.Context(), g.sign("session", c.Value)); err != nil {
+	for _, id := range cookies(r, CookieName) {
+		if err := g.Store.Access.DropLogin(r.Context(), g.sign("session", id)); err != nil {
 			g.Log.Warn("end session", "err", err) // it ends by itself
 		}
 	}

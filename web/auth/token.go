@@ -44,7 +44,7 @@ const (
 var tokenName = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,39}$`)
 
 // Create stores a token for a number of days and returns its secret, which cannot be read again. An *InputError says
-// what to change.
+// what to change, and a *RoleError who may.
 func (t *Tokens) Create(ctx context.Context, want Token, days int) (secretText string, created Token, err error) {
 	bad := func(format string, args ...any) (string, Token, error) {
 		return "", Token{}, &tasks.InputError{Sentence: fmt.Sprintf(format, args...)}
@@ -53,6 +53,8 @@ func (t *Tokens) Create(ctx context.Context, want Token, days int) (secretText s
 	switch {
 	case err != nil:
 		return "", Token{}, err
+	case tasks.VisitorOf(ctx).Method == byAPIToken:
+		return "", Token{}, &tasks.RoleError{Sentence: "An API token cannot create another one, which could outlive it. Log in, or use the console token."}
 	case !tokenName.MatchString(want.Name):
 		return bad("The name of a token has at most 40 characters of a-z, 0-9 and dash.")
 	case want.Role < tasks.Viewer:

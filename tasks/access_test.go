@@ -1,0 +1,79 @@
+package tasks
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+)
+
+// in returns a context whose visitor has a role in the repositories of an owner, and elsewhere another one.
+func in(ctx context.Context, owner string, there, elsewhere Role) context.Context {
+	return WithVisitor(ctx, Visitor{Name: "token:ci", Role: max(there, elsewhere), In: func(_ context.Context, repo string) Role {
+		if strings.HasPrefix(repo, owner+"/") {
+			return there
+		}
+		return elsewhere
+	}})
+}
+
+// A visitor starts tasks only where they have the role, and continues only conversations that they may read: the agent
+// would repeat what was said there.
+func TestWhoMayStartTasks(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	f.desk.policy.Host = "forge.test"
+	at := func(repo, dir string) func(*Task) { return func(t *Task) { t.Repo, t.Dir = repo, dir } }
+	continues := func(thread string) func(*Task) { return func(t *Task) { t.Repo, t.Thread = "acme/app", thread } }
+	ask := func(ctx context.Context, name string, change func(*Task)) error {
+		task := f.task(name, "do it")
+		task.Source, task.Actor, task.Thread = "chat", Actor(ctx), "chat/"+name
+		change(&task)
+		_, err := f.desk.Submit(ctx, task)
+		return err
+	}
+	// Conversations of others: in our repository, in another one, outside of repositories, and one that changed its
+	// repository on the way.
+	for thread, repos := range map[string][]string{"chat/ours": {"acme/app"}, "chat/theirs": {"other/app"}, "chat/none": {""}, "chat/moved": {"other/app", "acme/app"}} {
+		for _, repo := range repos {
+			task := f.task("x", "do it")
+			task.Source, task.Thread, task.Repo = "chat", thread, repo
+			f.submit(task)
+		}
+	}
+	limited, viewer, all := in(f.Context(), "acme", User, Anyone), in(f.Context(), "acme", Viewer, Anyone), WithVisitor(f.Context(), Visitor{Name: "ann", Role: User})
+	for name, tc := range map[string]struct {
+		ctx    context.Context
+		change func(*Task)
+		want   string // "": allowed
+	}{
+		"in-their-repository":     {limited, at("acme/app", ""), ""},
+		"with-the-host":           {limited, at("forge.test/acme/app", ""), ""},
+		"in-another":              {limited, at("other/app", ""), "You may not start tasks in other/app."},
+		"in-another-with-host":    {limited, at("forge.test/other/app", ""), "You may not start tasks in other/app."},
+		"in-a-directory":          {limited, at("", "/srv/app"), "You may not start tasks outside of repositories."},
+		"without-a-repository":    {limited, at("", ""), ""},
+		"as-a-viewer":             {viewer, at("acme/app", ""), "You may not start tasks in acme/app."},
+		"as-a-viewer-elsewhere":   {viewer, at("", ""), "You may not start tasks outside of repositories."},
+		"as-a-guest":              {WithVisitor(f.Context(), Visitor{Name: "guest", Role: Guest}), at("", ""), "You may not start tasks"},
+		"everywhere":              {all, at("other/app", ""), ""},
+		"continue-ours":           {limited, continues("chat/ours"), ""},
+		"continue-theirs":         {limited, continues("chat/theirs"), "You may not continue this conversation."},
+		"continue-private":        {limited, continues("chat/none"), "You may not continue this conversation."},
+		"continue-moved":          {limited, continues("chat/moved"), "You may not continue this conversation."},
+		"continue-as-one-of-all":  {all, continues("chat/theirs"), ""},
+		"viewer-of-the-others":    {in(f.Context(), "acme", User, Viewer), continues("chat/theirs"), ""},
+		"viewer-starts-no-others": {in(f.Context(), "acme", User, Viewer), at("other/app", ""), "You may not start tasks in other/app."},
+	} {
+		err := ask(tc.ctx, name, tc.change)
+		mistake, refused := errors.AsType[*InputError](err)
+		if (err == nil) != (tc.want == "") || refused && !strings.Contains(mistake.Sentence, tc.want) || err != nil && !refused {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	// Their own conversation outside of repositories goes on.
+	mine := func(t *Task) { t.Thread = "chat/without-a-repository" }
+	if err := ask(limited, "again", mine); err != nil {
+		t.Errorf("continue their own: %v", err)
+	}
+}
