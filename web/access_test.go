@@ -443,7 +443,9 @@ func TestTokensGiveNoMoreThanTheirCreatorHas(t *testing.T) {
 	// The hash is not the token, and a token is no cookie and no login.
 	sum := fmt.Sprintf("%x", sha256.Sum256([]byte(made.Secret)))
 	for _, hs := range [][]string{
-		{"Authorization", "Bearer errand_" + sum}, {"Authorization", "Bearer " + sum}, {"Authorization", "Basic " + made.Secret},
+		{"Authorization", "Bearer errand_" + sum},
+		{"Authorization", "Bearer " + sum},
+		{"Authorization", "Basic " + made.Secret},
 		{"Authorization", "", "Cookie", auth.CookieName + "=" + made.Secret},
 	} {
 		h.problem(h.get("/api/tasks", hs...), http.StatusUnauthorized)

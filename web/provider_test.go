@@ -261,7 +261,7 @@ func TestLoginBelongsToItsBrowser(t *testing.T) {
 	mine, other := h.person(), h.person()
 	back := mine.callback("/")
 	other.refused("in a browser that began none", other.visit(back), http.StatusUnauthorized)
-	begun := other.callback("/")
+	other.callback("/")
 	other.refused("in a browser that began another", other.visit(back), http.StatusUnauthorized)
 	began := mine.jar.Cookies(at)
 	h.contains(mine.visit(back), http.StatusOK, "Log out")
@@ -292,7 +292,8 @@ func TestLoginBelongsToItsBrowser(t *testing.T) {
 
 	// Someone puts the code of their own login into the victim's.
 	mine, other = h.person(), h.person()
-	back, begun = mine.callback("/"), other.callback("/")
+	back = mine.callback("/")
+	begun := other.callback("/")
 	mixed, _ := url.Parse(back)
 	theirs, _ := url.Parse(begun)
 	query := mixed.Query()
@@ -438,16 +439,13 @@ func TestSessionOfALogin(t *testing.T) {
 func TestCookiesOverHTTPS(t *testing.T) {
 	t.Parallel()
 	h, _ := withOpenID(t)
-	p := h.person()
 	const https = "https"
-	_, to := p.step("GET", "/login/start", "X-Forwarded-Proto", https)
 	at, _ := url.Parse(h.server.URL)
 	begun := header{"X-Forwarded-Proto", https}
 	a := h.get("/login/start", append(begun, browser...)...)
 	begun = append(begun, "Cookie", cookieText(a.Cookies()))
 	_, back := h.person().step("GET", a.Header.Get("Location"))
-	to = back[len(at.String()):]
-	a = h.get(to, append(begun, browser...)...)
+	a = h.get(back[len(at.String()):], append(begun, browser...)...)
 	want := regexp.MustCompile(`^__Host-` + auth.CookieName + `=[\w-]{43}; Path=/; Max-Age=43200; HttpOnly; Secure; SameSite=Strict$`)
 	set := a.Header["Set-Cookie"]
 	if len(set) != 2 || !strings.HasPrefix(set[0], "__Host-errand_login=; Path=/; Max-Age=0; HttpOnly; Secure; SameSite=Lax") || !want.MatchString(set[1]) {
@@ -475,7 +473,7 @@ func TestManyCookies(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	calls := func() (n int) {
-		for _, line := range strings.Split(h.redis.Info(t.Context(), "commandstats").Val(), "\n") {
+		for line := range strings.SplitSeq(h.redis.Info(t.Context(), "commandstats").Val(), "\n") {
 			_, _ = fmt.Sscanf(line, "cmdstat_get:calls=%d,", &n)
 		}
 		return n
@@ -511,7 +509,6 @@ func TestRolesOfPeople(t *testing.T) {
 		maps.Copy(c, more)
 		return c
 	}
-	pay, secret := h.inRepo(1, "acme/payments"), h.inRepo(2, "acme/secret")
 	for name, tc := range map[string]struct {
 		claims, info oidcfake.Claims
 		role         string // "": none
@@ -532,7 +529,7 @@ func TestRolesOfPeople(t *testing.T) {
 		"info of another":       {oidcfake.Claims{"sub": "j"}, oidcfake.Claims{"sub": "k", "email": "j@acme.test", "email_verified": true}, "none", false, false},
 	} {
 		h.redis.FlushDB(t.Context()) // its scripts stay
-		pay, secret = h.inRepo(1, "acme/payments"), h.inRepo(2, "acme/secret")
+		pay, secret := h.inRepo(1, "acme/payments"), h.inRepo(2, "acme/secret")
 		fake.LogIn(tc.claims, tc.info)
 		p := h.person()
 		a := p.visit(p.callback("/"))
@@ -578,8 +575,10 @@ func TestLoginAtGitHub(t *testing.T) {
 		c.Provider = at
 		c.Access = &auth.Access{
 			Grants: []auth.Grant{
-				{Role: tasks.Viewer, Groups: []string{"acme"}}, {Role: tasks.Operator, Groups: []string{"acme/platform"}},
-				{Role: tasks.User, People: []string{"*@acme.test"}}, {Role: tasks.Admin, People: []string{"root-acme"}},
+				{Role: tasks.Viewer, Groups: []string{"acme"}},
+				{Role: tasks.Operator, Groups: []string{"acme/platform"}},
+				{Role: tasks.User, People: []string{"*@acme.test"}},
+				{Role: tasks.Admin, People: []string{"root-acme"}},
 			},
 			Forge: func(_ context.Context, repo, login string) (bool, error) {
 				return login == "ann-acme" && repo == "acme/app", nil

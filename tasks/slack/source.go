@@ -150,30 +150,30 @@ func New(cfg Config) (*Source, error) {
 }
 
 // check reports everything that is wrong with a configuration and sets what it leaves open.
-func (cfg *Config) check() (base *url.URL, err error) {
+func (c *Config) check() (base *url.URL, err error) {
 	var problems []error
 	refuse := func(wrong bool, text string) {
 		if wrong {
 			problems = append(problems, errors.New(text))
 		}
 	}
-	cfg.APIURL = cmp.Or(cfg.APIURL, slack.APIURL)
-	base, err = url.Parse(cfg.APIURL)
+	c.APIURL = cmp.Or(c.APIURL, slack.APIURL)
+	base, err = url.Parse(c.APIURL)
 	refuse(err != nil || base.Host == "" || !strings.HasSuffix(base.Path, "/"), "the API's URL is not a URL that ends in a slash")
-	refuse(cfg.Token == "", "no bot token")
-	refuse(cfg.SigningSecret+cfg.AppToken == "", "neither a signing secret nor an app token")
-	refuse(len(cfg.Results) > 0 && cfg.Memory == nil, "no memory of results")
-	if cfg.Interval <= 0 {
-		cfg.Interval = 3 * time.Second
+	refuse(c.Token == "", "no bot token")
+	refuse(c.SigningSecret+c.AppToken == "", "neither a signing secret nor an app token")
+	refuse(len(c.Results) > 0 && c.Memory == nil, "no memory of results")
+	if c.Interval <= 0 {
+		c.Interval = 3 * time.Second
 	}
-	if cfg.HTTP == nil {
-		cfg.HTTP = &http.Client{Transport: Transport()}
+	if c.HTTP == nil {
+		c.HTTP = &http.Client{Transport: Transport()}
 	}
-	if cfg.Log == nil {
-		cfg.Log = slog.New(slog.DiscardHandler)
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
 	}
-	if cfg.Now == nil {
-		cfg.Now = time.Now
+	if c.Now == nil {
+		c.Now = time.Now
 	}
 	return base, errors.Join(problems...)
 }

@@ -61,7 +61,7 @@ func (g *Guard) StartLogin(w http.ResponseWriter, r *http.Request) error {
 	setCookie(w, r, http.Cookie{
 		Name: attemptCookie, Value: text + "." + g.sign("login", text), Path: "/", MaxAge: int(attemptTime.Seconds()), SameSite: http.SameSiteLaxMode,
 	})
-	http.Redirect(w, r, to, http.StatusSeeOther) //nolint:gosec // the provider's address
+	http.Redirect(w, r, to, http.StatusSeeOther)
 	return nil
 }
 

@@ -129,8 +129,9 @@ func (t *Tokens) visitor(ctx context.Context, text string) (v tasks.Visitor, ok 
 		return v, false, nil
 	case err != nil:
 		return v, false, err
-	case json.Unmarshal(body, &one) != nil || !t.Now().Before(one.Expires):
-		return v, false, nil
+	}
+	if bad := json.Unmarshal(body, &one); bad != nil || !t.Now().Before(one.Expires) {
+		return v, false, bad
 	}
 	v = tasks.Visitor{Name: "token:" + one.Name, Method: byAPIToken, Role: one.Role}
 	if grant := (Grant{Role: one.Role, Repositories: one.Repositories}); !grant.covers("") {

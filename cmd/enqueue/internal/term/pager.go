@@ -26,7 +26,7 @@ func (o *Out) Page(getenv func(string) string) (done func()) {
 	if _, err := exec.LookPath(name); err != nil {
 		return func() {}
 	}
-	pager := exec.Command("sh", "-c", command)
+	pager := exec.Command("sh", "-c", command) //nolint:noctx // the reader ends it
 	pager.Stdout, pager.Stderr = o.w, os.Stderr
 	if getenv("LESS") == "" {
 		pager.Env = append(pager.Environ(), "LESS=FRX") // as git: quit if all fits on the screen, keep colours, leave the text there
