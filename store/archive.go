@@ -51,7 +51,7 @@ func (s *EventLog) Archive(ctx context.Context, id string) error {
 		s.discardUnused(ctx, value, err)
 		return fmt.Errorf("archive events of %s: %w", id, err)
 	}
-	s.discard(ctx, r.text(1))
+	s.replace(ctx, r.text(1))
 	return nil
 }
 

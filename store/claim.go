@@ -85,7 +85,7 @@ func (c *Claim) EndWith(ctx context.Context, ending json.RawMessage, with Covere
 		return fmt.Errorf("end %s: %w", c.ID(), err)
 	}
 	c.over.Store(true)
-	c.store.discard(ctx, r.text(1))
+	c.store.replace(ctx, r.text(1))
 	return nil
 }
 

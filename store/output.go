@@ -258,7 +258,7 @@ func (c *Claim) saveLog(ctx context.Context, name string, data []byte, parts int
 		return fmt.Errorf("save log of %s: %w", c.ID(), err)
 	}
 	for i := range r[1:] {
-		c.store.discard(ctx, r.text(i+1))
+		c.store.replace(ctx, r.text(i+1))
 	}
 	return nil
 }
@@ -300,25 +300,27 @@ func (s *Store) Log(ctx context.Context, id, name string) ([]LogPart, error) {
 const maxPictures = 8 << 20
 
 // Save stores the pictures of a task before the task is submitted. It can be repeated, and changes nothing once the
-// task exists. The pictures live for SessionTTL, and for Retention after the task's final message is posted. Save
+// task or its pictures exist. The pictures live for SessionTTL, and for Retention after the task's final message is posted. Save
 // returns [ErrTooLarge] beyond 8 MiB in all.
 func (s *Pictures) Save(ctx context.Context, id string, data [][]byte) error {
 	size, fields := 0, make([]any, 0, 2*len(data))
-	for i, d := range data {
+	for _, d := range data {
 		size += len(d)
+	}
+	if size > maxPictures {
+		return fmt.Errorf("save pictures of %s: %d bytes, limit %d: %w", id, size, maxPictures, ErrTooLarge)
+	}
+	if n, err := s.redis.Exists(ctx, s.key.task(id), s.key.pictures(id)).Result(); err != nil {
+		return fmt.Errorf("save pictures of %s: %w", id, err)
+	} else if n > 0 {
+		return nil
+	}
+	for i, d := range data {
 		value, err := s.keep(ctx, picture, id, d)
 		if err != nil {
 			return fmt.Errorf("save pictures of %s: %w", id, err)
 		}
 		fields = append(fields, strconv.Itoa(i), value)
-	}
-	if size > maxPictures {
-		return fmt.Errorf("save pictures of %s: %d bytes, limit %d: %w", id, size, maxPictures, ErrTooLarge)
-	}
-	if n, err := s.redis.Exists(ctx, s.key.task(id)).Result(); err != nil {
-		return fmt.Errorf("save pictures of %s: %w", id, err)
-	} else if n > 0 {
-		return nil
 	}
 	_, err := s.redis.TxPipelined(ctx, func(p redis.Pipeliner) error {
 		p.HSet(ctx, s.key.pictures(id), fields...)
@@ -333,8 +335,12 @@ func (s *Pictures) Save(ctx context.Context, id string, data [][]byte) error {
 
 // Drop removes what Save stored for a task that was not accepted. It changes nothing if the task exists.
 func (s *Pictures) Drop(ctx context.Context, id string) error {
-	if _, err := s.run(ctx, "droppictures", id); err != nil {
+	r, err := s.run(ctx, "droppictures", id)
+	if err != nil {
 		return fmt.Errorf("drop pictures of %s: %w", id, err)
+	}
+	for i := range r[1:] {
+		s.discard(ctx, r.text(i+1))
 	}
 	return nil
 }

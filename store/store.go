@@ -118,6 +118,9 @@ type db struct {
 	key      keys
 	scripts  map[string]*redis.Script // read-only after New
 	hints    *hints
+
+	saving, reading breaker // of the object store
+	replaced        replaced
 }
 
 // New returns a store. It checks the configuration and does not connect to Redis.

@@ -170,7 +170,7 @@ func (c *Claim) SaveCheckpoint(ctx context.Context, p Checkpoint) error {
 		c.store.discardUnused(ctx, body, err)
 		return fmt.Errorf("save checkpoint of %s: %w", c.ID(), err)
 	}
-	c.store.discard(ctx, r.text(1))
+	c.store.replace(ctx, r.text(1))
 	return nil
 }
 
@@ -226,7 +226,7 @@ func (c *Claim) SaveSession(ctx context.Context, ses Session) error {
 		c.store.discardUnused(ctx, body, err)
 		return fmt.Errorf("save session of %s: %w", c.Thread(), err)
 	}
-	c.store.discard(ctx, r.text(1))
+	c.store.replace(ctx, r.text(1))
 	return nil
 }
 

@@ -45,8 +45,17 @@ const (
 	// inlineLocal is the size of values that stay in Redis because no other machine could read the object. Larger ones
 	// would delay everybody else: a value of 8 MiB takes Redis 38 ms.
 	inlineLocal = 1 << 20
-	// objectLimit bounds a request to the object store.
+	// inlineAway is the size of logs and archived events that stay in Redis while the object store is away. Their
+	// number is not bounded by that of live tasks; checkpoints and sessions may take inlineLocal.
+	inlineAway = 64 << 10
+	// objectLimit bounds a request to the object store, and waitedLimit one that a run waits for before it goes on.
 	objectLimit = 30 * time.Second
+	waitedLimit = 10 * time.Second
+	// replacedFor is how long the object of a replaced value stays. If a replica takes over that does not know the new
+	// value, it has the old one.
+	replacedFor = 10 * time.Minute
+	// maxReplaced bounds how many replaced objects a process remembers. The lifecycle rule deletes the others.
+	maxReplaced = 10_000
 	// maxUnpacked bounds what an object unpacks to, in bytes: more than any value has.
 	maxUnpacked = 64 << 20
 )
@@ -65,7 +74,7 @@ var codecs = sync.OnceValues(func() (*zstd.Encoder, *zstd.Decoder) {
 })
 
 // keep stores a value of a kind and an owner, and returns what belongs into Redis. If the object store does not answer,
-// a value that Redis can bear stays there.
+// a value that Redis can bear stays there, and a larger one is refused with [ErrObjects].
 func (s *db) keep(ctx context.Context, kind, owner string, data []byte) ([]byte, error) {
 	encoder, _ := codecs()
 	value := encoder.EncodeAll(data, []byte(packed))
@@ -81,17 +90,23 @@ func (s *db) keep(ctx context.Context, kind, owner string, data []byte) ([]byte,
 	if len(value) <= limit {
 		return value, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, objectLimit)
-	defer cancel()
+	away, patience := inlineLocal, waitedLimit
+	if kind == log || kind == archive {
+		away, patience = inlineAway, objectLimit
+	}
 	key := kind + "/" + objectName(owner) + "/" + strings.ToLower(rand.Text())
-	err := bucket.Put(ctx, key, bytes.NewReader(value[len(packed):]), int64(len(value)-len(packed)))
+	err := s.saving.try(ctx, func() error {
+		ctx, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
+		return bucket.Put(ctx, key, bytes.NewReader(value[len(packed):]), int64(len(value)-len(packed)))
+	})
 	switch {
 	case err == nil:
 		return []byte(pointer + key), nil
-	case len(value) <= inlineLocal:
+	case len(value) <= away:
 		return value, nil
 	default:
-		return nil, fmt.Errorf("%w: %w", ErrObjects, err)
+		return nil, err
 	}
 }
 
@@ -101,18 +116,9 @@ func (s *db) fetch(ctx context.Context, value string) ([]byte, error) {
 	inline, isPacked := strings.CutPrefix(value, packed)
 	data := []byte(inline)
 	if key, ok := strings.CutPrefix(value, pointer); ok && s.cfg.Objects != nil {
-		ctx, cancel := context.WithTimeout(ctx, objectLimit)
-		defer cancel()
-		body, err := s.cfg.Objects.Get(ctx, key)
-		if errors.Is(err, objects.ErrNotFound) {
-			return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
-		}
-		if err == nil {
-			data, err = io.ReadAll(io.LimitReader(body, maxUnpacked))
-			err = errors.Join(err, body.Close())
-		}
-		if err != nil {
-			return nil, fmt.Errorf("%w: %w", ErrObjects, err)
+		var err error
+		if data, err = s.object(ctx, key); err != nil {
+			return nil, err
 		}
 	} else if !isPacked {
 		return nil, ErrDamaged
@@ -125,12 +131,76 @@ func (s *db) fetch(ctx context.Context, value string) ([]byte, error) {
 	return plain, nil
 }
 
-// discard deletes the object of a value, if it has one. A failure leaves it to the bucket's lifecycle rule.
+// object reads an object. It returns [ErrDamaged] if there is none.
+func (s *db) object(ctx context.Context, key string) (data []byte, err error) {
+	var missing error
+	err = s.reading.try(ctx, func() error {
+		ctx, cancel := context.WithTimeout(ctx, objectLimit)
+		defer cancel()
+		body, err := s.cfg.Objects.Get(ctx, key)
+		if errors.Is(err, objects.ErrNotFound) {
+			missing = fmt.Errorf("%w: %w", ErrDamaged, err)
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		data, err = io.ReadAll(io.LimitReader(body, maxUnpacked))
+		return errors.Join(err, body.Close())
+	})
+	return data, errors.Join(err, missing)
+}
+
+// replaced are the objects of values that were replaced, in the order in which they are deleted. The zero value is
+// ready, and its methods are safe for concurrent use.
+type replaced struct {
+	mu      sync.Mutex
+	objects []replacedObject
+}
+
+type replacedObject struct {
+	value string
+	due   time.Time
+}
+
+// add remembers a value's object and returns at most n objects that are due, which are no longer remembered.
+func (r *replaced) add(value string, now time.Time, n int) (due []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if strings.HasPrefix(value, pointer) && len(r.objects) < maxReplaced {
+		r.objects = append(r.objects, replacedObject{value, now.Add(replacedFor)})
+	}
+	for len(due) < n && len(r.objects) > 0 && !r.objects[0].due.After(now) {
+		due, r.objects = append(due, r.objects[0].value), r.objects[1:]
+	}
+	return due
+}
+
+// replace deletes the object of a replaced value in replacedFor, and now at most two that are due, so that deleting
+// keeps up with saving. An object that is not deleted, because its process ends or the object store is away, is left to
+// the bucket's lifecycle rule.
+func (s *db) replace(ctx context.Context, value string) {
+	for _, due := range s.replaced.add(value, time.Now(), 2) {
+		s.discard(ctx, due)
+	}
+}
+
+// deleteReplaced deletes what is due at a time.
+func (s *db) deleteReplaced(ctx context.Context, now time.Time) {
+	for _, due := range s.replaced.add("", now, maxReplaced) {
+		s.discard(ctx, due)
+	}
+}
+
+// discard deletes the object of a value now, if it has one. A failure leaves it to the bucket's lifecycle rule.
 func (s *db) discard(ctx context.Context, value string) {
 	if key, ok := strings.CutPrefix(value, pointer); ok && s.cfg.Objects != nil {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), objectLimit)
-		defer cancel()
-		_ = s.cfg.Objects.Delete(ctx, key)
+		ctx = context.WithoutCancel(ctx)
+		_ = s.saving.try(ctx, func() error {
+			ctx, cancel := context.WithTimeout(ctx, waitedLimit)
+			defer cancel()
+			return s.cfg.Objects.Delete(ctx, key)
+		})
 	}
 }
 
@@ -144,9 +214,10 @@ func (s *db) discardUnused(ctx context.Context, value []byte, err error) {
 // objectName returns a task's or thread's name as a part of a key.
 func objectName(owner string) string { return strings.NewReplacer("/", "_", "#", "_").Replace(owner) }
 
-// SweepObjects removes the values that expired in Redis, if the objects are in a directory; in S3, a lifecycle rule
-// does so.
+// SweepObjects deletes the replaced objects of this process that are due. If the objects are in a directory, it also
+// removes the values that expired in Redis; in S3, a lifecycle rule does so.
 func (s *Store) SweepObjects(ctx context.Context) error {
+	s.deleteReplaced(ctx, time.Now())
 	dir, ok := s.cfg.Objects.(*objects.Dir)
 	if !ok {
 		return nil
