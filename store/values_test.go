@@ -8,6 +8,8 @@ import (
 	"io"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/errand-fleet/errand/store/objects"
 )
@@ -96,6 +98,10 @@ func TestLargeValues(t *testing.T) {
 			}
 		}
 		h.ok(c.End(ctx, nil))
+		if n := b.deletes.Load(); n != 0 { // a replica may still have them
+			h.Errorf("%d objects were deleted at once", n)
+		}
+		s.deleteReplaced(ctx, time.Now().Add(replacedFor))
 		// Of the checkpoints none is left, and all else is.
 		if puts, deletes := b.puts.Load(), b.deletes.Load(); puts != 6 || deletes != 3 {
 			h.Errorf("%d objects were written and %d deleted, want 6 and 3", puts, deletes)
@@ -123,9 +129,86 @@ func TestObjectsAreAway(t *testing.T) {
 		if ses := must(s.Threads.Session(ctx, c.Thread())); !bytes.Equal(ses.Data, medium) {
 			h.Error("the session differs")
 		}
+		if err := c.SaveLog(ctx, "log", medium); !errors.Is(err, ErrObjects) {
+			h.Errorf("save log = %v, want %v", err, ErrObjects)
+		}
 		b.away.Store(false)
+		if _, err := s.Checkpoint(ctx, id); !errors.Is(err, ErrObjects) { // it is not asked again yet
+			h.Errorf("read = %v, want %v", err, ErrObjects)
+		}
+		s.reading.until = time.Time{}
 		if p := must(s.Checkpoint(ctx, id)); !bytes.Equal(p.Work, large) {
 			h.Error("the checkpoint before is gone")
+		}
+	})
+}
+
+// A step that Redis loses in a fail-over leaves the value before it, whose object is still there.
+func TestReplacedValueOfAReplica(t *testing.T) {
+	onBoth(t, func(h *harness) {
+		ctx, b := h.Context(), &bucket{Dir: h.dir()}
+		s := h.store(Config{Objects: b})
+		id := h.submit(s, 1)
+		c := h.claim(s, id)
+		first := noise(1 << 20)
+		h.ok(c.SaveCheckpoint(ctx, Checkpoint{Work: first}))
+		h.ok(c.SaveSession(ctx, Session{ID: "s", Data: first}))
+		keys := []string{"errand:checkpoint:" + id, "errand:session:" + c.Thread()}
+		replica := []map[string]string{h.rdb.HGetAll(ctx, keys[0]).Val(), h.rdb.HGetAll(ctx, keys[1]).Val()}
+		h.ok(c.SaveCheckpoint(ctx, Checkpoint{Work: noise(1 << 20)}))
+		h.ok(c.SaveSession(ctx, Session{ID: "s", Data: noise(1 << 20)}))
+		for i, key := range keys {
+			h.ok(h.rdb.HSet(ctx, key, replica[i]).Err())
+		}
+		if p := must(s.Checkpoint(ctx, id)); !bytes.Equal(p.Work, first) {
+			h.Error("the checkpoint differs")
+		}
+		if ses := must(s.Threads.Session(ctx, c.Thread())); !bytes.Equal(ses.Data, first) {
+			h.Error("the session differs")
+		}
+	})
+}
+
+// Pictures of a task that was not accepted leave no object, and pictures that are refused write none.
+func TestDroppedPictures(t *testing.T) {
+	onBoth(t, func(h *harness) {
+		ctx, b := h.Context(), &bucket{Dir: h.dir()}
+		s := h.store(Config{Objects: b})
+		if err := s.Pictures.Save(ctx, "1", [][]byte{noise(5 << 20), noise(5 << 20)}); !errors.Is(err, ErrTooLarge) {
+			h.Errorf("save = %v, want %v", err, ErrTooLarge)
+		}
+		for range 2 {
+			h.ok(s.Pictures.Save(ctx, "1", [][]byte{noise(1 << 20), noise(2 << 20)}))
+		}
+		h.ok(s.Pictures.Drop(ctx, "1"))
+		if puts, deletes := b.puts.Load(), b.deletes.Load(); puts != 2 || deletes != 2 {
+			h.Errorf("%d objects were written and %d deleted, want 2 and 2", puts, deletes)
+		}
+	})
+}
+
+// A failure stops the calls for awayFor, and a caller that gives up is no failure.
+func TestBreaker(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var b breaker
+		calls := 0
+		call := func(ctx context.Context, err error) error {
+			return b.try(ctx, func() error { calls++; return err })
+		}
+		cancelled, cancel := context.WithCancel(t.Context())
+		cancel()
+		_ = call(cancelled, context.Canceled)
+		for range 3 {
+			if err := call(t.Context(), errAway); !errors.Is(err, ErrObjects) || !errors.Is(err, errAway) {
+				t.Errorf("error = %v", err)
+			}
+		}
+		if calls != 2 {
+			t.Errorf("%d calls, want the cancelled one and one more", calls)
+		}
+		time.Sleep(awayFor)
+		if err := call(t.Context(), nil); err != nil || calls != 3 {
+			t.Errorf("after %s: %d calls, %v", awayFor, calls, err)
 		}
 	})
 }

@@ -9,8 +9,8 @@
 //   - Credentials are in no error, and no key leads out of the bucket's prefix or directory.
 //
 // It does not promise that a value that was read is the one that was written last: the store remembers the sum of what
-// it wrote, and writes each value under a new key. Nothing here expires. The store deletes what it replaces; what a
-// crash leaves behind is removed by a lifecycle rule of the bucket, or by [Dir.Sweep].
+// it wrote, and writes each value under a new key. Nothing here expires. The store deletes what it replaces some
+// minutes later; what a crash leaves behind is removed by a lifecycle rule of the bucket, or by [Dir.Sweep].
 //
 // All types are safe for concurrent use. A context bounds each call.
 package objects
