@@ -171,17 +171,20 @@ func (q *Queue) Delivered(ctx context.Context, recs []store.LiveRecord) (present
 // ToFront makes pending deliveries the next ones of their class, in this order. It does nothing to deliveries that are not
 // pending.
 func (q *Queue) ToFront(ctx context.Context, class string, deliveries ...string) error {
-	// asynq takes from the right end and adds at the left. Search for a delivery from the end where it is.
-	const move = `local near, n = {}, #ARGV
+	// asynq takes from the right end and adds at the left. Search for a delivery from the end where it is, and not for
+	// one that is not pending: that would read the whole list.
+	const move = `local near, n = {}, #ARGV - 1
 for _, id in ipairs(redis.call("LRANGE", KEYS[1], -2 * n, -1)) do near[id] = true end
 for i = n, 1, -1 do
-  if redis.call("LREM", KEYS[1], near[ARGV[i]] and -1 or 1, ARGV[i]) == 1 then redis.call("RPUSH", KEYS[1], ARGV[i]) end
+  local pending = redis.call("HGET", ARGV[n + 1] .. ARGV[i], "state") == "pending"
+  if pending and redis.call("LREM", KEYS[1], near[ARGV[i]] and -1 or 1, ARGV[i]) == 1 then redis.call("RPUSH", KEYS[1], ARGV[i]) end
 end
 return 1`
-	args := make([]any, len(deliveries))
-	for i, d := range deliveries {
-		args[i] = d
+	args := make([]any, 0, len(deliveries)+1)
+	for _, d := range deliveries {
+		args = append(args, d)
 	}
+	args = append(args, asynqTask(class, ""))
 	if err := q.redis.Eval(ctx, move, []string{asynqPending(class)}, args...).Err(); err != nil {
 		return fmt.Errorf("put deliveries %s first: %w", strings.Join(deliveries, ", "), err)
 	}

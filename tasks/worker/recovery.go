@@ -52,6 +52,9 @@ func (r *recovery) examine(ctx context.Context, term string) error {
 			return lerr // another leader may have begun
 		}
 	}
+	if r.after == "" {
+		r.demand = tasks.Demand{} // a walk begins; the one before may have ended early
+	}
 	// Repairs take time, too: after one interval, the rest is left to the next pass.
 	for begun, looked := time.Now(), 0; err == nil && looked < lookMost && time.Since(begun) < r.Timing.Reconcile; looked += lookStep {
 		if again, err := r.leader.Lead(ctx); err != nil || again != term {
@@ -86,12 +89,10 @@ const arranged = 50
 // arrange puts the deliveries that come next into the order of their repositories' shares. By itself a queue would give
 // all slots to a repository with thousands of tasks until these have ended. If no leader does it, only that order is lost.
 func (r *recovery) arrange(ctx context.Context) error {
-	demand := r.demand
-	r.demand = tasks.Demand{}
-	startable := demand.Startable(r.Policy.Limits.Caps(""))
+	startable := r.demand.Startable(r.Policy.Limits.Caps(""))
 	for _, class := range tasks.Classes {
 		var next []string
-		for _, rec := range demand.ByShare(startable, class, arranged) {
+		for _, rec := range r.demand.ByShare(startable, class, arranged) {
 			next = append(next, tasks.DeliveryID(rec.ID, rec.Delivery))
 		}
 		if len(next) == 0 {
