@@ -206,7 +206,7 @@ func TestBreaker(t *testing.T) {
 		if calls != 2 {
 			t.Errorf("%d calls, want the cancelled one and one more", calls)
 		}
-		time.Sleep(awayFor)
+		<-time.After(awayFor)
 		if err := call(t.Context(), nil); err != nil || calls != 3 {
 			t.Errorf("after %s: %d calls, %v", awayFor, calls, err)
 		}
