@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks/internal/format"
@@ -48,7 +49,10 @@ type Visitor struct {
 	Method string // how they authenticated, such as "token" or "proxy"
 	Person string // their name in [People]; empty if unknown
 	Role   Role   // the highest that they have anywhere
-	Task   string // the only task that a guest sees
+
+	Task    string    // the only task that a guest sees
+	Until   time.Time // when a guest's link ends
+	Session bool      // the visitor has a session, which a log-out ends
 
 	// In returns the role in a repository; "" stands for the tasks without one. If it is nil, the visitor has Role
 	// everywhere.

@@ -575,3 +575,22 @@ func TestAuditNamesTheAddress(t *testing.T) {
 		t.Errorf("%+v", page.Entries)
 	}
 }
+
+// The header shows who is there, and links to what their role permits.
+func TestHeader(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	for role, want := range map[string][]string{
+		"viewer":   {"token:viewer", "Role: viewer, logged in by api token", `href="/costs"`, `!href="/chat"`, `!href="/queues/"`, `!href="/audit"`, "!/logout"},
+		"user":     {`href="/chat"`, `!href="/queues/"`},
+		"operator": {`href="/queues/"`, `!href="/audit"`},
+		"admin":    {`href="/audit"`},
+	} {
+		h.contains(h.get("/health", "Authorization", "Bearer "+h.apiToken(role, role), "Accept", "text/html"), http.StatusOK, want...)
+	}
+	limited := h.apiToken("limited", "operator", "acme/*")
+	h.contains(h.get("/health", "Authorization", "Bearer "+limited, "Accept", "text/html"), http.StatusOK, `href="/chat"`, `!href="/queues/"`)
+	h.contains(h.get("/nowhere", h.cookie()...), http.StatusNotFound, "There is no such page.", "Role: admin", `action="/logout"`, `href="/">Back to the tasks`)
+	h.contains(h.get("/login", browser...), http.StatusOK, "to see and start tasks.", "!<nav", "!/logout")
+	h.contains(h.get("/login?next=%2Ftasks%2Fx%3Fa", browser...), http.StatusOK, "to see this task and act on it.")
+}

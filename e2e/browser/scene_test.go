@@ -19,6 +19,8 @@ import (
 type scene struct {
 	*console
 	running, asking, waiting, answered, failed, long, reviewed string // IDs
+
+	claim *store.Claim // of the running task
 }
 
 // answer is what a good answer looks like.
@@ -177,6 +179,7 @@ func (s *scene) theRunning() string {
 		agent.Event{Kind: agent.ToolUse, Tool: "Bash", ToolID: "2", Text: "Running faketime 'next monday' go test -count=50 ./ledger", Input: raw(map[string]string{"command": "faketime 'next monday' go test -count=50 ./ledger"})},
 	)...)
 	s.changed(c, true)
+	s.claim = c
 	s.aged(id, 4*time.Minute, 3*time.Minute, -1)
 	return id
 }

@@ -69,10 +69,10 @@ func (g *Guard) StartLogin(w http.ResponseWriter, r *http.Request) error {
 func (g *Guard) refuseLogin(w http.ResponseWriter, r *http.Request, next string, err error) error {
 	g.Log.Warn("login at the provider failed", "from", g.Proxy.address(r), "err", err)
 	if errors.Is(err, errAway) {
-		return g.loginPage(w, http.StatusServiceUnavailable, next, g.Provider.name()+
+		return g.loginPage(w, r, http.StatusServiceUnavailable, next, g.Provider.name()+
 			" does not answer as it should. Try again in a minute. If that does not help, an operator finds the reason in the log of the front door, and checks login: in errand.yaml.")
 	}
-	return g.loginPage(w, http.StatusUnauthorized, next, "The login at "+g.Provider.name()+" did not work. Try again; the log of the front door has the reason.")
+	return g.loginPage(w, r, http.StatusUnauthorized, next, "The login at "+g.Provider.name()+" did not work. Try again; the log of the front door has the reason.")
 }
 
 // attempted returns the attempt that the browser began, if the provider's state belongs to it.
@@ -119,10 +119,10 @@ func (g *Guard) Callback(w http.ResponseWriter, r *http.Request) error {
 	// At a provider that is open to everyone, people without a role would fill Redis and the audit log.
 	if v, _ := g.person(s); v.Role == tasks.Anyone {
 		g.Log.Warn("login of a person without a role", "from", g.Proxy.address(r), "who", v.Name)
-		return g.loginPage(w, http.StatusForbidden, a.Next, denial(v, tasks.Viewer, true))
+		return g.loginPage(w, r, http.StatusForbidden, a.Next, denial(v, tasks.Viewer, true))
 	}
 	if err := g.startSession(w, r, s); err != nil {
 		return err
 	}
-	return g.comeAgain(w, http.StatusOK, a.Next)
+	return g.comeAgain(w, r, http.StatusOK, a.Next)
 }

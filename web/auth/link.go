@@ -43,16 +43,16 @@ func (l *Links) sign(id, until string) string {
 	return until + "." + base64.RawURLEncoding.EncodeToString(mac.Sum(nil)[:16])
 }
 
-// opens reports whether a signed value opens a task now, and for how long.
-func (l *Links) opens(id, value string, now time.Time) (time.Duration, bool) {
+// opens reports whether a signed value opens a task now, and until when.
+func (l *Links) opens(id, value string, now time.Time) (end time.Time, ok bool) {
 	if l == nil {
-		return 0, false
+		return end, false
 	}
 	until, _, _ := strings.Cut(value, ".")
 	seconds, err := strconv.ParseInt(until, 10, 64)
 	// A link that was made for more days than are set now ends with these.
-	left := min(time.Unix(seconds, 0).Sub(now), tasks.Born(id).AddDate(0, 0, l.Days).Sub(now))
-	return left, err == nil && left > 0 && hmac.Equal([]byte(l.sign(id, until)), []byte(value))
+	end = time.Unix(min(seconds, tasks.Born(id).AddDate(0, 0, l.Days).Unix()), 0)
+	return end, err == nil && now.Before(end) && hmac.Equal([]byte(l.sign(id, until)), []byte(value))
 }
 
 // linked returns the task that the path of a request is about, or "".
@@ -69,8 +69,8 @@ func linked(r *http.Request) string {
 func (g *Guard) guest(r *http.Request) (tasks.Visitor, bool) {
 	id := linked(r)
 	for _, c := range r.CookiesNamed(linkCookie) {
-		if _, ok := g.Links.opens(id, c.Value, g.Now()); ok && id != "" {
-			return tasks.Visitor{Name: "guest", Method: byLink, Role: tasks.Guest, Task: id}, true
+		if end, ok := g.Links.opens(id, c.Value, g.Now()); ok && id != "" {
+			return tasks.Visitor{Name: "guest", Method: byLink, Role: tasks.Guest, Task: id, Until: end}, true
 		}
 	}
 	return tasks.Visitor{}, false
@@ -80,10 +80,10 @@ func (g *Guard) guest(r *http.Request) (tasks.Visitor, bool) {
 // is logged in keeps their role: this request may only lack their cookie because it comes from another site.
 func (g *Guard) openLink(w http.ResponseWriter, r *http.Request) {
 	id, query := linked(r), r.URL.Query()
-	if left, ok := g.Links.opens(id, query.Get(linkParam), g.Now()); ok {
+	if end, ok := g.Links.opens(id, query.Get(linkParam), g.Now()); ok {
 		for _, path := range []string{"/tasks/" + id, "/api/tasks/" + id} {
 			setCookie(w, r, http.Cookie{
-				Name: linkCookie, Value: query.Get(linkParam), Path: path, MaxAge: int(left.Seconds()), SameSite: http.SameSiteStrictMode,
+				Name: linkCookie, Value: query.Get(linkParam), Path: path, MaxAge: int(end.Sub(g.Now()).Seconds()), SameSite: http.SameSiteStrictMode,
 			})
 		}
 	}
@@ -91,7 +91,7 @@ func (g *Guard) openLink(w http.ResponseWriter, r *http.Request) {
 	to := *r.URL
 	to.RawQuery = query.Encode()
 	w.Header().Set("Referrer-Policy", "no-referrer") // the address has the signature
-	if err := g.comeAgain(w, http.StatusOK, local(&to)); err != nil {
+	if err := g.comeAgain(w, r, http.StatusOK, local(&to)); err != nil {
 		g.Out.Fail(w, r, err)
 	}
 }

@@ -19,8 +19,10 @@ const maxForm = 16 << 10
 // loginView is the login page.
 type loginView struct {
 	Next     string // a local path to go to after the login
+	Purpose  string // why the visitor is here
 	Why      string // why the last attempt failed
 	Provider string // where people log in; empty: only with the token
+	Token    bool   // the last attempt was with a token
 }
 
 // LoginPage redirects visitors who are known, by cookie, proxy or invitation, and asks others for the token.
@@ -40,9 +42,9 @@ func (g *Guard) LoginPage(w http.ResponseWriter, r *http.Request) error {
 		g.refuse(w, r)
 		return nil
 	case code != "":
-		return g.loginPage(w, http.StatusUnauthorized, next, "This link has been used or has expired. It works once, for 15 minutes.")
+		return g.loginPage(w, r, http.StatusUnauthorized, next, "This link has been used or has expired. It works once, for 15 minutes.")
 	default:
-		return g.loginPage(w, http.StatusOK, next, "")
+		return g.loginPage(w, r, http.StatusOK, next, "")
 	}
 	http.Redirect(w, r, next, http.StatusSeeOther) //nolint:gosec // localPath returns a path on this server
 	return nil
@@ -56,7 +58,7 @@ func (g *Guard) Login(w http.ResponseWriter, r *http.Request) error {
 	next := localPath(r.PostFormValue("next"))
 	if !equal(r.PostFormValue("token"), g.Token) {
 		g.Log.Warn("login with a wrong token", "from", g.Proxy.address(r))
-		return g.loginPage(w, http.StatusUnauthorized, next, "This token is wrong.")
+		return g.loginPage(w, r, http.StatusUnauthorized, next, "This token is wrong.")
 	}
 	if err := g.startSession(w, r, session{Method: byToken}); err != nil {
 		return err
@@ -65,13 +67,19 @@ func (g *Guard) Login(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// loginPage shows the form and the link to the provider.
-func (g *Guard) loginPage(w http.ResponseWriter, status int, next, why string) error {
-	v := loginView{Next: next, Why: why}
+// loginPage shows the link to the provider and the form.
+func (g *Guard) loginPage(w http.ResponseWriter, r *http.Request, status int, next, why string) error {
+	v := loginView{Next: next, Why: why, Token: r.Method == http.MethodPost, Purpose: "to continue to the page that you opened."}
+	switch path, _, _ := strings.Cut(next, "?"); {
+	case path == "/":
+		v.Purpose = "to see and start tasks."
+	case strings.HasPrefix(path, "/tasks/"):
+		v.Purpose = "to see this task and act on it."
+	}
 	if g.Provider != nil {
 		v.Provider = g.Provider.name()
 	}
-	return g.Out.Page(w, status, "login", v)
+	return g.Out.Page(w, r, status, "login", v)
 }
 
 // redirectToLogin sends a browser to the login with a page that refreshes, not with an HTTP redirect. A link followed
@@ -83,14 +91,14 @@ func (g *Guard) redirectToLogin(w http.ResponseWriter, r *http.Request) error {
 	if r.Method == http.MethodGet {
 		next = local(r.URL)
 	}
-	return g.comeAgain(w, http.StatusUnauthorized, "/login?"+url.Values{"next": {next}}.Encode())
+	return g.comeAgain(w, r, http.StatusUnauthorized, "/login?"+url.Values{"next": {next}}.Encode())
 }
 
 // comeAgain sends a page that makes a browser go to a local path by itself, with the cookies that it sends only for
 // links on this site.
-func (g *Guard) comeAgain(w http.ResponseWriter, status int, to string) error {
+func (g *Guard) comeAgain(w http.ResponseWriter, r *http.Request, status int, to string) error {
 	w.Header().Set("Refresh", "0; url="+to)
-	return g.Out.Page(w, status, "enter", struct{ To string }{to})
+	return g.Out.Page(w, r, status, "enter", struct{ To string }{to})
 }
 
 // localPath returns the path of a URL that the visitor sent, or "/" if it cannot be parsed.

@@ -118,6 +118,7 @@ func (g *Guard) session(r *http.Request) (v tasks.Visitor, ok bool, err error) {
 			return v, false, err
 		}
 		if v, ok = g.person(s); ok {
+			v.Session = true
 			return v, true, nil
 		}
 	}

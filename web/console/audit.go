@@ -38,5 +38,5 @@ func (c *Console) auditPage(w http.ResponseWriter, r *http.Request) error {
 	if len(list) == auditRows {
 		v.Older = "/audit?skip=" + strconv.Itoa(skip+auditRows)
 	}
-	return c.out.Page(w, http.StatusOK, "audit", v)
+	return c.out.Page(w, r, http.StatusOK, "audit", v)
 }

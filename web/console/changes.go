@@ -121,7 +121,7 @@ func (c *Console) changesPage(w http.ResponseWriter, r *http.Request) error {
 			"it has reached no checkpoint yet, or the changes have expired.")
 	}
 	v.Page = true
-	b, err := c.out.Render("diff", struct {
+	b, err := c.out.Render(r.Context(), "diff", struct {
 		row
 		Changes *changesView
 	}{newRow(view.NewTask(s), c.view.Now()), v})

@@ -140,7 +140,7 @@ func (c *Console) renderChat(ctx context.Context, v chatView) (*bytes.Buffer, er
 			"The conversation does not exist, or was deleted: tasks are kept for a week after they end.")
 	}
 	v.Trouble = fleet.Trouble(c.view.Now())
-	return c.out.Render("chat", v)
+	return c.out.Render(ctx, "chat", v)
 }
 
 // readTurns reads the turns of the conversation. The fields of the form default to those of the last task.

@@ -60,7 +60,7 @@ func (c *Console) costsPage(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return c.out.Page(w, http.StatusOK, "costs", newCostsView(found, q, c.view.Now().UTC().Truncate(view.Day)))
+	return c.out.Page(w, r, http.StatusOK, "costs", newCostsView(found, q, c.view.Now().UTC().Truncate(view.Day)))
 }
 
 func newCostsView(found tasks.Costs, q view.CostsQuery, today time.Time) costsView {

@@ -47,7 +47,7 @@ func TestCostsThatAreNotShown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := out.Render("costs", newCostsView(found, view.CostsQuery{CostQuery: tasks.CostQuery{By: []tasks.CostGroup{tasks.ByPerson}}}, time.Now()))
+	b, err := out.Render(t.Context(), "costs", newCostsView(found, view.CostsQuery{CostQuery: tasks.CostQuery{By: []tasks.CostGroup{tasks.ByPerson}}}, time.Now()))
 	if text := b.String(); err != nil || strings.Count(text, "<i>no person</i>") != 2 || !strings.Contains(text, "<i>other</i>") ||
 		!strings.Contains(text, "2 more rows are included in the totals") || !strings.Contains(text, "$3.00 of 4 runs of this period are not included") {
 		t.Errorf("got %s", text)

@@ -56,13 +56,13 @@ type question struct{ tasks.Question }
 func (q question) Formatted() template.HTML { return formatMarkdown(q.Text) }
 
 // may is what the visitor may do with a task. The handlers check it again.
-type may struct{ Answer, Stop, Retry, Chat, Raw, Queues bool }
+type may struct{ Answer, Stop, Retry, Chat, Raw, Others, Queues bool }
 
 func (c *Console) may(ctx context.Context, t tasks.Task) may {
 	v, desk := tasks.VisitorOf(ctx), c.view.Desk
 	return may{
 		Answer: tasks.Permits(ctx, desk, t, tasks.User, false), Stop: tasks.Permits(ctx, desk, t, tasks.Operator, true), Retry: tasks.Permits(ctx, desk, t, tasks.Operator, false),
-		Chat: v.Role >= tasks.User, Raw: v.Role >= tasks.Viewer, Queues: v.RoleIn(ctx, "") >= tasks.Operator,
+		Chat: v.Role >= tasks.User, Raw: v.Role >= tasks.Viewer, Others: v.Role >= tasks.Viewer, Queues: v.RoleIn(ctx, "") >= tasks.Operator,
 	}
 }
 
@@ -120,7 +120,21 @@ func (c *Console) renderTask(ctx context.Context, s tasks.Status, before string)
 	if v.wait, err = c.readWait(ctx, s); err != nil {
 		return nil, err
 	}
-	return c.out.Render("task", v)
+	if !v.May.Others {
+		v.closeLinks()
+	}
+	return c.out.Render(ctx, "task", v)
+}
+
+// closeLinks removes what leads a guest to pages that they may not see.
+func (v *taskView) closeLinks() {
+	v.Chat = ""
+	if v.Class == "failed" {
+		v.Next = "" // Retry
+	}
+	for _, e := range slices.Concat(v.Entries, v.Absorbed) {
+		e.Task = ""
+	}
 }
 
 func newTaskView(s tasks.Status, past history, used tasks.Logged, now time.Time) taskView {

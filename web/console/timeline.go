@@ -209,7 +209,7 @@ func (c *Console) logPage(w http.ResponseWriter, r *http.Request) error {
 	if from > 0 {
 		v.Older = fmt.Sprintf("/tasks/%s/log?before=%d", id, from)
 	}
-	return c.out.Page(w, http.StatusOK, "log", v)
+	return c.out.Page(w, r, http.StatusOK, "log", v)
 }
 
 // excerpt is an http.ResponseWriter that keeps a page of a log: its end, or a range of bytes. It passes on a response

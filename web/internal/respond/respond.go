@@ -7,6 +7,7 @@ package respond
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
@@ -110,11 +111,21 @@ func (o *Responder) Fail(w http.ResponseWriter, r *http.Request, err error) {
 		o.log.Warn("serve console", "path", r.URL.Path, "err", err)
 		p = Problem{http.StatusServiceUnavailable, "Unavailable", "Redis does not answer. Try again in a moment."}
 	}
-	if strings.HasPrefix(r.URL.Path, "/api/") || !WantsHTML(r) || o.Page(w, p.Status, "error", p) != nil {
+	v := errorView{p, "/", "Back to the tasks"}
+	if id := tasks.VisitorOf(r.Context()).Task; id != "" {
+		v.Back, v.To = "/tasks/"+id, "Back to the task"
+	}
+	if strings.HasPrefix(r.URL.Path, "/api/") || !WantsHTML(r) || o.Page(w, r, p.Status, "error", v) != nil {
 		w.Header().Set("Content-Type", "application/problem+json")
 		w.WriteHeader(p.Status)
 		_ = json.NewEncoder(w).Encode(p) // the client may be gone
 	}
+}
+
+// errorView is the page of an error.
+type errorView struct {
+	Problem
+	Back, To string // where a link leads, and its text
 }
 
 // WantsHTML reports whether a request comes from a browser that shows pages.
@@ -197,10 +208,23 @@ func New(log *slog.Logger) (*Responder, error) {
 	return o, nil
 }
 
-// Render executes the template of a page. Characters that show nothing are spelled out, wherever they come from.
-func (o *Responder) Render(name string, data any) (*bytes.Buffer, error) {
+// frame is what the layout needs of a page. Its methods say which links lead somewhere for the visitor.
+type frame struct {
+	Page    string // the name of its template
+	Data    any
+	Visitor tasks.Visitor // without a name: unknown
+}
+
+func (f frame) Member() bool { return f.Visitor.Name != "" && f.Visitor.Role >= tasks.Viewer }
+func (f frame) Chat() bool   { return f.Visitor.Role >= tasks.User }
+func (f frame) Queues() bool { return f.Visitor.RoleIn(context.Background(), "") >= tasks.Operator }
+func (f frame) Audit() bool  { return f.Visitor.Role >= tasks.Admin }
+
+// Render executes the template of a page for the visitor of a context. Characters that show nothing are spelled out,
+// wherever they come from.
+func (o *Responder) Render(ctx context.Context, name string, data any) (*bytes.Buffer, error) {
 	var b bytes.Buffer
-	if err := o.pages[name].ExecuteTemplate(&b, "layout", data); err != nil {
+	if err := o.pages[name].ExecuteTemplate(&b, "layout", frame{name, data, tasks.VisitorOf(ctx)}); err != nil {
 		o.log.Error("render page", "page", name, "err", err)
 		return nil, errInternal
 	}
@@ -208,8 +232,8 @@ func (o *Responder) Render(name string, data any) (*bytes.Buffer, error) {
 }
 
 // Page writes a whole page or, if rendering fails, nothing.
-func (o *Responder) Page(w http.ResponseWriter, status int, name string, data any) error {
-	b, err := o.Render(name, data)
+func (o *Responder) Page(w http.ResponseWriter, r *http.Request, status int, name string, data any) error {
+	b, err := o.Render(r.Context(), name, data)
 	if err == nil {
 		HTML(w, status, b)
 	}
@@ -218,7 +242,7 @@ func (o *Responder) Page(w http.ResponseWriter, status int, name string, data an
 
 // LivePage writes a page that static/live.js requests every few seconds. An unchanged page is answered with 304.
 func (o *Responder) LivePage(w http.ResponseWriter, r *http.Request, name string, data any) error {
-	b, err := o.Render(name, data)
+	b, err := o.Render(r.Context(), name, data)
 	if err != nil {
 		return err
 	}
