@@ -168,8 +168,9 @@ func (f *fleet) load() {
 	}
 }
 
-// A fleet of this version takes over from one of the release before that died in the middle of a run, and one of a later
-// version takes over from it: what a later version has added to records is still there afterwards.
+// TestFleetOfTheReleaseBefore lets a fleet of this version take over from one of the release before that died in the middle of
+// a run, and one of a later version take over from this one: what a later version has added to records is still there
+// afterwards. The stored format of 0.1.0, the first release, is the first one that releaseFile holds.
 func TestFleetOfTheReleaseBefore(t *testing.T) {
 	t.Parallel()
 	if *record {
