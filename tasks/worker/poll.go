@@ -28,6 +28,7 @@ type poller struct {
 	mu   sync.Mutex
 	look map[string]bool // the queue may have a delivery
 	busy map[string]int  // deliveries that are being processed
+	more bool            // the last request to forward made deliveries pending; asynq repeats it until it makes none
 
 	peers *atomic.Int64 // live workers of the fleet, with this one; 0: unknown
 	wake  chan struct{} // has a token when look or busy changed
@@ -202,21 +203,34 @@ func (p *poller) await() {
 	}
 }
 
-// forward passes a request to Redis on behalf of the fleet, now and then. If it made deliveries pending, other workers
-// may have to take them.
+// forward passes a request to Redis on behalf of the fleet, now and then. A request moves at most 100 deliveries, and asynq repeats it until it
+// moves none: the worker that has begun continues, or thousands that are due at once would come a hundred at a time.
+// Other workers may have to take what was moved.
 func (p *poller) forward(ctx context.Context, class string, cmd redis.Cmder, next redis.ProcessHook) error {
 	answer, ok := cmd.(*redis.Cmd)
 	if !ok {
 		return next(ctx, cmd)
 	}
-	if rand.Int64N(max(p.peers.Load(), 1)) >= forwarders { //nolint:gosec // no secret
+	if !p.forwards() {
 		answer.SetVal(int64(0))
 		return nil
 	}
 	err := next(ctx, cmd)
 	if n, _ := answer.Int(); err == nil && n > 0 {
+		p.mu.Lock()
+		p.more = true
+		p.mu.Unlock()
 		p.note(class)
 		return p.store.Announce(ctx, class)
 	}
 	return err
+}
+
+// forwards reports whether this worker forwards now. A stopped poller does not, so that asynq's loop can end.
+func (p *poller) forwards() bool {
+	p.mu.Lock()
+	more := p.more
+	p.more = false
+	p.mu.Unlock()
+	return !p.stopped() && (more || rand.Int64N(max(p.peers.Load(), 1)) < forwarders) //nolint:gosec // no secret
 }

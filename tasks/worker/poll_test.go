@@ -3,12 +3,15 @@ package worker
 import (
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
 	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/hibiken/asynq"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/errand-fleet/errand/tasks"
@@ -155,4 +158,68 @@ func TestForwarders(t *testing.T) {
 	if passed == 0 || passed > 300 {
 		t.Errorf("%d of 3,000 requests passed in a fleet of 300, want about 30", passed)
 	}
+}
+
+// forwarding is a poller that notes what asynq is answered when it forwards the scheduled deliveries of a class.
+type forwarding struct {
+	*poller
+	answers chan int
+}
+
+func (p forwarding) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		err := p.poller.ProcessHook(next)(ctx, cmd)
+		what, class := tasks.RequestOf(cmd)
+		if n, ok := cmd.(*redis.Cmd); ok && what == tasks.Forward && class == tasks.Review && cmd.Args()[3] == "asynq:{review}:scheduled" {
+			moved, _ := n.Int()
+			p.answers <- moved
+		}
+		return err
+	}
+}
+
+// Thousands of deliveries that are due at once become pending at once, also in a fleet in which a worker forwards only
+// now and then.
+func TestForwardsAllThatIsDue(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	const due = 3000
+	for i := range due {
+		if err := f.queue.Enqueue(t.Context(), fmt.Sprintf("%d-fake-x", i), tasks.Review, 0, time.Now().Add(time.Hour)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	scheduled := redis.ZStore{Keys: []string{"asynq:{review}:scheduled"}, Weights: []float64{0}}
+	_, err := f.rdb.Pipelined(t.Context(), func(p redis.Pipeliner) error {
+		p.ZUnionStore(t.Context(), scheduled.Keys[0], &scheduled) // all are due
+		p.Set(t.Context(), "asynq:{review}:paused", 1, 0)         // none is taken
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := forwarding{newPoller(f.store, 4, new(atomic.Int64)), make(chan int)}
+	p.peers.Store(2 * forwarders)
+	server := f.queue.Server(1, p, time.Second, slog.New(slog.DiscardHandler))
+	if err := server.Start(asynq.NotFoundHandler()); err != nil {
+		t.Fatal(err)
+	}
+	moved := 0
+	for moved == 0 {
+		moved = <-p.answers
+	}
+	for n := moved; n > 0; moved += n {
+		n = <-p.answers
+	}
+	if left := f.rdb.LLen(t.Context(), "asynq:{review}:pending").Val(); moved != due || left != due {
+		t.Errorf("%d of %d were moved in one go; %d are pending", moved, due, left)
+	}
+	p.stop()
+	go func() {
+		for range p.answers {
+			continue
+		}
+	}()
+	server.Shutdown()
+	close(p.answers)
 }
