@@ -116,7 +116,7 @@ func TestArchive(t *testing.T) {
 func TestArchiveIsReadableEverywhere(t *testing.T) {
 	onMini(t, func(h *harness) {
 		h.archives(true, 1)
-		h.rdb.FlushAll(h.Context())
+		h.empty()
 		h.archives(false, 0)
 	})
 }

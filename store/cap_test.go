@@ -310,7 +310,7 @@ func TestRemovedTaskHoldsNoPlace(t *testing.T) {
 			"set aside": func(_ *Claim, id string) { h.ok(s.SetAside(ctx, id)) },
 			"parted":    func(c *Claim, _ string) { h.ok(c.Return(ctx, Wait{})) },
 		} {
-			h.ok(h.rdb.FlushDB(ctx).Err())
+			h.empty()
 			c := h.claim(s, h.put(s, kin(1), kin(2))[0])
 			id := h.take(c)
 			remove(id)

@@ -82,7 +82,7 @@ func TestCheckpointLivesAsLongAsItsTask(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		for end, do := range ends {
 			ctx := h.Context()
-			h.ok(h.rdb.FlushDB(ctx).Err())
+			h.empty()
 			s := h.store(Config{})
 			id := h.submit(s, 1)
 			h.ok(h.claim(s, id).SaveCheckpoint(ctx, Checkpoint{Session: Session{ID: "a"}}))

@@ -42,7 +42,16 @@ func onMini(t *testing.T, test func(*harness)) {
 }
 
 func newHarness(t *testing.T, url string, mini *miniredis.Miniredis) *harness {
-	return &harness{T: t, url: url, rdb: dial(t, url), mini: mini}
+	h := &harness{T: t, url: url, rdb: dial(t, url), mini: mini}
+	h.empty()
+	return h
+}
+
+// empty removes all data, and notes that the data began before the tests' tasks, so that none of them is in doubt.
+func (h *harness) empty() {
+	h.Helper()
+	h.ok(h.rdb.FlushDB(h.Context()).Err())
+	h.ok(h.rdb.HSet(h.Context(), "errand:epoch", "process", "", "since", 0).Err())
 }
 
 func dial(t *testing.T, url string) *redis.Client {
@@ -95,11 +104,14 @@ func (h *harness) overdue(id string) {
 	}
 }
 
-// dump reads all keys, for tests that expect no change.
+// dump reads all keys but that of empty, for tests that expect no change.
 func (h *harness) dump() map[string]any {
 	h.Helper()
 	ctx, all := h.Context(), map[string]any{}
 	for _, key := range must(h.rdb.Keys(ctx, "*").Result()) {
+		if key == "errand:epoch" {
+			continue
+		}
 		switch kind := must(h.rdb.Type(ctx, key).Result()); kind {
 		case "hash":
 			all[key] = must(h.rdb.HGetAll(ctx, key).Result())

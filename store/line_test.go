@@ -79,7 +79,7 @@ func TestLineHoldsUpNoOther(t *testing.T) {
 			}},
 			"dead worker": {scopes: []string{"repo:a"}, act: nil},
 		} {
-			h.ok(h.rdb.FlushDB(h.Context()).Err())
+			h.empty()
 			ctx, s := h.Context(), h.store(Config{})
 			caps := []Cap{{"repo:", 1}, {"user:", 1}}
 			user := must(s.Claim(ctx, h.scoped(s, 1, "user:u"), 0, "w", caps...))

@@ -129,7 +129,7 @@ func TestTakeKeepsTheOrder(t *testing.T) {
 				return func(*Claim) { h.ok(h.rdb.HSet(ctx, "errand:task:"+rec.ID, "fence", "7").Err()) }
 			},
 		} {
-			h.ok(h.rdb.FlushDB(ctx).Err())
+			h.empty()
 			second := kin(2)
 			after := hinder(&second)
 			ids := h.put(s, kin(1), second, kin(3))
@@ -140,7 +140,7 @@ func TestTakeKeepsTheOrder(t *testing.T) {
 			h.nothing(name, c)
 			h.same(name, h.states(s, ids...), []string{"running", "waiting", "waiting"})
 		}
-		h.ok(h.rdb.FlushDB(ctx).Err())
+		h.empty()
 		ids := h.put(s, task(1), task(2))
 		h.nothing("no merge key", h.claim(s, ids[0]))
 	})
@@ -274,7 +274,7 @@ func TestAbsorbedStayOrReturn(t *testing.T) {
 	}
 	onBoth(t, func(h *harness) {
 		for name, way := range ways {
-			h.ok(h.rdb.FlushDB(h.Context()).Err())
+			h.empty()
 			s := h.store(Config{})
 			ids := h.put(s, kin(1), kin(2), kin(3))
 			c := h.claim(s, ids[0])
@@ -315,7 +315,7 @@ func TestNoStumps(t *testing.T) {
 	}
 	onBoth(t, func(h *harness) {
 		for name, way := range ways {
-			h.ok(h.rdb.FlushDB(h.Context()).Err())
+			h.empty()
 			s := h.store(Config{})
 			ids := h.put(s, kin(1), kin(2))
 			c := h.claim(s, ids[0])

@@ -53,7 +53,7 @@ func TestAStaleHolderChangesNothing(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		for way, takeAway := range ways {
 			for act, try := range acts {
-				h.ok(h.rdb.FlushDB(h.Context()).Err())
+				h.empty()
 				s := h.store(Config{})
 				c := h.claim(s, h.submit(s, 1))
 				h.ok(c.SaveSession(h.Context(), Session{ID: "new"}))

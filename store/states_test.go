@@ -215,7 +215,7 @@ func TestStateMachine(t *testing.T) {
 
 func (h *harness) world(s *Store) world {
 	h.Helper()
-	h.ok(h.rdb.FlushDB(h.Context()).Err())
+	h.empty()
 	ids := h.put(s, kin(1), kin(2), kin(3))
 	return world{h, s, h.claim(s, ids[0]), ids}
 }

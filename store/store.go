@@ -203,7 +203,8 @@ func (s *Store) Ping(ctx context.Context) error {
 //	                                                               output, read from the cache, written to it>" of the runs settled
 //	                                                               that day; other = all beyond CostCap (limits)
 //	<prefix>epoch             hash    forever                      id = this data's name, lost = when earlier data was lost (diagnose);
-//	                                                               process = Redis' run ID, since = when that took over (claim)
+//	                                                               process = Redis' run ID or '', since = when that took over or the data
+//	                                                               began (claim, submit, diagnose)
 //	<prefix>fence             string  forever                      the last fence given out (claim)
 //	<prefix>outbox            zset    until posted                 ended IDs; score = when to post, or when the lease ends (transition)
 //	<prefix>expiring          zset    trimmed by submit            posted IDs; score = their record's expiry (transition)

@@ -45,17 +45,17 @@ end
 -- born returns the Unix microseconds that an ID starts with, which order the tasks of a thread.
 local function born(id) return string.match(id, '^%d+') end
 
--- taken_over returns since when this process of Redis has the data, or when a worker noticed that all of it was lost; 0
--- if neither ever happened. After a fail-over, or a crash with appendfsync everysec, it may lack the last writes of the
--- process before.
+-- taken_over returns since when this process of Redis has the data, when the data began, or when a worker noticed that
+-- all of it was lost. After a fail-over, or a crash with appendfsync everysec, it may lack the last writes of the process
+-- before. Data without an epoch is new or was emptied: it began just now. The process is '' in miniredis, or if the user
+-- may not use INFO.
 local function taken_over()
   local info = redis.pcall('INFO', 'server')
-  local process = type(info) == 'string' and string.match(info, 'run_id:(%x+)')
-  if not process then return 0 end -- miniredis, or the user may not use INFO
+  local process = type(info) == 'string' and string.match(info, 'run_id:(%x+)') or ''
   local r = redis.call('HMGET', P .. 'epoch', 'process', 'since', 'lost')
   local since = tonumber(r[2] or '0')
-  if r[1] ~= process then
-    since = r[1] and now() or 0
+  if not r[1] or process ~= '' and r[1] ~= process then
+    if r[1] ~= '' then since = now() end
     redis.call('HSET', P .. 'epoch', 'process', process, 'since', int(since))
   end
   return math.max(since, tonumber(r[3] or '0'))

@@ -3,6 +3,7 @@ local key, known = P .. 'epoch', ARGV[2]
 local r = redis.call('HMGET', key, 'id', 'lost')
 local lost = known ~= '' and known ~= r[1] and int(now()) or '0'
 if not r[1] then
+  taken_over()
   r = {ARGV[3], lost}
   redis.call('HSET', key, 'id', ARGV[3], 'lost', lost)
 elseif lost ~= '0' and r[2] == '0' then -- the first caller knew no epoch

@@ -31,6 +31,7 @@ if ARGV[13] then
     if budget and spent >= budget then return {'overbudget', scope, int(spent), '0', int(budget)} end
   end
 end
+if redis.call('EXISTS', P .. 'epoch') == 0 then taken_over() end -- note now that all before is unknown
 redis.call('HSET', key, 'thread', thread, 'class', class, 'task', ARGV[5], 'at', ARGV[6], 'state', 'waiting', 'delivery', '0',
   'attempt', '0', 'crashes', '0', 'fence', '0', 'outbox', '0', 'created', int(t), 'merge_key', merge_key, 'scopes', ARGV[9])
 redis.call('ZADD', waiting, born(id), id)

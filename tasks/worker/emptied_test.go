@@ -127,6 +127,29 @@ func (f *fleet) runningTask() string {
 	return live[0].ID
 }
 
+// An event that is delivered again right after Redis was emptied, before a worker has looked at the data, is answered from
+// the message in its thread: its work is not done twice.
+func TestRedisIsEmptiedAfterAnAnswer(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	task := f.task("a", "x")
+	f.worker(f.recalls(func() (*tasks.Ending, error) { return &tasks.Ending{Kind: tasks.Answered, At: time.Now()}, nil }),
+		func(c *Config) { c.Timing.Beat, c.Timing.Reconcile = time.Hour, time.Hour })
+	if e := f.ending(f.submit(task)); e.Found {
+		t.Errorf("the first ending = %+v", e)
+	}
+	f.flush()
+	f.source.mu.Lock()
+	delete(f.source.closed, task.ID)
+	f.source.mu.Unlock()
+	if e := f.ending(f.submit(task)); !e.Found {
+		t.Errorf("the second ending = %+v", e)
+	}
+	if n := len(f.agent.specs()); n != 1 {
+		t.Errorf("%d runs", n)
+	}
+}
+
 // If the thread has moved on in the meantime, the run stops and its thread gets a message.
 func TestRedisIsEmptiedAndTheThreadGoesOn(t *testing.T) {
 	t.Parallel()

@@ -54,6 +54,8 @@ func newFleet(t *testing.T) *fleet {
 	f.policy = tasks.Policy{Limit: time.Hour}
 	f.rdb = f.redis()
 	f.store, f.queue = f.over(f.rdb)
+	f.put("errand:epoch", "since", "0") // the data is older than the tasks, so that none is in doubt
+	f.put("errand:epoch", "process", "")
 	f.asynq = asynq.NewInspectorFromRedisClient(f.rdb)
 	f.desk = tasks.NewDesk(f.store, f.queue, f.policy, nil)
 	return f
