@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/internal/legible"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks/internal/format"
 )
@@ -199,8 +200,8 @@ type Bill struct {
 // Refusal explains to the asker which budget refused the task.
 func (b Budgets) Refusal(over *store.OverBudget) *InputError {
 	who, whose := cmp.Or(strings.TrimSpace(b.Contact), "An operator"), BudgetName(over.Scope)
-	return &InputError{Sentence: fmt.Sprintf("%s is used up: $%.2f of $%.2f. %s can raise it; a new day begins at midnight UTC.",
-		strings.ToUpper(whose[:1])+whose[1:], over.Spent, over.Budget, who)}
+	return &InputError{Sentence: fmt.Sprintf("%s is used up: %s of %s. %s can raise it; a new day begins at midnight UTC.",
+		strings.ToUpper(whose[:1])+whose[1:], legible.Dollars(over.Spent), legible.Dollars(over.Budget), who)}
 }
 
 // BudgetName names the budget of a scope for the asker of a task.
@@ -230,11 +231,8 @@ func (e Ending) CostUSD() float64 { return e.Result.CostUSD + e.Bill.Earlier }
 // cost returns that cost as text; empty if nothing is known.
 func (e Ending) cost() string {
 	text := ""
-	switch usd := e.CostUSD(); {
-	case usd >= 0.01:
-		text = fmt.Sprintf("$%.2f", usd)
-	case usd > 0:
-		text = "under $0.01"
+	if usd := e.CostUSD(); usd > 0 {
+		text = legible.Dollars(usd)
 	}
 	if e.Bill.Crashes > 0 {
 		text = strings.TrimPrefix(text+" and the unknown cost of runs that died with a worker", " and ")

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/store"
 )
 
 func TestEndingForPeople(t *testing.T) {
@@ -40,6 +41,10 @@ func TestEndingForPeople(t *testing.T) {
 			Ending{Kind: Answered, Result: agent.Result{Text: "42", CostUSD: 0.5, Duration: time.Second}, Bill: Bill{Crashes: 1}},
 			"", "", "1s · $0.50 and the unknown cost of runs that died with a worker",
 		},
+		"cheap": {
+			Ending{Kind: Answered, Result: agent.Result{Text: "42", CostUSD: 0.0004, Duration: time.Second}, Bill: Bill{Crashes: 1}},
+			"", "", "1s · under $0.01 and the unknown cost of runs that died with a worker",
+		},
 		"empty":     {Ending{Kind: Answered}, "Done. The agent had nothing to add.", "", ""},
 		"timed out": {Ending{Kind: TimedOut, Limit: "2h", Result: agent.Result{Partial: long}}, "This timed out after 2h and was stopped. Ask for less at once, or ask again to continue from here.", strings.Repeat("é", 1000) + "…", ""},
 		"stalled":   {Ending{Kind: Stalled, Limit: "15m"}, "The agent showed no sign of work for 15m and was stopped. Ask again to go on.", "", ""},
@@ -52,6 +57,15 @@ func TestEndingForPeople(t *testing.T) {
 		if diff := cmp.Diff([]string{c.sentence, c.partial, c.footer}, got); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
+	}
+}
+
+// A small amount has one spelling in all sentences. The tests of the other programs and pages expect the same one.
+func TestSmallAmounts(t *testing.T) {
+	t.Parallel()
+	got := Budgets{}.Refusal(&store.OverBudget{Spending: store.Spending{Scope: store.Fleet, Spent: 0.004, Budget: 0.006}}).Sentence
+	if !strings.Contains(got, "is used up: under $0.01 of $0.01.") {
+		t.Error(got)
 	}
 }
 

@@ -303,6 +303,6 @@ func (t *terminal) printCosts(c costs) {
 		printf(t.stderr, "%d more rows are included in the totals; -csv prints all\n", c.More)
 	}
 	if c.LeftOut != nil {
-		printf(t.stderr, "$%.2f of %d runs is missing: the store was full\n", c.LeftOut.USD, c.LeftOut.Runs)
+		printf(t.stderr, "%s of %d runs is missing: the store was full\n", legible.Dollars(c.LeftOut.USD), c.LeftOut.Runs)
 	}
 }

@@ -204,7 +204,7 @@ func (p *progress) line(now time.Time) string {
 	}
 	parts := []string{tasks.Lasted(max(0, now.Sub(p.started)))} // the two clocks may differ
 	if p.tokens > 0 {
-		parts = append(parts, legible.Count(p.tokens)+" tokens", fmt.Sprintf("$%.2f", p.usd))
+		parts = append(parts, legible.Count(p.tokens)+" tokens", legible.Dollars(p.usd))
 	}
 	activity := p.activity
 	if n := len(p.tools); n > 0 {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/internal/legible"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/internal/format"
@@ -149,7 +150,7 @@ func (a *admission) settle(r *run) tasks.Bill {
 	}
 	for _, n := range near {
 		a.Log.Warn("budget nearly used up", "run", rec.ID, "scope", n.Scope, "spent", n.Spent, "budget", n.Budget)
-		bill.Near = append(bill.Near, fmt.Sprintf("%s: $%.2f of $%.2f", tasks.BudgetName(n.Scope), n.Spent, n.Budget))
+		bill.Near = append(bill.Near, tasks.BudgetName(n.Scope)+": "+legible.Dollars(n.Spent)+" of "+legible.Dollars(n.Budget))
 	}
 	return bill
 }
