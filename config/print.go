@@ -30,7 +30,7 @@ func (c Config) Print(w io.Writer) error {
 			continue
 		}
 		value := s.preset
-		if value == "" { // a computed default, like that of ERRAND_CONCURRENCY
+		if value == "" && !s.field.IsZero() { // a computed default, like that of ERRAND_CONCURRENCY
 			value = text(s.value)
 		}
 		fmt.Fprintf(out, "# %s=%s\n", s.name, quote(value))
@@ -51,10 +51,6 @@ func text(value any) string {
 		return strings.ToLower(v.String())
 	case time.Duration:
 		return shortDuration(v)
-	case int, int64:
-		if fmt.Sprint(v) == "0" {
-			return ""
-		}
 	}
 	return fmt.Sprint(value)
 }

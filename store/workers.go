@@ -22,13 +22,14 @@ type Worker struct {
 	Pid, Slots, Running int   // Running of Slots are taken
 	Memory              int64 `json:",omitempty"` // bytes available for further runs; 0 = unknown
 	Started             time.Time
-	Seen                time.Time       `json:"-"` // of the last beat, by Redis' clock; Beat ignores it
-	Draining            bool            // takes no new tasks
-	Health              json.RawMessage `json:",omitempty"` // of its CLI; opaque
-	Credential          string          `json:",omitempty"` // name of its model credential; see [Credential]
-	Notices             []Finding       `json:",omitempty"` // about its configuration
-	Sources             []string        `json:",omitempty"` // that it is set up for; none: unknown
-	URL                 string          `json:",omitempty"` // where front doors on other machines can request logs
+	Seen                time.Time         `json:"-"` // of the last beat, by Redis' clock; Beat ignores it
+	Draining            bool              // takes no new tasks
+	Health              json.RawMessage   `json:",omitempty"` // of its CLI; opaque
+	Credential          string            `json:",omitempty"` // name of its model credential; see [Credential]
+	Notices             []Finding         `json:",omitempty"` // about its configuration
+	Sources             []string          `json:",omitempty"` // that it is set up for; none: unknown
+	Settings            map[string]string `json:",omitempty"` // in force, without secrets, to find differences; none: unknown
+	URL                 string            `json:",omitempty"` // where front doors on other machines can request logs
 }
 
 // Beat records that the worker is alive for the next 15 s, and returns how many workers are alive, with this one.

@@ -62,6 +62,7 @@ var needs = map[string]tasks.Role{
 	"POST /tasks/{id}/answer": tasks.User, "POST /api/tasks/{id}/cancel": tasks.User, "POST /api/tasks/{id}/answer": tasks.User,
 
 	"POST /tasks/{id}/retry": tasks.Operator, "POST /api/tasks/{id}/retry": tasks.Operator, "/queues/": tasks.Operator, "/metrics": tasks.Operator,
+	"GET /config": tasks.Operator, "GET /api/config": tasks.Operator,
 	"POST /queues/api/queues/{queue}/active_tasks/{id}": tasks.Operator, "POST /queues/api/queues/{queue}/active_tasks:batch_cancel": tasks.Operator,
 	"POST /queues/api/queues/{queue}/active_tasks:cancel_all": tasks.Operator,
 

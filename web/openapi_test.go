@@ -82,6 +82,7 @@ func TestEveryPropertyIsDescribed(t *testing.T) {
 		"Problem": respond.Problem{}, "Listing": view.Listing{}, "Task": view.Task{}, "Request": tasks.Task{}, "Ending": tasks.Ending{}, "Result": agent.Result{},
 		"Failure": agent.Error{}, "Usage": agent.Usage{}, "Question": tasks.Question{}, "Answer": tasks.Answer{}, "Event": agent.Event{},
 		"Fleet": view.Fleet{}, "Worker": view.Worker{}, "Finding": store.Finding{}, "Costs": api.Costs{}, "CostRow": tasks.CostRow{}, "CostSum": tasks.CostSum{},
+		"ConfigReport": view.ConfigReport{}, "Setting": view.Setting{}, "WorkerSettings": view.WorkerSettings{},
 		"AuditPage": api.AuditPage{}, "AuditEntry": auth.Entry{}, "Verified": api.Verified{}, "TokenRequest": api.TokenRequest{}, "Token": auth.Token{},
 		"NewToken": api.NewToken{}, "TokenList": api.TokenList{}, "Offer": tasks.Offer{}, "Project": view.Project{},
 	} {
@@ -114,6 +115,7 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 	get := func(path string, hs ...string) { t.Helper(); check("GET", path, "", hs...) }
 	post := func(path, body string) { t.Helper(); check("POST", path, body) }
 
+	get("/api/config")
 	get("/api/health") // no worker: 503
 	if _, err := h.Store.Workers.Beat(t.Context(), store.Worker{ID: "w", Host: "m", Started: time.Now(), Health: json.RawMessage(`{"ok":true}`)}); err != nil {
 		t.Fatal(err)

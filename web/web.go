@@ -38,6 +38,14 @@ import (
 // Inbound is a source that knows whether its service's events reach this process.
 type Inbound = view.Inbound
 
+// The parts of the page of the configuration.
+type (
+	Configuration = view.Configuration
+	SettingGroup  = view.SettingGroup
+	Setting       = view.Setting
+	Table         = view.Table
+)
+
 // Config configures a Handler. Token, Desk, Store and Redis are required.
 type Config struct {
 	Token  string             // the console token: printable ASCII without space, quotes, comma, semicolon and backslash
@@ -59,6 +67,7 @@ type Config struct {
 	Reviews []tasks.Reviewer                      // sources with reviews
 	Inbound []Inbound                             // sources whose events the health reports on
 	Notices []store.Finding                       // about the configuration of this process
+	Shown   *Configuration                        // the configuration of this process, without secrets; nil: it is not shown
 	Examine func(context.Context) []store.Finding // checks the services of the sources; nil if there are none
 
 	Mux   *http.ServeMux              // has, or will have, the routes of the sources; nil: an empty one
@@ -118,7 +127,7 @@ func New(cfg Config) (*Handler, error) {
 	if h.logs, err = logs.New(cfg.Desk, cfg.Store, cfg.LogDir, cfg.FleetToken, log); err != nil {
 		return nil, err
 	}
-	h.view = &view.Reader{Desk: cfg.Desk, Store: cfg.Store, Inbound: cfg.Inbound, Notices: cfg.Notices, Now: now, Log: log}
+	h.view = &view.Reader{Desk: cfg.Desk, Store: cfg.Store, Inbound: cfg.Inbound, Notices: cfg.Notices, Config: cfg.Shown, Now: now, Log: log}
 	h.console = console.New(console.Config{
 		View: h.view, Logs: h.logs, Out: out, Audit: audit, Links: cfg.Links, Chat: cfg.Chat, Reviews: cfg.Reviews,
 		Examine: cfg.Examine, Redis: cfg.Redis, QueuesWritable: cfg.QueuesWritable,

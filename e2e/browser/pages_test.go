@@ -25,6 +25,7 @@ func (s *scene) pages() []visit {
 		{name: "chat-conversation", path: "/chat/fridays", want: "There are 53."},
 		{name: "costs", path: "/costs", want: "$11.15"},
 		{name: "costs-groups", path: "/costs?by=day&by=person&by=repository", want: "slack/Ann-Lee"},
+		{name: "config", path: "/config", want: "ERRAND_RUN_LIMIT"},
 		{name: "health", path: "/health", want: "mill-3"},
 		{name: "health-services", path: "/health?services=1", want: "no services to check"},
 		{name: "not-found", path: "/nowhere", want: "no such page", status: 404},

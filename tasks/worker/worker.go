@@ -48,21 +48,22 @@ type Config struct {
 	Disks  []string                                    // directories whose disks need room for a run; a worker without room takes no tasks
 	Statfs func(dir string, into *unix.Statfs_t) error // nil: the system call
 
-	Slots      int             // concurrent runs; at least 2, so that a person never waits only for automatic work
-	Memory     func() int64    // returns the bytes available for further runs; nil: only Slots limits them
-	RunMemory  int64           // bytes a run needs; 0: 350 MiB
-	ReadyCLIs  int             // CLIs to keep ready for the next messages of conversations; 0: none
-	IdleLimit  time.Duration   // stops a run that shows no sign of work for this long; 0: no limit
-	Model      string          // for tasks that name none; empty: the CLI's default
-	MinVersion string          // of the CLI; empty: agent.MinCLI
-	Version    string          // of errand
-	Credential string          // identifies the model credential of the runs without revealing it; empty: unknown
-	LogDir     string          // directory where Runner writes the logs; empty: logs are neither stored nor removed
-	Notices    []store.Finding // findings about the configuration, for operators
-	URL        string          // where front doors on other machines can fetch logs; empty: nowhere
-	Retention  Retention       // for data on this disk; zero: everything is kept
-	Meter      Meter           // nil: no metrics
-	Log        *slog.Logger    // nil: discard
+	Slots      int               // concurrent runs; at least 2, so that a person never waits only for automatic work
+	Memory     func() int64      // returns the bytes available for further runs; nil: only Slots limits them
+	RunMemory  int64             // bytes a run needs; 0: 350 MiB
+	ReadyCLIs  int               // CLIs to keep ready for the next messages of conversations; 0: none
+	IdleLimit  time.Duration     // stops a run that shows no sign of work for this long; 0: no limit
+	Model      string            // for tasks that name none; empty: the CLI's default
+	MinVersion string            // of the CLI; empty: agent.MinCLI
+	Version    string            // of errand
+	Credential string            // identifies the model credential of the runs without revealing it; empty: unknown
+	LogDir     string            // directory where Runner writes the logs; empty: logs are neither stored nor removed
+	Notices    []store.Finding   // findings about the configuration, for operators
+	Settings   map[string]string // the configuration as far as it is published, without secrets
+	URL        string            // where front doors on other machines can fetch logs; empty: nowhere
+	Retention  Retention         // for data on this disk; zero: everything is kept
+	Meter      Meter             // nil: no metrics
+	Log        *slog.Logger      // nil: discard
 
 	Timing Timing // zero: the defaults
 }
@@ -277,7 +278,7 @@ func (w *Worker) beat(ctx context.Context) {
 	alive, err := w.cfg.Store.Workers.Beat(ctx, store.Worker{
 		ID: w.id, Host: host, Version: w.cfg.Version, Pid: os.Getpid(), Slots: w.slots.total, Running: w.slots.running(),
 		Started: w.started, Draining: w.drained.Err() != nil, Health: format.JSON(w.health.state().Health),
-		Notices: w.cfg.Notices, URL: w.cfg.URL, Sources: w.sources(), Memory: w.slots.memory.known(), Credential: w.cfg.Credential,
+		Notices: w.cfg.Notices, Settings: w.cfg.Settings, URL: w.cfg.URL, Sources: w.sources(), Memory: w.slots.memory.known(), Credential: w.cfg.Credential,
 	})
 	if err != nil && ctx.Err() == nil {
 		w.cfg.Log.Warn("beat", "worker", w.id, "err", err)

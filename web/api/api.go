@@ -59,6 +59,7 @@ func (a *API) Route(mux *http.ServeMux) {
 		"GET /api/agents":             respond.For(tasks.Viewer, a.agents),
 		"GET /api/health":             respond.For(tasks.Viewer, a.health),
 		"GET /api/health/services":    respond.For(tasks.Viewer, a.services),
+		"GET /api/config":             respond.For(tasks.Operator, a.config),
 		"GET /api/audit":              respond.For(tasks.Admin, a.audit),
 		"GET /api/audit/verify":       respond.For(tasks.Admin, a.verifyAudit),
 		"GET /api/tokens":             respond.For(tasks.Admin, a.tokens),
@@ -151,6 +152,15 @@ func (a *API) services(w http.ResponseWriter, r *http.Request) error {
 		list = append(list, a.Examine(r.Context())...)
 	}
 	return a.Out.JSON(w, http.StatusOK, map[string]any{"findings": list})
+}
+
+// config reports on the configuration, without secrets.
+func (a *API) config(w http.ResponseWriter, r *http.Request) error {
+	found, err := a.View.Configured(r.Context())
+	if err != nil {
+		return err
+	}
+	return a.Out.JSON(w, http.StatusOK, found)
 }
 
 func (a *API) describe(w http.ResponseWriter, _ *http.Request) error {

@@ -70,6 +70,7 @@ func New(cfg Config, mux *http.ServeMux) *Console {
 		"GET /health":             respond.For(tasks.Viewer, c.healthPage),
 		"GET /costs":              respond.For(tasks.Viewer, c.costsPage),
 		"GET /audit":              respond.For(tasks.Admin, c.auditPage),
+		"GET /config":             respond.For(tasks.Operator, c.configPage),
 		"GET /chat":               respond.For(tasks.User, c.chatPage),
 		"POST /chat":              respond.For(tasks.User, c.postChat),
 		"GET /chat/{thread}":      respond.For(tasks.Viewer, c.chatPage),

@@ -86,6 +86,7 @@ type healthView struct {
 	view.Fleet
 
 	Machines []workerView
+	Operator bool // the visitor may see the configuration
 	Asked    bool // the services were checked
 	Services []view.Check
 }
@@ -93,7 +94,7 @@ type healthView struct {
 // healthPage shows every check with its remedy. The services are checked on request only: that takes a while.
 func (c *Console) healthPage(w http.ResponseWriter, r *http.Request) error {
 	v := healthView{Fleet: c.view.Fleet(r.Context()), Asked: r.URL.Query().Has("services")}
-	v.Machines = newWorkerViews(v.Workers)
+	v.Machines, v.Operator = newWorkerViews(v.Workers), view.Configures(r.Context())
 	if v.Asked && c.examine != nil {
 		v.Services = view.WorstFirst(c.examine(r.Context()))
 	}

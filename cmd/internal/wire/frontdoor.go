@@ -82,7 +82,7 @@ func (p *Parts) FrontDoor(ctx context.Context) (*Door, error) {
 	}
 	h, err := web.New(web.Config{
 		Token: p.Config.HTTP.ConsoleToken.Reveal(), Desk: p.Desk, Store: p.Store, Redis: queuesRedis{p}, LogDir: LogDir(p.Config),
-		FleetToken: p.Config.FleetToken().Reveal(), Examine: p.examine, Notices: p.notices,
+		FleetToken: p.Config.FleetToken().Reveal(), Examine: p.examine, Notices: p.notices, Shown: configuration(p.Config),
 		Inbound: inbound, Chat: talk, Links: p.links, Reviews: reviews, Open: signed, Mux: mux, Ready: p.Ready, Log: p.Log,
 		QueuesWritable: p.Config.HTTP.QueuesWritable,
 		Roles:          map[string]tasks.Role{chat.Pattern: tasks.User, "GET /metrics": tasks.Operator},

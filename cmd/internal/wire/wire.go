@@ -260,7 +260,7 @@ func (p *Parts) Worker(version, address string, o Options) (*worker.Worker, erro
 		ConsoleURL: strings.TrimRight(c.HTTP.PublicURL, "/"),
 		Slots:      c.Worker.Concurrency, ReadyCLIs: int(c.Worker.ReadyCLIs), Memory: config.MemoryAvailable, IdleLimit: c.Worker.IdleLimit, Model: c.Model.Name, MinVersion: c.Worker.MinClaude,
 		Version: version, Credential: credentialName(c), LogDir: LogDir(c), URL: address, Retention: retention(c.Keep), Log: p.Log, Timing: timing,
-		Notices: p.notices, Disks: []string{c.Paths.State, LogDir(c), os.TempDir()},
+		Notices: p.notices, Settings: c.Published(), Disks: []string{c.Paths.State, LogDir(c), os.TempDir()},
 		Meter: metrics.NewTasks(p.registry, slices.Sorted(maps.Keys(c.Routing.Repositories))),
 	})
 }

@@ -119,6 +119,9 @@ func (v *Reader) readFleet(ctx context.Context) (Fleet, error) {
 		Redis: "ok", Queues: s.Queues, Spent: s.Spent, Workers: NewWorkers(s.Workers), Credentials: s.Credentials,
 		Tasks: Tally{Running: s.Counts.Running, Waiting: s.Counts.Waiting},
 	}
+	for i, w := range s.Workers {
+		f.Workers[i].Checks = WorstFirst(append(f.Workers[i].Checks, v.Config.differs(w)...))
+	}
 	if f.Findings, err = v.Store.Doctor.Diagnose(ctx); err != nil {
 		return Fleet{}, err
 	}

@@ -26,6 +26,7 @@ type Reader struct {
 	Store   *store.Store
 	Inbound []Inbound       // sources whose events the health reports on
 	Notices []store.Finding // about the configuration of this process
+	Config  *Configuration  // of this process; nil: it is not shown
 	Now     func() time.Time
 	Log     *slog.Logger
 }

@@ -1,0 +1,73 @@
+package config
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"slices"
+	"strings"
+)
+
+// Setting is an environment variable as it may be shown.
+type Setting struct {
+	Name   string
+	Value  string // in the form that Load reads; of a secret only [redacted]; empty: none
+	Given  bool   // by the environment; otherwise Value is the default, or was computed
+	Secret bool
+	Preset bool // without the variable, Value is a fixed default
+}
+
+// Settings returns all settings in force, without secrets.
+func (c Config) Settings() []Setting {
+	var all []Setting
+	for _, s := range c.settings() {
+		_, secret := s.value.(Secret)
+		one := Setting{s.name, text(s.value), slices.Contains(c.Given, s.name), secret, s.preset != ""}
+		if s.field.IsZero() && !one.Given {
+			one.Value = s.preset
+		}
+		all = append(all, one)
+	}
+	return all
+}
+
+// File is the name under which Published holds errand.yaml.
+const File = "errand.yaml"
+
+// Published returns what a process publishes of its configuration, so that differences within a fleet can be found: the
+// settings that its environment gives, without secrets, and a digest of errand.yaml.
+func (c Config) Published() map[string]string {
+	all := map[string]string{File: "none"}
+	if c.Paths.File != "" {
+		content, _ := json.Marshal(c.Routing) // plain data
+		sum := sha256.Sum256(content)
+		all[File] = "content " + hex.EncodeToString(sum[:4])
+	}
+	for _, s := range c.Settings() {
+		if s.Given && (Shared(s.Name) || own(s.Name)) {
+			all[s.Name] = s.Value
+		}
+	}
+	return all
+}
+
+// Shared reports whether a published setting has to be the same in the whole fleet.
+func Shared(name string) bool {
+	switch name {
+	case File, "ERRAND_REDIS_REPLICAS", "ERRAND_OBJECTS", "ERRAND_PUBLIC_URL", "ERRAND_LINK_DAYS", "ERRAND_FLEET_TOKEN", "ERRAND_RUN_LIMIT":
+		return true
+	case "GITHUB_APP_PRIVATE_KEY", "GITHUB_APP_PRIVATE_KEY_FILE": // one or the other, at any path
+		return false
+	}
+	return strings.HasPrefix(name, "SLACK_") || strings.HasPrefix(name, "GITHUB_")
+}
+
+// own reports whether a setting is published although each worker may have its own.
+func own(name string) bool {
+	switch name {
+	case "ANTHROPIC_BASE_URL", "ERRAND_GATEWAY", "ERRAND_MODEL", "ERRAND_SANDBOX", "ERRAND_CLAUDE", "ERRAND_MIN_CLAUDE",
+		"ERRAND_CONCURRENCY", "ERRAND_READY_CLIS", "ERRAND_IDLE_LIMIT", "ERRAND_RUN_PROCESSES", "ERRAND_GRACE":
+		return true
+	}
+	return strings.HasPrefix(name, "ERRAND_KEEP_")
+}
