@@ -34,7 +34,7 @@ type Claim struct {
 // [ErrNotFound], [ErrEnded], [ErrStale] if another delivery is the valid one, [ErrRunning], [*NotDue], [ErrBusy] or
 // [*Full]. A cancelled task can be claimed: [Claim.Record] has the cancellation.
 func (s *Store) Claim(ctx context.Context, id string, delivery int, worker string, caps ...Cap) (*Claim, error) {
-	args := []any{id, delivery, worker, rand.Text(), s.cfg.ClaimTTL.Milliseconds(), s.lease().Milliseconds()}
+	args := []any{id, delivery, worker, rand.Text(), s.cfg.ClaimTTL.Milliseconds(), s.lease().Milliseconds(), time.Now().UnixMicro()}
 	r, err := s.run(ctx, "claim", append(args, capArgs(caps)...)...)
 	if err != nil {
 		return nil, fmt.Errorf("claim %s: %w", id, err)

@@ -41,7 +41,7 @@ func InUse(list []Credential, workers []Worker) []Credential {
 
 // Held refuses to start a run with a credential.
 type Held struct {
-	At       time.Time     // when to try again, by Redis' clock
+	At       time.Time     // when to try again, by this process' clock
 	Interval time.Duration // between two starts from then on
 	Why      string        // why the credential is held; empty if another run has just started
 }
@@ -55,13 +55,13 @@ func (e *Held) Error() string {
 // next one by the credential's interval, even if the reply is lost. The interval halves with every fourth run that is
 // admitted since the model last throttled one.
 func (s *Credentials) Admit(ctx context.Context, credential string) error {
-	if _, err := s.run(ctx, "admit", credential, leastInterval.Microseconds(), unthrottledStarts); err != nil {
+	if _, err := s.run(ctx, "admit", credential, leastInterval.Microseconds(), unthrottledStarts, time.Now().UnixMicro()); err != nil {
 		return fmt.Errorf("admit a run: %w", err)
 	}
 	return nil
 }
 
-// Hold prevents runs from starting with a credential until a time by Redis' clock; the latest such time counts.
+// Hold prevents runs from starting with a credential until a time by workers' clocks; the latest such time counts.
 // Afterwards runs start at least interval apart, until enough calls of [Credentials.Ease] and [Credentials.Admit].
 func (s *Credentials) Hold(ctx context.Context, credential string, until time.Time, interval time.Duration, why string) error {
 	if _, err := s.run(ctx, "hold", credential, micros(until), interval.Microseconds(), why); err != nil {

@@ -208,7 +208,7 @@ func TestPostedTasksExpire(t *testing.T) {
 		post, _, err = s.Outbox.Take(ctx, next)
 		h.ok(err)
 		h.ok(s.Outbox.MarkPosted(ctx, post))
-		h.rdb.Del(ctx, "errand:task:"+next, "errand:events:"+next, "errand:tasks", "errand:expiring", "errand:fence", "errand:leader:x")
+		h.rdb.Del(ctx, "errand:task:"+next, "errand:events:"+next, "errand:tasks", "errand:expiring", "errand:fence", "errand:looked", "errand:leader:x")
 		if left := h.dump(); len(left) != 0 {
 			h.Errorf("a task that is gone left %v", left)
 		}

@@ -44,13 +44,38 @@ func (s *Store) Live(ctx context.Context) ([]LiveRecord, error) {
 	return s.readable(ctx, ids)
 }
 
-// Running reads only the running tasks, in the same way.
+// Running reads only the running tasks, in the same way. A claim of theirs that would live for longer than ClaimTTL,
+// because Redis' clock went back, expires then.
 func (s *Store) Running(ctx context.Context) ([]LiveRecord, error) {
 	ids, err := s.redis.ZRange(ctx, s.key.running(), 0, -1).Result()
 	if err != nil {
 		return nil, fmt.Errorf("read running tasks: %w", err)
 	}
-	return s.readable(ctx, ids)
+	live, err := s.readable(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	return live, s.shorten(ctx, live)
+}
+
+// shorten bounds the rest of the claims' lives.
+func (s *Store) shorten(ctx context.Context, live []LiveRecord) error {
+	var left []*redis.DurationCmd
+	err := s.pipelined(ctx, func(p redis.Pipeliner) error {
+		for _, r := range live {
+			left = append(left, p.PTTL(ctx, s.key.claim(r.Thread)))
+		}
+		return nil
+	})
+	for i, r := range live {
+		if err == nil && left[i].Val() > s.cfg.ClaimTTL {
+			err = s.redis.PExpire(ctx, s.key.claim(r.Thread), s.cfg.ClaimTTL).Err()
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("read live claims: %w", err)
+	}
+	return nil
 }
 
 // LiveAfter reads the next n tasks that wait or run, including unreadable and missing ones, starting after an ID (""

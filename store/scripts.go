@@ -187,7 +187,7 @@ var (
 
 // NotDue refuses to start a task before its time.
 type NotDue struct {
-	At time.Time // when it is due, by Redis' clock
+	At time.Time // when it is due, by this process' clock
 }
 
 // Error implements error.

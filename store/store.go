@@ -13,7 +13,9 @@
 //   - Steps are idempotent if a lost reply makes go-redis send them again. But [Claim.Append] may then store an event
 //     twice, [Credentials.Admit] and [Memos.Allow] use a turn for nothing, [Credentials.Ease] eases twice,
 //     [Outbox.Take] without an ID leaves a task to its lease, and [ThreadLock.Release] finds nothing to release.
-//   - Redis' clock is the only clock.
+//   - Leases, fences and waiting times between processes use Redis' clock. If it jumps, they last for at most a minute
+//     longer, and no thread gets a second holder. Only the times of retries, and until when a credential is held, are
+//     by the clocks of workers.
 //   - A follower of a task gets its events in order, each once, regardless of slower followers.
 //   - Tasks that have ended and were posted expire with everything that belongs to them.
 //   - If Redis loses its data, the next step of a holder restores its running task.
@@ -190,8 +192,8 @@ func (s *Store) Ping(ctx context.Context) error {
 //	<prefix>joined            set     while it has members         the IDs that are absorbed (claim; likewise)
 //	<prefix>waiting:<thread>  zset    while it has members         the thread's IDs that wait or run; score = the microseconds the ID
 //	                                                               begins with, 0 for the running one (transition, claim)
-//	<prefix>claim:<thread>    string  ClaimTTL                     "<fence> <id> <nonce>" of the holder (claim); "lock <nonce>" of
-//	                                                               a ThreadLock, for its ttl (threads)
+//	<prefix>claim:<thread>    string  ClaimTTL                     "<fence> <id> <nonce>" of the holder (claim); "lock <nonce> <ttl ms>"
+//	                                                               of a ThreadLock, for its ttl (threads)
 //	<prefix>cap:<scope>       zset    ClaimTTL + Outage since the  the IDs that run and count in the scope; score = when the lease ends
 //	                                  last refresh of any          (claim; every step that ends the run removes it)
 //	<prefix>line:<scope>      zset    1 h since the last refusal   waiting IDs that were refused for the scope's cap; score = the microseconds
@@ -204,9 +206,11 @@ func (s *Store) Ping(ctx context.Context) error {
 //	                                                               that day; other = all beyond CostCap (limits)
 //	<prefix>epoch             hash    forever                      id = this data's name, lost = when earlier data was lost (diagnose);
 //	                                                               process = Redis' run ID or '', since = when that took over or the data
-//	                                                               began (claim, submit, diagnose)
+//	                                                               began, newest = what the newest ID began with then (claim, submit,
+//	                                                               diagnose)
 //	<prefix>fence             string  forever                      the last fence given out (claim)
 //	<prefix>outbox            zset    until posted                 ended IDs; score = when to post, or when the lease ends (transition)
+//	<prefix>looked            string  forever                      Redis' clock when a worker last looked for messages to post (transition)
 //	<prefix>expiring          zset    trimmed by submit            posted IDs; score = their record's expiry (transition)
 //	<prefix>unreadable        hash    Retention since the last     <id> = why its record cannot be read (record)
 //	<prefix>session:<thread>  hash    SessionTTL since the save    the CLI session to resume (threads)

@@ -104,7 +104,7 @@ type ThreadLock struct {
 // Lock locks an idle thread for at most ttl. It returns [ErrBusy] if one of its tasks waits or runs, or the thread is
 // locked already.
 func (s *Threads) Lock(ctx context.Context, thread string, ttl time.Duration) (*ThreadLock, error) {
-	l := &ThreadLock{db: s.db, thread: thread, token: "lock " + rand.Text()}
+	l := &ThreadLock{db: s.db, thread: thread, token: fmt.Sprintf("lock %s %d", rand.Text(), ttl.Milliseconds())}
 	if _, err := s.run(ctx, "lockthread", thread, l.token, ttl.Milliseconds()); err != nil {
 		return nil, fmt.Errorf("lock %s: %w", thread, err)
 	}

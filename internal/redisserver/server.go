@@ -109,7 +109,7 @@ func (s *Server) spawn(cfg Config) error {
 		cmd.Stdout = io.MultiWriter(s.log, cfg.Log)
 	}
 	cmd.Stderr = cmd.Stdout
-	cmd.Env = []string{} // our environment has secrets, and Redis needs none of it
+	cmd.Env = append([]string{}, cfg.Env...) // our environment has secrets, and Redis needs none of it
 	cmd.SysProcAttr = attributes()
 	cmd.WaitDelay = time.Second // the process that rewrites the append-only file has the same stdout
 
@@ -175,6 +175,7 @@ type Config struct {
 	AppendOnly bool      // persist data in Dir
 	Fsync      string    // appendfsync: always, everysec or no; empty = everysec
 	Log        io.Writer // the server's log; written from one goroutine; nil = discarded
+	Env        []string  // the server's whole environment, for tests
 }
 
 // Find looks for redis-server or valkey-server on PATH.
@@ -305,7 +306,7 @@ type TB interface {
 }
 
 // ForTest starts a server for one test, stops it when the test ends, and returns its URL. A start takes about 10 ms.
-func ForTest(tb TB) string {
+func ForTest(tb TB, env ...string) string {
 	tb.Helper()
 	path, ok := FindForTest()
 	if !ok {
@@ -313,7 +314,7 @@ func ForTest(tb TB) string {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	s, err := Start(ctx, Config{Path: path, Dir: tb.TempDir()})
+	s, err := Start(ctx, Config{Path: path, Dir: tb.TempDir(), Env: env})
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -3,7 +3,8 @@
 -- name.
 local key, every, burst = P .. 'rate:' .. ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 local t = now()
-local full = math.max(tonumber(redis.call('GET', key) or '0'), t) + every
+-- A bucket is at most empty. It would be emptier if Redis' clock went back.
+local full = math.min(math.max(tonumber(redis.call('GET', key) or '0'), t), t + every * burst) + every
 local wait = full - t - every * burst
 if wait > 0 then return {'ok', int(wait)} end
 redis.call('SET', key, int(full), 'PX', int(math.ceil((full - t) / 1000)))

@@ -1,4 +1,4 @@
--- prefix, id, delivery, worker, nonce, ttl ms, lease ms, scopes of the worker, (scope or kind, cap)...
+-- prefix, id, delivery, worker, nonce, ttl ms, lease ms, the worker's clock, scopes of the worker, (scope or kind, cap)...
 --   -> {'ok', token, record} | {'notdue', at} | {'full', scope, runs there, cap, place in line, last explanation, line that it left} |
 --      another refusal
 local id, delivery, worker, nonce, ttl, lease = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7]
@@ -16,17 +16,19 @@ end
 if state == 'ended' then return {'ended'} end
 if delivery ~= r[3] then return {'stale'} end
 if state == 'running' or state == 'absorbed' then return {'running'} end
-local t = now()
-if tonumber(at) > t then return {'notdue', at} end
-local waiting = waiting_key(thread)
+-- The time of a retry is by the clocks of workers, like the time of its delivery in asynq.
+if tonumber(at) > tonumber(ARGV[8]) then return {'notdue', at} end
+local t, waiting = now(), waiting_key(thread)
 if holder or head(thread) ~= id then
+  local life = holder and (string.match(holder, '^lock %S+ (%d+)$') or string.match(holder, '^%d') and ttl)
+  if life then shorten(claim, life) end
   if r[10] then unblock(id) end -- nothing waits behind it for a place that it cannot take
   block(id, '0 0 ' .. int(redis.call('ZRANK', waiting, id) or 0) .. ' ')
   return {'busy'}
 end
 local places = {}
-for scope in each((r[6] or '') .. '\n' .. ARGV[8]) do
-  local cap = bound(scope, 9)
+for scope in each((r[6] or '') .. '\n' .. ARGV[9]) do
+  local cap = bound(scope, 10)
   if cap then
     local there = redis.call('ZCOUNT', cap_key(scope), int(t), '+inf')
     local place = place_in(id, scope, cap - there, t)

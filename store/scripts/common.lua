@@ -42,29 +42,38 @@ local function now()
   return tonumber(t[1]) * 1000000 + tonumber(t[2])
 end
 
+-- shorten bounds the rest of a key's life. It would be longer if Redis' clock went back.
+local function shorten(key, ms)
+  if redis.call('PTTL', key) > tonumber(ms) then redis.call('PEXPIRE', key, ms) end
+end
+
 -- born returns the Unix microseconds that an ID starts with, which order the tasks of a thread.
 local function born(id) return string.match(id, '^%d+') end
 
 -- taken_over returns since when this process of Redis has the data, when the data began, or when a worker noticed that
 -- all of it was lost. After a fail-over, or a crash with appendfsync everysec, it may lack the last writes of the process
 -- before. Data without an epoch is new or was emptied: it began just now. The process is '' in miniredis, or if the user
--- may not use INFO.
+-- may not use INFO. It also returns what the newest ID began with then: the clock may be behind that of the process before.
 local function taken_over()
   local info = redis.pcall('INFO', 'server')
   local process = type(info) == 'string' and string.match(info, 'run_id:(%x+)') or ''
-  local r = redis.call('HMGET', P .. 'epoch', 'process', 'since', 'lost')
-  local since = tonumber(r[2] or '0')
+  local r = redis.call('HMGET', P .. 'epoch', 'process', 'since', 'lost', 'newest')
+  local since, newest = tonumber(r[2] or '0'), tonumber(r[4] or '0')
   if not r[1] or process ~= '' and r[1] ~= process then
     if r[1] ~= '' then since = now() end
-    redis.call('HSET', P .. 'epoch', 'process', process, 'since', int(since))
+    local last = r[1] and redis.call('ZRANGE', TASKS, '-1', '-1')[1]
+    newest = last and tonumber(born(last)) or 0
+    redis.call('HSET', P .. 'epoch', 'process', process, 'since', int(since), 'newest', int(newest))
   end
-  return math.max(since, tonumber(r[3] or '0'))
+  return math.max(since, tonumber(r[3] or '0')), newest
 end
 
 -- doubtful reports whether a task may have run or ended before, if Redis has lost that: it was stored before such a
 -- loss, or after it from an event before it.
 local function doubtful(id, created)
-  return math.min(tonumber(created or '0'), tonumber(born(id))) < taken_over()
+  local since, newest = taken_over()
+  local begun = tonumber(born(id))
+  return math.min(tonumber(created or '0'), begun) < since or begun <= newest
 end
 
 -- push puts a delivery into a queue, as asynq's own scripts do: scheduled if it is due after t, else pending. Workers
@@ -221,7 +230,7 @@ local function place_in(id, scope, free, t)
   if free > 0 and place > free then
     local first = first_in(scope)
     local since = tonumber(redis.call('HGET', task_key(first), 'awaited'))
-    if not since then
+    if not since or since > t then -- Redis' clock went back
       redis.call('HSET', task_key(first), 'awaited', int(t))
     elseif t - since > 5000000 then
       unblock(first)

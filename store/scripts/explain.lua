@@ -3,7 +3,7 @@ local id, key, t = ARGV[2], task_key(ARGV[2]), now()
 local r = redis.call('HMGET', key, 'state', 'delivery', 'explained', 'explained_at')
 if r[1] ~= 'waiting' or r[2] ~= ARGV[3] or r[3] == ARGV[4] then return {'no'} end
 local early = r[4] and tonumber(r[4]) + tonumber(ARGV[6]) - t or 0
-if early > 0 then return {'no', int(early)} end
+if early > 0 and early <= tonumber(ARGV[6]) then return {'no', int(early)} end
 redis.call('HSET', key, 'explained', ARGV[4], 'explained_at', int(t))
 redis.call('XADD', events_key(id), 'MAXLEN', '=', ARGV[7], '*', 'data', ARGV[5])
 redis.call('PUBLISH', NEWS, id)

@@ -2,7 +2,10 @@
 local key, who = P .. 'leader:' .. ARGV[2], ARGV[3]
 local holder = redis.call('GET', key)
 local term = holder and string.match(holder, '^' .. who .. ' (%d+)$')
-if holder and not term then return {'no'} end
+if holder and not term then
+  shorten(key, ARGV[4])
+  return {'no'}
+end
 term = term or int(now())
 -- The listing index outlives its records. The leader removes the IDs of expired ones.
 for _, id in ipairs(redis.call('ZRANGEBYSCORE', EXPIRING, '-inf', int(now()), 'LIMIT', '0', '500')) do

@@ -7,7 +7,7 @@ for i = 3, #ARGV, 2 do
     redis.call('ZADD', RUNNING, fence, id) -- also for a run that a version without the index has claimed
     -- The stored time counts only for the same run and the same term of the leader.
     local since = string.match(r[4] or '', '^' .. fence .. ' ' .. term .. ' (%d+)$')
-    if not since then
+    if not since or tonumber(since) > t then -- Redis' clock went back
       since = int(t)
       redis.call('HSET', task_key(id), 'silent', fence .. ' ' .. term .. ' ' .. since)
     end

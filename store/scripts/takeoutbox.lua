@@ -1,5 +1,14 @@
 -- prefix, id or '', lease us, nonce -> {'ok', id, attempt, delivery} | {'no'}
 local t, id = now(), ARGV[2]
+-- If Redis' clock was set, or no worker looked for a minute, nothing says whether the leases are over: everything that
+-- was not due the last time is due in a minute.
+local looked = tonumber(redis.call('GET', P .. 'looked') or t)
+if t < looked or t > looked + tonumber(ARGV[3]) then
+  for _, later in ipairs(redis.call('ZRANGEBYSCORE', OUTBOX, '(' .. int(math.min(looked, t)), '+inf')) do
+    redis.call('ZADD', OUTBOX, int(t + tonumber(ARGV[3])), later)
+  end
+end
+redis.call('SET', P .. 'looked', int(t))
 local delivery
 repeat
   if ARGV[2] == '' then

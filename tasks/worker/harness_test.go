@@ -50,7 +50,12 @@ type fleet struct {
 
 func newFleet(t *testing.T) *fleet {
 	t.Helper()
-	f := &fleet{T: t, url: redisserver.ForTest(t), source: &fakeSource{news: make(chan struct{}), waited: make(chan string, 100)}, agent: &fakeAgent{}}
+	return newFleetOn(t, redisserver.ForTest(t))
+}
+
+func newFleetOn(t *testing.T, url string) *fleet {
+	t.Helper()
+	f := &fleet{T: t, url: url, source: &fakeSource{news: make(chan struct{}), waited: make(chan string, 100)}, agent: &fakeAgent{}}
 	f.policy = tasks.Policy{Limit: time.Hour}
 	f.rdb = f.redis()
 	f.store, f.queue = f.over(f.rdb)
