@@ -238,8 +238,7 @@ func (s *Outbox) MarkPosted(ctx context.Context, p Post) error {
 	return nil
 }
 
-// Postpone returns the lease and makes the message due at the given time. It returns [ErrStale] like
-// MarkPosted.
+// Postpone returns the lease and makes the message due at the given time. It returns [ErrStale] like MarkPosted.
 func (s *Outbox) Postpone(ctx context.Context, p Post, at time.Time) error {
 	if _, err := s.run(ctx, "postlater", p.ID, p.delivery, p.Attempt, max(time.Until(at), 0).Microseconds()); err != nil {
 		return fmt.Errorf("post %s later: %w", p.ID, err)

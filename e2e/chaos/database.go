@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/errand-fleet/errand/internal/redisclock"
 	"github.com/errand-fleet/errand/internal/redissentinel"
 	"github.com/errand-fleet/errand/internal/redisserver"
 )
@@ -27,12 +28,15 @@ type database interface {
 	forgot() []window
 	// cutOff cuts the last worker off for a while.
 	cutOff(ctx context.Context, lasts time.Duration) error
+	// setClock sets Redis' clock to the true time plus this.
+	setClock(ahead time.Duration) error
 	stop()
 }
 
 // single is a redis-server that loses no acknowledged write, behind links with fixed addresses.
 type single struct {
 	cfg       redisserver.Config
+	clock     *redisclock.Clock
 	near, far *link
 	server    *redisserver.Server
 }
@@ -44,6 +48,10 @@ func newSingle(dir string) (d *single, err error) {
 		return nil, errors.New("start redis: there is no redis-server: run make setup (or apt-get install redis-server)")
 	}
 	d = &single{cfg: redisserver.Config{Path: path, Dir: dir, Password: rand.Text(), AppendOnly: true, Fsync: "always"}}
+	if d.clock, err = redisclock.New(context.Background(), dir); err != nil {
+		return d, err
+	}
+	d.cfg.Env = d.clock.Env()
 	if d.near, err = newLink(); err != nil {
 		return d, err
 	}
@@ -139,6 +147,8 @@ func (d *single) cutOff(ctx context.Context, lasts time.Duration) error {
 	return nil
 }
 
+func (d *single) setClock(ahead time.Duration) error { return d.clock.Set(ahead) }
+
 func (d *single) end() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
@@ -189,6 +199,10 @@ func (d replicated) forgot() (all []window) {
 
 func (d replicated) cutOff(context.Context, time.Duration) error {
 	return errors.New("only the single Redis has a link to cut")
+}
+
+func (d replicated) setClock(time.Duration) error {
+	return errors.New("only the single Redis has a clock of its own")
 }
 
 func (d replicated) stop() { d.Stop() }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -49,7 +50,7 @@ type saboteur struct {
 	f     *fleet
 	until time.Time // no new faults after this
 
-	door, cable, disk, store, objects sync.Mutex // one fault at a time for each
+	door, cable, disk, store, clock, objects sync.Mutex // one fault at a time for each
 
 	mu      sync.Mutex
 	hit     map[identity]bool // CLIs whose run already had a fault
@@ -108,6 +109,8 @@ func (s *saboteur) do(ctx context.Context, f fault) {
 		s.run(ctx, f)
 	case restartRedis, killRedis, freezeRedis, fullRedis, lockedRedis, emptyRedis:
 		s.redis(ctx, f)
+	case clockJumps:
+		s.alone(&s.clock, f, func() error { return s.jump(ctx, f) })
 	case partition:
 		s.alone(&s.cable, f, func() error { return s.cutOff(ctx, f.lasts) })
 	case fullDisk:
@@ -279,6 +282,27 @@ func (s *saboteur) redis(ctx context.Context, f fault) {
 		s.outage = append(s.outage, window{from, back})
 		return err
 	})
+}
+
+// jump sets Redis' clock an hour ahead or back for a while. Other faults of Redis may happen meanwhile.
+func (s *saboteur) jump(ctx context.Context, f fault) error {
+	ahead := time.Hour
+	if f.pick%2 == 0 {
+		ahead = -time.Hour
+	}
+	var errs []error
+	for _, a := range []time.Duration{ahead, 0} {
+		now := time.Now()
+		s.w.note("fault: redis' clock is %s ahead", a)
+		errs = append(errs, s.f.redis.setClock(a))
+		s.mu.Lock()
+		s.outage = append(s.outage, window{now, time.Now()})
+		s.mu.Unlock()
+		if a != 0 {
+			pause(ctx, f.lasts)
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // forgive treats events without a final message as not accepted if Redis has lost them: with all its data, or with a

@@ -22,6 +22,7 @@ const (
 	fullRedis    kind = "redis out of memory"
 	lockedRedis  kind = "redis read-only"
 	emptyRedis   kind = "redis emptied"
+	clockJumps   kind = "redis' clock jumps"
 	fullDisk     kind = "log disk full"
 	noInodes     kind = "log disk without inodes"
 	slowDisk     kind = "log disk stalls"
@@ -83,6 +84,7 @@ func planFaults(r *rand.Rand, set settings) []fault {
 		{2, partition},
 		{1, fullRedis},
 		{1, lockedRedis},
+		{2, clockJumps},
 		{2, fullDisk},
 		{1, noInodes},
 		{2, slowDisk},
@@ -95,7 +97,7 @@ func planFaults(r *rand.Rand, set settings) []fault {
 	}
 	var without []kind
 	if set.sentinel { // every address leads to the master, and each fault of Redis is a fail-over
-		without = []kind{partition, fullRedis, lockedRedis}
+		without = []kind{partition, fullRedis, lockedRedis, clockJumps}
 	}
 	if set.s3 == "" {
 		without = append(without, objectsAway)
@@ -137,7 +139,7 @@ func detail(r *rand.Rand, k kind) (time.Duration, manner) {
 			return between(r, 20*time.Second, 45*time.Second), ""
 		}
 		return between(r, time.Second, 12*time.Second), ""
-	case partition:
+	case partition, clockJumps:
 		return between(r, 5*time.Second, 40*time.Second), ""
 	case fullRedis, lockedRedis, fullDisk, noInodes, slowDisk:
 		return between(r, 2*time.Second, 10*time.Second), ""

@@ -70,7 +70,7 @@ func TestPlanHasEverything(t *testing.T) {
 			t.Errorf("%s lasts %s", f.kind, f.lasts)
 		}
 	}
-	if len(p.faults) != 340 || len(kinds) != 21 || len(manners) != 9 || limits != 1 {
+	if len(p.faults) != 340 || len(kinds) != 22 || len(manners) != 9 || limits != 1 {
 		t.Errorf("%d faults, %v, %v", len(p.faults), kinds, manners)
 	}
 }
