@@ -61,7 +61,7 @@ local function taken_over()
   local since, newest = tonumber(r[2] or '0'), tonumber(r[4] or '0')
   if not r[1] or process ~= '' and r[1] ~= process then
     if r[1] ~= '' then since = now() end
-    local last = r[1] and redis.call('ZRANGE', TASKS, '-1', '-1')[1]
+    local last = r[1] and r[1] ~= '' and redis.call('ZRANGE', TASKS, '-1', '-1')[1]
     newest = last and tonumber(born(last)) or 0
     redis.call('HSET', P .. 'epoch', 'process', process, 'since', int(since), 'newest', int(newest))
   end
