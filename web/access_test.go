@@ -519,6 +519,9 @@ func TestAuditAndSecrets(t *testing.T) {
 		t.Errorf("%+v", verified)
 	}
 	h.contains(h.get("/audit", "Accept", "text/html"), http.StatusOK, "token:see", "POST /tasks/"+id+"/cancel", "127.0.0.1")
+	h.contains(h.get("/audit?who=TOKEN%3Asee&verify=1", "Accept", "text/html"), http.StatusOK, "The chain of 7 entries is intact.", "refused", "/cancel", "!/retry", `value="TOKEN:see"`)
+	h.contains(h.get("/audit?what=nothing", "Accept", "text/html"), http.StatusOK, "No entry matches.", "!intact")
+	h.problem(h.get("/audit?since=yesterday"), http.StatusBadRequest)
 	for _, e := range page.Entries {
 		if !strings.Contains(log.String(), `"hash":"`+e.Hash+`"`) {
 			t.Errorf("entry %d is not in the log", e.Seq)
@@ -537,6 +540,7 @@ func TestAuditAndSecrets(t *testing.T) {
 	if !strings.Contains(verified.Problem, "entry 4") {
 		t.Errorf("after a change: %+v", verified)
 	}
+	h.contains(h.get("/audit?verify=1", "Accept", "text/html"), http.StatusOK, "The chain is broken: audit entry 4", "This entry cannot be read", "unreadable")
 }
 
 // dump returns everything in Redis as text.

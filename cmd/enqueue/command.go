@@ -56,6 +56,8 @@ func commands() []command {
 		{group: ofTasks, name: "cancel", args: "ID", about: "cancel a task", prepare: changeCommand("cancel")},
 		{group: ofTasks, name: "retry", args: "ID", about: "run a task again that has ended", prepare: changeCommand("retry")},
 		{group: ofFleet, name: "costs", args: "[filters]", about: "show the costs of runs", prepare: costsCommand},
+		{group: ofFleet, name: "audit", args: "[filters] | verify", about: "list what people changed, or verify that no entry was changed", prepare: auditCommand},
+		{group: ofFleet, name: "token", args: "create -scope ROLE NAME | list | revoke NAME", about: "manage API tokens", prepare: tokenCommand},
 		{group: ofFleet, name: "doctor", args: "", about: "check whether the fleet works", json: doctorJSON, prepare: doctorCommand},
 		{group: ofSetup, name: "init", args: "[slack | github]", about: "write .env and errand.yaml, or print an app manifest", offline: true, prepare: initCommand},
 		{group: ofSetup, name: "login", args: "URL", about: "save the address and token of a front door", offline: true, prepare: loginCommand},

@@ -4,9 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"strconv"
 
-	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/web/auth"
 	"github.com/errand-fleet/errand/web/internal/respond"
@@ -24,23 +22,16 @@ const (
 )
 
 func (a *API) audit(w http.ResponseWriter, r *http.Request) error {
-	skip, limit := 0, auditEntries
-	for name, v := range map[string]*int{"skip": &skip, "limit": &limit} {
-		if text := r.URL.Query().Get(name); text != "" {
-			n, err := strconv.Atoi(text)
-			if err != nil || n < 0 || name == "limit" && (n < 1 || n > maxAuditEntries) {
-				return respond.BadQuery("limit must be a number from 1 to %d, and skip a number.", maxAuditEntries)
-			}
-			*v = n
-		}
-	}
-	p := AuditPage{}
-	var err error
-	if p.Entries, err = a.Audit.List(r.Context(), skip, limit); err != nil {
+	q, err := auth.NewAuditQuery(r.URL.Query(), auditEntries, maxAuditEntries)
+	if err != nil {
 		return err
 	}
-	if len(p.Entries) == limit {
-		p.Next = skip + limit
+	p := AuditPage{}
+	if p.Entries, p.Next, err = a.Audit.List(r.Context(), q); err != nil {
+		return err
+	}
+	if p.Entries == nil {
+		p.Entries = []auth.Entry{}
 	}
 	return a.Out.JSON(w, http.StatusOK, p)
 }
@@ -52,15 +43,11 @@ type Verified struct {
 }
 
 func (a *API) verifyAudit(w http.ResponseWriter, r *http.Request) error {
-	n, err := a.Audit.Store.Verify(r.Context())
-	v := Verified{Entries: n}
-	if tampered, ok := errors.AsType[*store.TamperedError](err); ok {
-		v.Problem, err = tampered.Error(), nil
-	}
+	n, problem, err := a.Audit.Verify(r.Context())
 	if err != nil {
 		return err
 	}
-	return a.Out.JSON(w, http.StatusOK, v)
+	return a.Out.JSON(w, http.StatusOK, Verified{n, problem})
 }
 
 // TokenRequest is the body of POST /api/tokens.

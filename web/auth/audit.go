@@ -3,13 +3,17 @@ package auth
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"net/http"
+	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/web/internal/respond"
 )
 
 // Entry is an entry of the audit log: what a visitor changed, or tried to change.
@@ -109,18 +113,79 @@ func (r *recorder) Write(b []byte) (int, error) {
 // Unwrap lets an http.ResponseController reach the connection.
 func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
 
-// List returns up to n entries, newest first, after leaving out the newest skip.
-func (a *Audit) List(ctx context.Context, skip, n int) ([]Entry, error) {
-	stored, err := a.Store.List(ctx, skip, n)
-	if err != nil {
-		return nil, err
-	}
-	list := make([]Entry, len(stored))
-	for i, s := range stored {
-		if json.Unmarshal(s.Body, &list[i]) != nil {
-			list[i] = Entry{What: "This entry cannot be read: it was changed."}
+// AuditQuery selects entries of the audit log.
+type AuditQuery struct {
+	Who, What   string    // parts of what the entry says, in any case; What is also looked for in the result
+	Since       time.Time // zero: all
+	Skip, Limit int
+}
+
+// NewAuditQuery reads a query from the parameters who, what, since, skip and limit.
+func NewAuditQuery(q url.Values, limit, maxLimit int) (AuditQuery, error) {
+	a := AuditQuery{Who: q.Get("who"), What: q.Get("what"), Limit: limit}
+	var err error
+	if text := q.Get("skip"); text != "" {
+		if a.Skip, err = strconv.Atoi(text); err != nil || a.Skip < 0 {
+			return a, respond.BadQuery("skip must be a number.")
 		}
-		list[i].Hash = s.Hash
 	}
-	return list, nil
+	if text := q.Get("limit"); text != "" {
+		if a.Limit, err = strconv.Atoi(text); err != nil || a.Limit < 1 || a.Limit > maxLimit {
+			return a, respond.BadQuery("limit must be a number from 1 to %d.", maxLimit)
+		}
+	}
+	if text := q.Get("since"); text != "" {
+		if a.Since, err = time.Parse(time.DateOnly, text); err != nil {
+			a.Since, err = time.Parse(time.RFC3339, text)
+		}
+		if err != nil {
+			return a, respond.BadQuery("since must be a day like 2026-01-31 or a time like 2026-01-31T12:00:00Z.")
+		}
+	}
+	return a, nil
+}
+
+// auditChunk is how many entries List reads at once.
+const auditChunk = 1000
+
+// List returns the entries that a query selects, newest first. next is the Skip of the following page, or 0 if there is
+// none.
+func (a *Audit) List(ctx context.Context, q AuditQuery) (list []Entry, next int, err error) {
+	for skip := q.Skip; ; skip += auditChunk {
+		stored, err := a.Store.List(ctx, skip, auditChunk)
+		if err != nil {
+			return nil, 0, err
+		}
+		for i, s := range stored {
+			e := Entry{Hash: s.Hash}
+			switch {
+			case json.Unmarshal(s.Body, &e) != nil:
+				e = Entry{What: "This entry cannot be read: it was changed.", Hash: s.Hash}
+			case e.Time.Before(q.Since):
+				return list, 0, nil
+			case !contains(e.Who, q.Who), !contains(e.What+" "+e.Result, q.What):
+				continue
+			}
+			if len(list) == q.Limit {
+				return list, skip + i, nil
+			}
+			list = append(list, e)
+		}
+		if len(stored) < auditChunk {
+			return list, 0, nil
+		}
+	}
+}
+
+func contains(text, part string) bool {
+	return strings.Contains(strings.ToLower(text), strings.ToLower(part))
+}
+
+// Verify checks the chain of hashes. It returns how many entries match, and the problem of the first that does not.
+func (a *Audit) Verify(ctx context.Context) (n int, problem string, err error) {
+	n, err = a.Store.Verify(ctx)
+	if tampered, ok := errors.AsType[*store.TamperedError](err); ok {
+		return n, tampered.Error(), nil
+	}
+	return n, "", err
 }

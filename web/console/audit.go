@@ -2,11 +2,12 @@ package console
 
 import (
 	"net/http"
+	"net/url"
 	"strconv"
+	"strings"
 
 	"github.com/errand-fleet/errand/internal/legible"
 	"github.com/errand-fleet/errand/web/auth"
-	"github.com/errand-fleet/errand/web/internal/respond"
 )
 
 // auditRows is how many entries a page of the audit log shows.
@@ -14,29 +15,70 @@ const auditRows = 100
 
 // auditView is a page of the audit log.
 type auditView struct {
-	Entries []auth.Entry
-	Older   string // the URL of the next page; empty on the last
+	Who, What, Since string // the filters
+	Entries          []auditRow
+	Older            string // the URL of the next page; empty on the last
+	Verified         bool   // the chain was checked
+	Intact           int    // entries that match
+	Problem          string // of the first that does not; empty: none
 }
 
-func (c *Console) auditPage(w http.ResponseWriter, r *http.Request) error {
-	skip := 0
-	if text := r.URL.Query().Get("skip"); text != "" {
-		var err error
-		if skip, err = strconv.Atoi(text); err != nil || skip < 0 {
-			return respond.BadQuery("skip must be a number.")
-		}
+// auditRow is an entry and what came of it in a word.
+type auditRow struct {
+	auth.Entry
+	Outcome, Level string
+}
+
+// To returns the page that came of the entry, or "".
+func (r auditRow) To() string {
+	if strings.HasPrefix(r.Result, "/tasks/") || strings.HasPrefix(r.Result, "/chat/") {
+		return r.Result
 	}
-	list, err := c.audit.List(r.Context(), skip, auditRows)
+	return ""
+}
+
+func newAuditRow(e auth.Entry) auditRow {
+	e.Who, e.What, e.Result = legible.Line(e.Who), legible.Line(e.What), legible.Line(e.Result)
+	row := auditRow{Entry: e, Outcome: "done", Level: "ok"}
+	switch {
+	case e.Status == http.StatusUnauthorized, e.Status == http.StatusForbidden:
+		row.Outcome, row.Level = "refused", "warning"
+	case e.Status >= http.StatusBadRequest:
+		row.Outcome, row.Level = "failed", "error"
+	case e.Status == 0:
+		row.Outcome, row.Level = "unreadable", "error"
+	}
+	return row
+}
+
+// auditPage shows the audit log. It checks the chain only on request (?verify=1), because that reads all entries.
+func (c *Console) auditPage(w http.ResponseWriter, r *http.Request) error {
+	query := r.URL.Query()
+	q, err := auth.NewAuditQuery(query, auditRows, auditRows)
 	if err != nil {
 		return err
 	}
-	for i := range list {
-		e := &list[i]
-		e.Who, e.What, e.Result = legible.Line(e.Who), legible.Line(e.What), legible.Line(e.Result)
+	v := auditView{Who: q.Who, What: q.What, Since: query.Get("since"), Verified: query.Has("verify")}
+	if v.Verified {
+		if v.Intact, v.Problem, err = c.audit.Verify(r.Context()); err != nil {
+			return err
+		}
 	}
-	v := auditView{Entries: list}
-	if len(list) == auditRows {
-		v.Older = "/audit?skip=" + strconv.Itoa(skip+auditRows)
+	list, next, err := c.audit.List(r.Context(), q)
+	if err != nil {
+		return err
+	}
+	for _, e := range list {
+		v.Entries = append(v.Entries, newAuditRow(e))
+	}
+	if next > 0 {
+		older := url.Values{"skip": {strconv.Itoa(next)}}
+		for name, value := range map[string]string{"who": v.Who, "what": v.What, "since": v.Since} {
+			if value != "" {
+				older.Set(name, value)
+			}
+		}
+		v.Older = "/audit?" + older.Encode()
 	}
 	return c.out.Page(w, r, http.StatusOK, "audit", v)
 }
