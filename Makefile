@@ -75,7 +75,8 @@ fmt: ## 10 s | Format the code
 vuln: ## 1 min | Look for known vulnerabilities in the dependencies (needs the network)
 	$(TOOL) govulncheck ./...
 
-peers: setup build $(PEERS)/node_modules/.package-lock.json ## 15 s | Test against Slack's framework, GitHub's webhook library and other projects' emulators
+peers: setup build $(PEERS)/node_modules/.package-lock.json ## 15 s | Test against Slack's framework, GitHub's webhook library and other projects' emulators, and behind nginx
+	@scripts/machine nginx
 	cd $(PEERS) && go test -count=1 -timeout 5m $(ARGS) .
 
 $(PEERS)/node_modules/.package-lock.json: $(PEERS)/package.json $(PEERS)/package-lock.json $(PEERS)/.npmrc

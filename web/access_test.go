@@ -12,6 +12,8 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"net/url"
+	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -46,28 +48,24 @@ func (h *harness) json(v any) string {
 	return string(b)
 }
 
-// needs is the role that each route needs. It is written by hand: a new route needs a line here.
-var needs = map[string]tasks.Role{
-	"GET /livez": tasks.Anyone, "GET /readyz": tasks.Anyone, "GET /static/": tasks.Anyone, "GET /login": tasks.Anyone, "POST /login": tasks.Anyone,
-	"GET /login/start": tasks.Anyone, "GET /login/callback": tasks.Anyone, "POST /logout": tasks.Anyone,
-
-	"GET /tasks/{id}": tasks.Guest, "GET /tasks/{id}/log": tasks.Guest, "GET /tasks/{id}/changes": tasks.Guest, "GET /api/tasks/{id}": tasks.Guest,
-	"GET /api/tasks/{id}/events": tasks.Guest, "GET /api/tasks/{id}/log": tasks.Guest, "GET /api/tasks/{id}/diff": tasks.Guest,
-
-	"GET /{$}": tasks.Viewer, "GET /health": tasks.Viewer, "GET /costs": tasks.Viewer, "GET /chat/{thread}": tasks.Viewer, "POST /format": tasks.Viewer,
-	"GET /queues/tasks/{id}": tasks.Viewer, "GET /api/tasks": tasks.Viewer, "GET /api/costs": tasks.Viewer, "GET /api/agents": tasks.Viewer,
-	"GET /api/health": tasks.Viewer, "GET /api/health/services": tasks.Viewer, "GET /api/openapi.yaml": tasks.Viewer, "/slackery/x": tasks.Viewer,
-
-	"GET /chat": tasks.User, "POST /chat": tasks.User, "POST /api/chat": tasks.User, "POST /tasks/{id}/cancel": tasks.User,
-	"POST /tasks/{id}/answer": tasks.User, "POST /api/tasks/{id}/cancel": tasks.User, "POST /api/tasks/{id}/answer": tasks.User,
-
-	"POST /tasks/{id}/retry": tasks.Operator, "POST /api/tasks/{id}/retry": tasks.Operator, "/queues/": tasks.Operator, "/metrics": tasks.Operator,
-	"GET /config": tasks.Operator, "GET /api/config": tasks.Operator,
-	"POST /queues/api/queues/{queue}/active_tasks/{id}": tasks.Operator, "POST /queues/api/queues/{queue}/active_tasks:batch_cancel": tasks.Operator,
-	"POST /queues/api/queues/{queue}/active_tasks:cancel_all": tasks.Operator,
-
-	"GET /audit": tasks.Admin, "GET /api/audit": tasks.Admin, "GET /api/audit/verify": tasks.Admin, "GET /api/tokens": tasks.Admin,
-	"POST /api/tokens": tasks.Admin, "DELETE /api/tokens/{name}": tasks.Admin,
+// routeTable returns the role that each route needs, from the table of docs/security.md. A new route needs a place there.
+func routeTable(t *testing.T) map[string]tasks.Role {
+	t.Helper()
+	text, err := os.ReadFile("../docs/security.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	needs := map[string]tasks.Role{"/slackery/x": tasks.Viewer} // of the test
+	for role := tasks.Anyone; role <= tasks.Admin; role++ {
+		row := regexp.MustCompile(`(?m)^\| ` + role.String() + ` \|[^|]*\|(.*)\|$`).FindSubmatch(text)
+		if row == nil {
+			t.Fatalf("docs/security.md has no row for %s", role)
+		}
+		for _, m := range regexp.MustCompile("`([^`]+)`").FindAllSubmatch(row[1], -1) {
+			needs[string(m[1])] = role
+		}
+	}
+	return needs
 }
 
 var linkKey = []byte("a key of the fleet")
@@ -79,13 +77,15 @@ func (h *harness) link(id string, days int) string {
 	return (&auth.Links{Key: linkKey, Days: days}).URL("https://errand.test", id)[len("https://errand.test"):]
 }
 
-// Every route is called with every role, with a signed link and without anything.
+// Every route is called with every role, with a signed link, with that of another task, for another site and without
+// anything, and the answers are those of the table.
 func TestEveryRouteWithEveryRole(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, withRoutes, withLinks, func(c *Config) {
 		c.QueuesWritable = true
 		c.now = func() time.Time { return tasks.Born("1700000000000001-x") }
 	})
+	needs := routeTable(t)
 	if diff := cmp.Diff(needs, h.handler.out.Roles()); diff != "" {
 		t.Fatalf("routes (-needs +declared):\n%s", diff)
 	}
@@ -101,6 +101,8 @@ func TestEveryRouteWithEveryRole(t *testing.T) {
 	for _, role := range roles[tasks.Viewer:] {
 		keys[role] = []string{"Authorization", "Bearer " + h.apiToken(role.String(), role.String())}
 	}
+	other := "errand_link=" + strings.Split(h.link(h.submit(2), 7), "link=")[1]
+	session := auth.CookieName + "=" + h.cookieValue()
 	// An event stream ends with its task.
 	claim := h.Claim(mine)
 	h.End(claim, tasks.Ending{Kind: tasks.Answered, Result: agent.Result{Text: "Done"}, At: time.Now()})
@@ -127,6 +129,16 @@ func TestEveryRouteWithEveryRole(t *testing.T) {
 			if want != 0 && a.StatusCode != want || want == 0 && refused {
 				t.Errorf("%s as %s: %s, want %d: %.200s", pattern, role, a.Status, want, a.text)
 			}
+		}
+		if needs[pattern] == tasks.Anyone {
+			continue
+		}
+		if a := h.do(method, path, "", "Authorization", "", "Cookie", other); a.StatusCode != http.StatusUnauthorized {
+			t.Errorf("%s with a link to another task: %s", pattern, a.Status)
+		}
+		if method != "GET" {
+			h.problem(h.do(method, path, "", "Authorization", "", "Cookie", session, "Origin", "https://elsewhere.test"), http.StatusForbidden)
+			h.problem(h.do(method, path, "", "Authorization", "", "Cookie", session, "Sec-Fetch-Site", "cross-site"), http.StatusForbidden)
 		}
 	}
 }
@@ -157,7 +169,7 @@ func TestRolesOfRepositories(t *testing.T) {
 		h.log(id+".log", "the log")
 	}
 	key := []string{"Authorization", "Bearer " + h.apiToken("ops", "operator", "acme/*")}
-	for pattern := range needs {
+	for pattern := range routeTable(t) {
 		method, path, _ := strings.Cut(pattern, " ")
 		if !strings.Contains(path, "/tasks/{id}") || strings.HasPrefix(path, "/queues") {
 			continue
