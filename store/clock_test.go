@@ -186,8 +186,7 @@ func TestLineOverAJump(t *testing.T) {
 // full expects a refusal for a cap.
 func (j jumping) full(why string, err error) {
 	j.Helper()
-	var full *Full
-	if !errors.As(err, &full) {
+	if _, ok := errors.AsType[*Full](err); !ok {
 		j.Errorf("%s: %v, want full", why, err)
 	}
 }

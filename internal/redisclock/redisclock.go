@@ -49,7 +49,7 @@ func (c *Clock) Env() []string {
 
 // Set sets the clock to the true time plus whole seconds.
 func (c *Clock) Set(ahead time.Duration) error {
-	if _, err := c.file.WriteAt(binary.NativeEndian.AppendUint64(nil, uint64(int64(ahead/time.Second))), 0); err != nil { //nolint:gosec // the bits of a signed number
+	if _, err := c.file.WriteAt(binary.NativeEndian.AppendUint64(nil, uint64(int64(ahead/time.Second))), 0); err != nil {
 		return fmt.Errorf("set clock: %w", err)
 	}
 	return nil
