@@ -30,14 +30,13 @@ const (
 var Fates = []Fate{ReadyUsed, ReadyUnfit, ReadyExpired, ReadyEvicted, ReadyDied}
 
 // readyCLIs keeps CLIs ready for the next messages of threads whose run has just ended. They hold no claim and no slot:
-// at most Config.ReadyCLIs exist, and only in slots and memory that no run needs. It is safe for concurrent use; shrink
-// and vacate may be called on nil.
+// at most Config.ReadyCLIs exist, and only in slots and memory that no run needs. What depends on the slots is decided
+// with their lock held, so that runs and CLIs together, also CLIs that are being started, never exceed the slots. It is
+// safe for concurrent use; shrink and vacate may be called on nil.
 type readyCLIs struct {
 	*Config
 
-	slots *slots
-
-	mu     sync.Mutex
+	mu     sync.Mutex // may be locked while that of the slots is held, not the other way round
 	closed bool
 	list   []*readyCLI // the oldest first
 	all    sync.WaitGroup
@@ -45,8 +44,10 @@ type readyCLIs struct {
 
 // readyCLI is one of them.
 type readyCLI struct {
-	*agent.Ready
-	thread string
+	*agent.Ready // nil while it is being started
+	thread       string
+	stop         context.CancelFunc // of its start
+
 	leaves chan Fate     // gets its fate from what removes it from the list; capacity 1
 	gone   chan struct{} // closed when all its processes are dead
 }
@@ -63,34 +64,59 @@ func (k *readyCLIs) prepare(r *run, j job, b briefing, s setting, spec agent.Spe
 
 // start starts the CLI that prepare has noted. The oldest one makes room if there are too many.
 func (k *readyCLIs) start(r *run) {
-	if r.next == nil || r.ctx.Err() != nil || min(k.ReadyCLIs, r.slot.spare()) <= 0 {
+	if r.next == nil || r.ctx.Err() != nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.ctx, readyFor)
 	defer cancel()
+	c := &readyCLI{thread: r.claim.Thread(), stop: cancel, leaves: make(chan Fate, 1), gone: make(chan struct{})}
+	if !r.slot.spare(c) {
+		return
+	}
 	cli, err := k.Runner.Ready(ctx, *r.next)
 	if err != nil {
+		k.forget(c)
 		if !errors.Is(err, agent.ErrNotReady) && ctx.Err() == nil {
 			k.Log.Warn("keep a CLI ready", "run", r.claim.ID(), "err", err)
 		}
 		return
 	}
-	c := &readyCLI{Ready: cli, thread: r.claim.Thread(), leaves: make(chan Fate, 1), gone: make(chan struct{})}
 	k.mu.Lock()
+	c.Ready = cli
+	k.mu.Unlock()
+	go k.supervise(c)
+}
+
+// add enters a CLI that is about to be started, if there is a place, and reports whether there was one. The slots' lock is
+// held.
+func (k *readyCLIs) add(c *readyCLI, places int) bool {
+	places = min(places, k.ReadyCLIs)
+	if places <= 0 {
+		return false
+	}
+	k.shrink(places - 1)
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	if k.closed {
-		k.mu.Unlock()
-		k.Meter.Ready(ReadyEvicted)
-		cli.End()
-		return
+		return false
 	}
 	k.list = append(k.list, c)
-	k.all.Go(func() { k.supervise(c) })
-	k.mu.Unlock()
-	k.shrink(min(k.ReadyCLIs, r.slot.spare()))
+	k.all.Add(1)
+	return true
+}
+
+// forget removes a CLI that did not start.
+func (k *readyCLIs) forget(c *readyCLI) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.list = slices.DeleteFunc(k.list, func(o *readyCLI) bool { return o == c })
+	close(c.gone)
+	k.all.Done()
 }
 
 // supervise ends a CLI at its time.
 func (k *readyCLIs) supervise(c *readyCLI) {
+	defer k.all.Done()
 	defer close(c.gone)
 	old := time.NewTimer(k.Timing.Ready)
 	defer old.Stop()
@@ -122,12 +148,13 @@ func (k *readyCLIs) remove(fits func(*readyCLI) bool, fate Fate) *readyCLI {
 	c := k.list[i]
 	k.list = slices.Delete(k.list, i, i+1)
 	c.leaves <- fate
+	c.stop()
 	return c
 }
 
 // take returns the CLI of a thread, or nil. The caller gives it to a run.
 func (k *readyCLIs) take(thread string) *agent.Ready {
-	if c := k.remove(func(c *readyCLI) bool { return c.thread == thread }, ReadyUsed); c != nil {
+	if c := k.remove(func(c *readyCLI) bool { return c.thread == thread && c.Ready != nil }, ReadyUsed); c != nil {
 		return c.Ready
 	}
 	return nil
@@ -156,7 +183,8 @@ func (k *readyCLIs) shrink(n int) (ended []*readyCLI) {
 	return ended
 }
 
-// vacate ends all CLIs and returns when their memory is free. It reports whether there were any.
+// vacate ends all CLIs and returns when their memory is free. It reports whether there were any. The slots' lock is held,
+// so that no two runs count on the same memory.
 func (k *readyCLIs) vacate() bool {
 	ended := k.shrink(0)
 	for _, c := range ended {

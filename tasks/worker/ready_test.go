@@ -2,14 +2,21 @@ package worker
 
 import (
 	"context"
+	"log/slog"
 	"math"
 	"os"
+	"runtime"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/internal/modelfake"
+	"github.com/errand-fleet/errand/store"
+	"github.com/errand-fleet/errand/tasks"
 )
 
 // readyRunner is a Runner that tells which CLIs it keeps ready.
@@ -136,4 +143,119 @@ func TestReadyCLIsLeaveTheirMemory(t *testing.T) {
 	if got := f.fates(); !slices.Equal(got, []string{"ready evicted"}) { // and there is no room for another one
 		t.Errorf("%q", got)
 	}
+}
+
+// slowStart is a Runner whose CLIs start until that is stopped.
+type slowStart struct {
+	*fakeAgent
+	begun chan struct{} // gets a token for each; nil: none
+}
+
+func (r slowStart) Ready(ctx context.Context, _ agent.Spec) (*agent.Ready, error) {
+	if r.begun != nil {
+		r.begun <- struct{}{}
+	}
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// slotsWithReady returns slots in which most CLIs are kept ready.
+func slotsWithReady(total, most int, r Runner) *slots {
+	s := newSlots(total, memory{}, slog.New(slog.DiscardHandler))
+	s.ready = &readyCLIs{Config: &Config{Runner: r, ReadyCLIs: most, Meter: unmetered{}, Log: s.log, Timing: Timing{Ready: time.Minute}}}
+	return s
+}
+
+// after is a run that is over, for whose thread a CLI can be kept ready.
+func after(t *testing.T, s *slot) *run {
+	return &run{ctx: t.Context(), slot: s, claim: &store.Claim{}, next: &agent.Spec{}}
+}
+
+// The start of a CLI that is to be kept ready counts as one. It stops as soon as a run needs its place.
+func TestReadyCLILeavesWhileItStarts(t *testing.T) {
+	t.Parallel()
+	for name, need := range map[string]func(s *slots) error{
+		"slots": func(s *slots) error {
+			for range 2 {
+				taken, err := s.take(tasks.Interactive)
+				if err != nil {
+					return err
+				}
+				taken.begin()
+			}
+			return nil
+		},
+		"memory": func(s *slots) error {
+			s.mu.Lock()
+			s.memory.available = func() int64 { return 0 }
+			s.mu.Unlock()
+			_, err := s.take(tasks.Interactive)
+			return err
+		},
+		"stop": func(s *slots) error { s.ready.close(); return nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				r := slowStart{&fakeAgent{}, make(chan struct{})}
+				s, begun := slotsWithReady(2, 1, r), time.Now()
+				done := make(chan struct{})
+				go func() { defer close(done); s.ready.start(after(t, &slot{of: s})) }()
+				<-r.begun
+				if err := need(s); err != nil {
+					t.Error(err)
+				}
+				<-done
+				if d := time.Since(begun); d != 0 {
+					t.Errorf("it left after %v", d)
+				}
+			})
+		})
+	}
+}
+
+// However many runs begin and end at the same time, they and the CLIs that are kept ready are never more than the slots.
+func TestReadyCLIsAndRunsFitIntoTheSlots(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := slotsWithReady(4, 3, slowStart{fakeAgent: &fakeAgent{}})
+		var most atomic.Int64
+		count := func() {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.ready.mu.Lock()
+			defer s.ready.mu.Unlock()
+			n := len(s.ready.list)
+			for h := range s.held {
+				if !h.begun.IsZero() {
+					n++
+				}
+			}
+			most.Store(max(most.Load(), int64(n)))
+		}
+		var all sync.WaitGroup
+		for range 40 {
+			all.Go(func() {
+				for range 500 {
+					count()
+					taken, err := s.take(tasks.Interactive)
+					if err != nil {
+						runtime.Gosched()
+						continue
+					}
+					taken.begin()
+					count()
+					taken.release()
+					all.Go(func() { s.ready.start(after(t, taken)) })
+					runtime.Gosched()
+					count()
+				}
+			})
+		}
+		all.Wait()
+		s.ready.close()
+		if n := most.Load(); n != 4 || len(s.ready.list) > 0 {
+			t.Errorf("up to %d runs and CLIs in 4 slots; %d CLIs left", n, len(s.ready.list))
+		}
+	})
 }

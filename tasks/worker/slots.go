@@ -93,25 +93,25 @@ func (s *slots) take(class string) (*slot, error) {
 // begin records that the CLI of the slot's run is being started. The CLIs that are kept ready make room for it.
 func (s *slot) begin() {
 	s.of.mu.Lock()
+	defer s.of.mu.Unlock()
 	s.begun = time.Now()
-	free := s.of.total - len(s.of.held)
-	s.of.mu.Unlock()
-	s.of.ready.shrink(free)
+	s.of.ready.shrink(s.of.total - len(s.of.held))
 }
 
-// spare returns how many CLIs may be kept ready when the run of this slot is over: as many as there are free slots, and
-// none without memory for one and for the run of a person, or while a run has reserved the worker.
-func (s *slot) spare() int {
+// spare gives a place to a CLI that is to be kept ready now that the run of this slot is over, and reports whether there
+// was one. There are as many as free slots, and none without memory for one and for the run of a person, or while a run
+// has reserved the worker.
+func (s *slot) spare(c *readyCLI) bool {
 	s.of.mu.Lock()
 	defer s.of.mu.Unlock()
 	if s.of.alone != nil || s.of.runsThatFit() < 2 {
-		return 0
+		return false
 	}
 	free := s.of.total - len(s.of.held)
 	if s.of.held[s] {
 		free++
 	}
-	return free
+	return s.of.ready.add(c, free)
 }
 
 // release releases the slot. Only the first call counts.

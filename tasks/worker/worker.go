@@ -178,7 +178,7 @@ func New(c Config) (*Worker, error) {
 	}
 	w.drained, w.drain = context.WithCancel(context.Background())
 	shared := &w.cfg
-	w.ready = &readyCLIs{Config: shared, slots: w.slots}
+	w.ready = &readyCLIs{Config: shared}
 	w.slots.ready = w.ready
 	w.waker = waker{Config: shared, caps: c.Policy.Limits.Caps(c.Credential)}
 	w.tasks = &taskReader{shared}
