@@ -12,7 +12,7 @@ import (
 )
 
 // acl creates a Redis user with these rights and a store that uses it.
-func acl(t *testing.T, admin *redis.Client, address string, rights ...any) *Store {
+func acl(t *testing.T, cfg Config, admin *redis.Client, address string, rights ...any) *Store {
 	t.Helper()
 	args := append([]any{"ACL", "SETUSER", "fleet", "reset", "on", ">pw"}, rights...)
 	if err := admin.Do(t.Context(), args...).Err(); err != nil {
@@ -23,11 +23,28 @@ func acl(t *testing.T, admin *redis.Client, address string, rights ...any) *Stor
 		t.Fatal(err)
 	}
 	u.User = url.UserPassword("fleet", "pw")
-	s, err := New(Config{Redis: dial(t, u.String())})
+	cfg.Redis = dial(t, u.String())
+	s, err := New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return s
+}
+
+// Without INFO nothing shows that a replica took over, which is an error where that may happen.
+func TestDiagnoseWithoutInfo(t *testing.T) {
+	t.Parallel()
+	address := redisserver.ForTest(t)
+	admin := dial(t, address)
+	for _, c := range []struct {
+		config Config
+		want   Severity
+	}{{Config{}, Warning}, {Config{Replicas: 1}, Fatal}, {Config{Sentinels: true}, Fatal}} {
+		found, err := acl(t, c.config, admin, address, "~errand:*", "~asynq:*", "&*", "+@all", "-info").Doctor.Diagnose(t.Context())
+		if err != nil || len(found) != 1 || found[0].Severity != c.want || !strings.Contains(found[0].Remedy, "+info") {
+			t.Errorf("%+v: %+v, %v", c.config, found, err)
+		}
+	}
 }
 
 // An ACL user needs only the documented rights. A missing right is reported.
@@ -57,7 +74,7 @@ func TestDiagnoseUserOfACLs(t *testing.T) {
 			"error: the Redis user may not use the channel errand:answers", "warning: appendonly is off",
 		}, "channel"},
 	} {
-		found, err := acl(t, admin, address, c.rights...).Doctor.Diagnose(t.Context())
+		found, err := acl(t, Config{}, admin, address, c.rights...).Doctor.Diagnose(t.Context())
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue

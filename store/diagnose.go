@@ -66,7 +66,7 @@ func (s *Doctor) Diagnose(ctx context.Context) ([]Finding, error) {
 	found = slices.Concat(found, skewed(ahead), lost)
 	text, err := s.redis.Info(ctx).Result()
 	if denied(err) {
-		return append(found, refused(Warning, "INFO", "Version, eviction and persistence of Redis cannot be checked.", err)), nil
+		return append(found, s.withoutInfo(err)), nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("diagnose redis: %w", err)
@@ -76,6 +76,17 @@ func (s *Doctor) Diagnose(ctx context.Context) ([]Finding, error) {
 		server["appendfsync"] = settings["appendfsync"]
 	}
 	return append(diagnose(server), found...), nil
+}
+
+// withoutInfo returns the finding for a user who may not use INFO, which says with its run_id that another process of Redis
+// has the data.
+func (s *Doctor) withoutInfo(err error) Finding {
+	f := refused(Warning, "INFO", "Version, eviction and persistence of Redis cannot be checked.", err)
+	if s.cfg.Replicas > 0 || s.cfg.Sentinels {
+		f = refused(Fatal, "INFO", "errand cannot see that a replica took over, and then does tasks again whose endings that lacks.", err)
+	}
+	f.Remedy = "Add +info to the rights of the user by ACL SETUSER (docs/operations.md)."
+	return f
 }
 
 // history returns findings about lost data and unreadable records.

@@ -54,6 +54,7 @@ type Config struct {
 	Objects  objects.Bucket        // for values that are too large for Redis; nil: all are in Redis
 
 	Replicas  int  // how many replicas of Redis must have an accepted task, an answer, an ending before the step is done [0]
+	Sentinels bool // Sentinels say which Redis is the master, so that replicas take over
 	AllowOpen bool // a Redis without a password is a warning, not an error
 
 	ClaimTTL   time.Duration // a claim expires this long after its last renewal [15 s]

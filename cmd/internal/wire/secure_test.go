@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"log/slog"
 	"maps"
+	"net/url"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -129,4 +130,28 @@ func TestSecureSentinels(t *testing.T) {
 		t.Fatal(err)
 	}
 	submit("after")
+}
+
+// Behind Sentinels no process is ready whose user may not use INFO: it would not see that a replica took over.
+func TestSentinelsNeedInfo(t *testing.T) {
+	t.Parallel()
+	r, err := redissentinel.Start(t.Context(), t.TempDir())
+	t.Cleanup(r.Stop)
+	if err != nil {
+		t.Fatal(err)
+	}
+	admin := r.Client()
+	t.Cleanup(func() { _ = admin.Close() })
+	if err := admin.Do(t.Context(), "ACL", "SETUSER", "errand", "reset", "on", ">pw", "~*", "&*", "+@all", "-info").Err(); err != nil {
+		t.Fatal(err)
+	}
+	address, err := url.Parse(r.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	address.User = url.UserPassword("errand", "pw")
+	p, logged := secureParts(t, map[string]string{"REDIS_URL": address.String()})
+	if err := p.Ready(t.Context()); err == nil || !strings.Contains(err.Error(), "INFO") || !strings.Contains(logged, "+info") {
+		t.Errorf("ready: %v\n%s", err, logged)
+	}
 }
