@@ -182,7 +182,7 @@ func (w *Worker) unclaimed(ctx context.Context, id string, delivery int, err err
 		if key := fullKey(full.Blocked); key != full.Explained {
 			w.waits.post(waitNotice{id: id, delivery: delivery, key: key, why: tasks.BlockedBy(full.Blocked), repeats: true})
 		}
-		return tasks.Later(busyWait, full.Error())
+		return tasks.Later(lineWait(full.Place), full.Error())
 	}
 	switch {
 	case errors.Is(err, store.ErrEnded), errors.Is(err, store.ErrStale), errors.Is(err, store.ErrNotFound):
@@ -191,6 +191,16 @@ func (w *Worker) unclaimed(ctx context.Context, id string, delivery int, err err
 		return tasks.Later(busyWait, err.Error())
 	}
 	return fmt.Errorf("claim task %s: %w", id, err)
+}
+
+// lineWait returns after how long a task at a place in line looks for a free place by itself. The head is woken when a place
+// becomes free, and those near it look soon in case that is missed. The others look rarely, so that thousands of them
+// do not occupy Redis, but again before a line that starts fifty tasks a second comes to them.
+func lineWait(place int) time.Duration {
+	if wait := time.Duration(place) * lineStep; wait > busyWait {
+		return around(min(wait, lineMost))
+	}
+	return busyWait
 }
 
 // Redis may come back without its last second (appendfsync everysec, a replica that took over) or from a backup, and may

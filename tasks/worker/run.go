@@ -21,7 +21,9 @@ const (
 	// Delays after which a task that lacks something is delivered again.
 	slotWait   = time.Second
 	sourceWait = 500 * time.Millisecond // for a worker that is set up for its source, ± 50 %
-	busyWait   = 2 * time.Second        // for its thread or a place under a cap; a release wakes the task earlier, so this bounds a missed wake
+	busyWait   = 2 * time.Second        // for its thread or, near the head of a line, for a place under a cap; a release wakes the task earlier, so this bounds a missed wake
+	lineStep   = 20 * time.Millisecond  // times its place in line, for a place under a cap
+	lineMost   = 30 * time.Second       // for a place under a cap, ± 50 %
 
 	// How long a worker tries to store a result while Redis is unreachable. During a drain the limit has to fit into
 	// the container's stop timeout.

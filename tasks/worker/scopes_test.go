@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,8 +11,10 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/hibiken/asynq"
+	"github.com/redis/go-redis/v9"
 )
 
 // waits returns when a task's delivery has been refused and will come again.
@@ -197,4 +200,44 @@ func TestPlacesAreTakenInOrder(t *testing.T) {
 	for _, id := range late {
 		f.ending(id)
 	}
+}
+
+// A task looks for a place the more rarely, the more tasks are before it in line: those near the head as soon as a task behind
+// its thread, and all before a fast line comes to them. A free place wakes the head, whenever it would look.
+func TestPlaceInLineDecidesWhenToLook(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	w := f.idle()
+	for place, want := range map[int][2]time.Duration{
+		1: {busyWait, busyWait}, 100: {busyWait, busyWait}, 500: {5 * time.Second, 15 * time.Second},
+		1500: {15 * time.Second, 45 * time.Second}, 50_000: {15 * time.Second, 45 * time.Second},
+	} {
+		begun := time.Now()
+		full := &store.Full{Blocked: store.Blocked{Scope: "user:u", Runs: 1, Max: 1, Place: place}}
+		later, ok := errors.AsType[*tasks.ErrLater](w.unclaimed(t.Context(), "1-fake-a", 0, full))
+		if !ok {
+			t.Fatal("it does not wait")
+		}
+		if least, most := later.At.Sub(begun), time.Until(later.At); least < want[0] || most > want[1] {
+			t.Errorf("place %d looks again after %v, want %v to %v", place, most, want[0], want[1])
+		}
+	}
+
+	f.policy.Limits = tasks.Limits{User: 1}
+	started, finish := f.running()
+	first := f.task("a", "x")
+	f.worker(func(c *Config) { c.Timing.Reconcile = time.Hour })
+	f.submit(first)
+	f.next(started)
+	head := f.submit(f.task("b", "x"))
+	f.waits(head)
+	far := float64(time.Now().Add(time.Hour).Unix()) // as if it had been far behind just now
+	if err := f.rdb.ZAddXX(t.Context(), "asynq:{"+tasks.Interactive+"}:retry", redis.Z{Score: far, Member: head}).Err(); err != nil {
+		t.Fatal(err)
+	}
+	finish <- struct{}{}
+	if id := f.next(started); id != head {
+		t.Errorf("%s started", id)
+	}
+	close(finish)
 }
