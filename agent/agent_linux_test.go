@@ -354,13 +354,14 @@ func TestSecretsStayOut(t *testing.T) {
 		b := newBench(t, "env", func(c *Config) {
 			c.Getenv, c.Redactor, c.Credential = getenv, nil, Credential{APIKey: "the-model-key"}
 		})
-		res := b.run(t, t.Context(), Spec{Prompt: Message{Text: "the prompt"}, System: "the context"}, &host{})
-		for _, secret := range []string{"xoxb", "sk-ant", "the-model-key", "THE-MODEL-KEY", "the prompt", "the context"} {
+		env := map[string]string{"GOFLAGS": "-mod=mod", "TZ": "Asia/Tokyo", "PATH": "/evil", "HOME": "/evil", "ANTHROPIC_BASE_URL": "/evil"}
+		res := b.run(t, t.Context(), Spec{Prompt: Message{Text: "the prompt"}, System: "the context", Env: env}, &host{})
+		for _, secret := range []string{"xoxb", "sk-ant", "the-model-key", "THE-MODEL-KEY", "the prompt", "the context", "/evil"} {
 			if strings.Contains(res.Text, secret) {
 				t.Errorf("%q is in the CLI's arguments or environment:\n%s", secret, res.Text)
 			}
 		}
-		for _, want := range []string{"ERRAND_RUN=", "CLAUDE_CONFIG_DIR=", "PATH=/bin", "CLAUDE_CODE_API_KEY_FILE_DESCRIPTOR=3", "ANTHROPIC_BASE_URL=http://127.0.0.1:", "KEY SK-ANT-RUN-"} {
+		for _, want := range []string{"ERRAND_RUN=", "CLAUDE_CONFIG_DIR=", "PATH=/bin", "GOFLAGS=-mod=mod", "TZ=Asia/Tokyo", "CLAUDE_CODE_API_KEY_FILE_DESCRIPTOR=3", "ANTHROPIC_BASE_URL=http://127.0.0.1:", "KEY SK-ANT-RUN-"} {
 			if !strings.Contains(res.Text, want) {
 				t.Errorf("%q is missing:\n%s", want, res.Text)
 			}

@@ -147,6 +147,9 @@ func (r *Runner) serverArguments(s Spec, d session.Dirs) ([]string, error) {
 	return args, nil
 }
 
+// localeVariables are the inherited variables that a Spec can replace.
+var localeVariables = []string{"LANG", "LC_ALL", "LC_CTYPE", "TZ"}
+
 // inherited lists the variables that the CLI gets from the worker's environment. The address of a proxy may contain a
 // password, which the agent's tools can then see (docs/security.md).
 var inherited = []string{
@@ -178,6 +181,11 @@ func (r *Runner) environment(s Spec, d session.Dirs, a gateway.Access) []string 
 	}
 	for _, name := range inherited {
 		if v := r.getenv(name); v != "" {
+			env[name] = v
+		}
+	}
+	for name, v := range s.Env {
+		if _, set := env[name]; !set || slices.Contains(localeVariables, name) {
 			env[name] = v
 		}
 	}

@@ -19,12 +19,13 @@ import (
 // Script is a command that runs where an agent has worked, as a tool of the agent would: with the same environment, in
 // the same sandbox and under a keeper. It has no gateway, so it cannot ask the model.
 type Script struct {
-	ID    string        // marks its processes, as that of a Spec: no run with that ID may be active
-	Dir   string        // where it runs: absolute, exists
-	Files string        // a further directory that it may write; empty: none
-	Reads []string      // as in a Spec
-	Line  string        // run by bash
-	Limit time.Duration // maximum time; 0: none
+	ID    string            // marks its processes, as that of a Spec: no run with that ID may be active
+	Dir   string            // where it runs: absolute, exists
+	Files string            // a further directory that it may write; empty: none
+	Reads []string          // as in a Spec
+	Env   map[string]string // as in a Spec
+	Line  string            // run by bash
+	Limit time.Duration     // maximum time; 0: none
 }
 
 // Scripted is the result of a Script.
@@ -55,7 +56,7 @@ func (r *Runner) Script(ctx context.Context, s Script) (Scripted, error) {
 		return Scripted{}, NewError(ClassWorkspace, err.Error())
 	}
 	defer func() { r.removeDirs(s.ID, dirs) }()
-	spec := Spec{ID: s.ID, Dir: s.Dir, Files: s.Files, Reads: s.Reads, Profile: Write}
+	spec := Spec{ID: s.ID, Dir: s.Dir, Files: s.Files, Reads: s.Reads, Env: s.Env, Profile: Write}
 	place, e := r.place(ctx, spec, cmp.Or(onPath("bash", r.getenv("PATH")), "/bin/bash"), &dirs)
 	if e != nil {
 		return Scripted{}, e

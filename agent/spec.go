@@ -21,6 +21,10 @@ type Spec struct {
 	Profile Profile
 	Reads   []string // directories that a sandbox shows although they are inside hidden ones, such as a repository from which Dir borrows objects
 
+	// Env has variables for the agent's commands, in addition to those that the runner sets, which win. They are visible
+	// to everything in the run.
+	Env map[string]string
+
 	Rules []Rule // decide tool calls before the profile does; see Policy
 
 	// TrustedConfig loads .claude settings, CLAUDE.md, agents, commands and .mcp.json from Dir. These files decide what

@@ -50,6 +50,8 @@ type Repository struct {
 	Base    string `yaml:"base"`    // branch to start from and to open pull requests against; empty = the default branch
 	Profile string `yaml:"profile"` // the most a run may do: ProfileWrite or ProfileRead; empty = write, or read with Results
 	Results string `yaml:"results"` // Slack channel for the results of its pull requests, which are then read-only; empty = results go to GitHub
+
+	Env map[string]string `yaml:"env"` // variables for the agent's commands; wins over the repository's own settings
 }
 
 // The values of Repository.Profile.

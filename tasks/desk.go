@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/environment"
 	"github.com/errand-fleet/errand/forge"
 	"github.com/errand-fleet/errand/store"
 )
@@ -30,6 +31,8 @@ type Repository struct {
 	Trusted bool   // use the repository's own settings, hooks and servers for the CLI
 	Base    string // branch to start from; empty: the default branch
 	Profile agent.Profile
+
+	Environment environment.Declaration // the operator's, which wins over the repository's own
 }
 
 // Policy limits what a task may ask for.

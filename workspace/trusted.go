@@ -9,6 +9,7 @@ import (
 	"path"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"unicode"
@@ -130,6 +131,30 @@ func (m mirror) agentConfig(ctx context.Context, commit string, all []treeFile) 
 		}
 	}
 	return files, nil
+}
+
+// ErrTooLarge means that a file has more bytes than its reader accepts.
+var ErrTooLarge = errors.New("the file is too large")
+
+// BaseFile returns a file of the base branch at c.BaseSHA, whatever the agent has changed since, or "" if there is no
+// such file. It returns ErrTooLarge for a file of more than limit bytes.
+func (w *Workspace) BaseFile(ctx context.Context, c Clone, name string, limit int) (content string, err error) {
+	own, release, err := w.reach(ctx, c)
+	if err != nil {
+		return "", fmt.Errorf("read %s of %s: %w", name, c.Repo, err)
+	}
+	defer release()
+	object, kind, err := own.mirror.follow(ctx, c.BaseSHA, name)
+	if size, isFile := strings.CutPrefix(kind, "blob "); err == nil && isFile {
+		if n, _ := strconv.Atoi(strings.TrimSpace(size)); n > limit {
+			return "", ErrTooLarge
+		}
+		content, err = own.mirror.git.run(ctx, "cat-file", "blob", object)
+	}
+	if err != nil {
+		return "", fmt.Errorf("read %s of %s: %w", name, c.Repo, err)
+	}
+	return content, nil
 }
 
 // follow returns the target of a link within its commit; kind is the object's type, or any other word.

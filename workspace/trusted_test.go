@@ -223,3 +223,22 @@ Ask ann@x, bé@x or "@(x)", see @docs, @docs/.
 		}
 	}
 }
+
+// BaseFile reads the base branch, whatever the head and the clone contain.
+func TestBaseFile(t *testing.T) {
+	t.Parallel()
+	o := newOrigin(t)
+	o.commit("main", map[string]string{"a/f.yml": "base\n", "link.yml": "-> a/f.yml", "out.yml": "-> /etc/hostname"})
+	o.commit("evil", map[string]string{"a/f.yml": "evil\n", "new.yml": "evil\n"})
+	w := o.files()
+	c := checkout(t, w, Want{Thread: "t", Repo: "acme/api", Ref: "evil"})
+	write(t, c.Dir+"/a/f.yml", "worse\n")
+	for name, want := range map[string]string{"a/f.yml": "base\n", "link.yml": "base\n", "out.yml": "", "new.yml": "", "a": "", "none": ""} {
+		if got, err := w.BaseFile(t.Context(), c, name, 5); got != want || err != nil {
+			t.Errorf("%s: %q, %v, want %q", name, got, err, want)
+		}
+	}
+	if _, err := w.BaseFile(t.Context(), c, "a/f.yml", 4); !errors.Is(err, ErrTooLarge) {
+		t.Errorf("a file that is too large: %v", err)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/errand-fleet/errand/environment"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-github/v60/github"
 )
@@ -43,6 +44,7 @@ func TestWrongSettings(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ text, want string }{
 		{"reviews: {}", "Line 1: unknown setting `reviews`."},
+		{"env: {APP: test, HOME: /root}", "env: HOME is set by errand."},
 		{"skip: {path: [a]}", "Line 1: unknown setting `path`."},
 		{"review:\n  severty: major", "Line 2: unknown setting `severty`."},
 		{"checks: {a: b}", "Line 1: the value has the wrong type."},
@@ -68,7 +70,7 @@ func TestWrongSettings(t *testing.T) {
 		if got.Unread != strings.HasPrefix(c.text, "checks") {
 			t.Errorf("%s: checks are missing: %t", c.text, got.Unread)
 		}
-		got.Checks, got.Triggers, got.Models, got.Skip, got.Unread = nil, nil, nil, skip{}, false
+		got.Checks, got.Triggers, got.Models, got.Skip, got.Unread, got.Declaration = nil, nil, nil, skip{}, false, environment.Declaration{}
 		if !cmp.Equal(got, settings{}) {
 			t.Errorf("%s: left %+v", c.text, got)
 		}

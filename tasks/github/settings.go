@@ -18,6 +18,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/environment"
 	hub "github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/internal/markdown"
 	"github.com/errand-fleet/errand/internal/untrusted"
@@ -26,9 +27,8 @@ import (
 )
 
 const (
-	settingsFile = ".github/errand.yml"
-	maxSettings  = 64 << 10 // bytes
-	maxGuidance  = 20_000   // characters of a repository's instructions for reviewers
+	settingsFile = environment.File
+	maxGuidance  = 20_000 // characters of a repository's instructions for reviewers
 )
 
 // settingsReader reads the settings of repositories. It is safe for concurrent use.
@@ -51,8 +51,8 @@ func (r *settingsReader) settings(ctx context.Context, gh *github.Client, o orig
 	if err != nil {
 		return settings{}, nil, err
 	}
-	if len(text) > maxSettings { // half a file may mean something else than the whole
-		c.Unread, unknown = true, []string{fmt.Sprintf("The file is larger than %d KiB, so it is ignored.", maxSettings>>10)}
+	if len(text) > environment.MaxFile { // half a file may mean something else than the whole
+		c.Unread, unknown = true, []string{fmt.Sprintf("The file is larger than %d KiB, so it is ignored.", environment.MaxFile>>10)}
 	} else {
 		c, unknown = parseSettings([]byte(text))
 	}
@@ -196,6 +196,8 @@ type settings struct {
 	} `yaml:"review"`
 	Checks []string          `yaml:"checks"` // commands that have to succeed; the worker runs them before it publishes
 	Models map[string]string `yaml:"models"` // by kind of task
+
+	environment.Declaration `yaml:",inline"` // checked here, and used by workers
 
 	Unread bool `yaml:"-"` // there may be more Checks that could not be read
 }
@@ -353,7 +355,9 @@ func (c settings) validated(wrong []string) (settings, []string) {
 		refuse("review.instructions", "is not the path of a file in the repository")
 		c.Review.Instructions = ""
 	}
-	return c, wrong
+	var more []string
+	c.Declaration, more = c.Checked()
+	return c, append(wrong, more...)
 }
 
 // modelForm matches what tasks accepts as the name of a model.

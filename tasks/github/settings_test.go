@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/errand-fleet/errand/environment"
 	hub "github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/internal/githubfake"
 )
@@ -122,7 +123,7 @@ func TestSettingsThatAreTooLarge(t *testing.T) {
 	w := withToken(t)
 	o := origin{Repo: repo, Number: 1, Base: "main"}
 	gh := must(w.src.gate.api.client(t.Context(), o))
-	for size, want := range map[int]string{maxSettings: "", maxSettings + 1: "[The file is larger than 64 KiB, so it is ignored.]"} {
+	for size, want := range map[int]string{environment.MaxFile: "", environment.MaxFile + 1: "[The file is larger than 64 KiB, so it is ignored.]"} {
 		text := "checks: [make test]\n#"
 		w.setUp(map[string]string{settingsFile: text + strings.Repeat("x", size-len(text))})
 		w.src.settings.cache = hub.Recent[wish]{}

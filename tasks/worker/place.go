@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 
 	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/environment"
+	"github.com/errand-fleet/errand/internal/untrusted"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/internal/format"
 	"github.com/errand-fleet/errand/workspace"
@@ -25,14 +27,16 @@ const (
 // place is where a run works.
 type place struct {
 	Dir, Files string
-	Reads      []string        // other directories that Dir needs, read-only
-	Clone      workspace.Clone // the clone in Dir; zero: no clone
-	Writes     bool            // the agent may change Clone
-	Trusted    bool            // use the directory's own configuration of the CLI
-	Fresh      bool            // the directory has nothing from an earlier run
-	Into       string          // base branch of the pull request; empty: the clone's base
-	Branch     string          // branch on which the work in Clone is published; empty: not published
-	About      string          // a paragraph for the agent about the directories
+	Reads      []string          // other directories that Dir needs, read-only
+	Clone      workspace.Clone   // the clone in Dir; zero: no clone
+	Writes     bool              // the agent may change Clone
+	Trusted    bool              // use the directory's own configuration of the CLI
+	Fresh      bool              // the directory has nothing from an earlier run
+	Into       string            // base branch of the pull request; empty: the clone's base
+	Branch     string            // branch on which the work in Clone is published; empty: not published
+	About      string            // a paragraph for the agent about the directories
+	Env        map[string]string // variables of the repository's environment
+	Notes      []string          // about the environment, for the followers of the task
 }
 
 // placer prepares the directories of runs. It is safe for concurrent use.
@@ -88,7 +92,27 @@ func (l *placer) clone(ctx context.Context, t tasks.Task, b briefing, before *re
 		return place{}, err
 	}
 	p.About += about
-	return p, nil
+	if p.Writes { // other profiles run no commands
+		err = l.environment(ctx, repo, &p)
+	}
+	return p, err
+}
+
+// environment adds the environment that the base branch declares, under the operator's, to a place with a clone.
+func (l *placer) environment(ctx context.Context, repo tasks.Repository, p *place) error {
+	text, err := l.Workspace.BaseFile(ctx, p.Clone, environment.File, environment.MaxFile)
+	if err != nil && !errors.Is(err, workspace.ErrTooLarge) {
+		return err
+	}
+	declared, wrong := environment.Parse([]byte(text))
+	if err != nil {
+		wrong = []string{fmt.Sprintf("The file has more than %d KiB, so it is ignored.", environment.MaxFile>>10)}
+	}
+	for _, one := range wrong {
+		p.Notes = append(p.Notes, environment.File+": "+untrusted.Line(one, 300))
+	}
+	p.Env = declared.Under(repo.Environment).Env
+	return nil
 }
 
 // fate explains to the agent what happens to its work in the clone.
@@ -168,7 +192,7 @@ func (w *Worker) spec(t tasks.Task, b tasks.Brief, s setting) agent.Spec {
 	}
 	return agent.Spec{
 		ID: t.ID, Dir: p.Dir, Files: p.Files, Reads: p.Reads, Prompt: prompt, System: format.Paragraphs(b.System, words, p.About),
-		Profile: t.Profile, TrustedConfig: p.Trusted, Rules: w.cfg.Policy.Rules,
+		Profile: t.Profile, TrustedConfig: p.Trusted, Env: p.Env, Rules: w.cfg.Policy.Rules,
 		Model: cmp.Or(t.Options.Model, w.cfg.Model), Effort: t.Options.Effort, MaxUSD: t.Options.MaxUSD, Schema: b.Schema, Resume: c.session, History: c.said,
 		Limit: t.Options.Limit, IdleLimit: w.cfg.IdleLimit, Thread: t.Thread, Repo: t.Repo,
 		Header: []string{

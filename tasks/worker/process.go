@@ -200,6 +200,9 @@ func (w *Worker) prepare(r *run, j job, b briefing) (s setting, err error) {
 	if s.place, err = w.placer.prepare(r.ctx, j.task, b, s.before); err != nil {
 		return s, err
 	}
+	for _, note := range s.place.Notes {
+		r.notice(note)
+	}
 	if err := r.mail.resume(s.before); err != nil {
 		return s, err
 	}

@@ -27,6 +27,24 @@ func TestRulesOfTheConfiguration(t *testing.T) {
 	}
 }
 
+func TestEnvironmentsOfTheConfiguration(t *testing.T) {
+	t.Parallel()
+	c := config.Config{Paths: config.Paths{File: "/etc/errand.yaml"}}
+	c.Routing.Repositories = map[string]config.Repository{"acme/api": {Env: map[string]string{"CI": "1"}}}
+	p, err := policy(c, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if repo, _ := p.Repository("acme/api"); repo.Environment.Env["CI"] != "1" {
+		t.Errorf("repository = %+v", repo)
+	}
+	c.Routing.Repositories["acme/api"].Env["HOME"] = "/root"
+	const problem = "/etc/errand.yaml: repositories.acme/api env: HOME is set by errand; correct it"
+	if _, err := New(c, nil, Options{}); err == nil || !strings.Contains(err.Error(), problem) {
+		t.Errorf("start-up says %v, want %s", err, problem)
+	}
+}
+
 func TestLimitsOfTheConfiguration(t *testing.T) {
 	t.Parallel()
 	c := config.Config{}

@@ -160,13 +160,16 @@ func policy(c config.Config, r *agent.Redactor) (tasks.Policy, error) {
 		if !ok && len(c.Routing.Repositories) > 0 {
 			return tasks.Repository{}, false
 		}
-		return tasks.Repository{Trusted: repo.Trusted, Base: repo.Base, Profile: agent.Profile(repo.Profile)}, true
+		return tasks.Repository{
+			Trusted: repo.Trusted, Base: repo.Base, Profile: agent.Profile(repo.Profile), Environment: declaration(repo),
+		}, true
 	}
 	if site, err := url.Parse(c.GitHub.URL); err == nil {
 		p.Host = site.Host
 	}
 	var problems config.Problems
-	if p.Rules, problems = rules(c); len(problems) > 0 {
+	p.Rules, problems = rules(c)
+	if problems = append(problems, environments(c)...); len(problems) > 0 {
 		return tasks.Policy{}, problems
 	}
 	return p, nil

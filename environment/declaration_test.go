@@ -1,0 +1,66 @@
+package environment
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestParse(t *testing.T) {
+	t.Parallel()
+	many := "env:\n"
+	for i := range maxVariables + 1 {
+		many += fmt.Sprintf("  V%03d: x\n", i)
+	}
+	for name, c := range map[string]struct {
+		file  string
+		want  map[string]string
+		wrong []string // parts of the sentences, in order
+	}{
+		"nothing":        {"", nil, nil},
+		"other settings": {"checks: [make]\nenv: {GOFLAGS: -mod=mod}\n", map[string]string{"GOFLAGS": "-mod=mod"}, nil},
+		"numbers":        {"env: {PORT: 8080, DEBUG: true}\n", map[string]string{"PORT": "8080", "DEBUG": "true"}, nil},
+		"wrong names": {
+			"env: {A B: x, PATH: /evil, anthropic_base_url: x, LD_PRELOAD: x, https_proxy: x, CLAUDE_CODE_X: x, OK: x}\n", map[string]string{"OK": "x"},
+			[]string{`"A B"`, "CLAUDE_CODE_X", "LD_PRELOAD", "PATH", "anthropic_base_url", "https_proxy"},
+		},
+		"wrong value":    {"env: {A: \"a\\0b\", B: " + strings.Repeat("x", maxValue+1) + "}\n", map[string]string{}, []string{"of A", "of B"}},
+		"wrong type":     {"checks: [make]\nenv: [A]\n", nil, []string{"at line 2"}},
+		"not YAML":       {"env: {A", nil, []string{"not YAML"}},
+		"many variables": {many, nil, []string{"V100 is one of"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d, wrong := Parse([]byte(c.file))
+			if name != "many variables" {
+				if diff := cmp.Diff(c.want, d.Env); diff != "" {
+					t.Error(diff)
+				}
+			} else if len(d.Env) != maxVariables {
+				t.Errorf("%d variables", len(d.Env))
+			}
+			if len(wrong) != len(c.wrong) {
+				t.Fatalf("complains %q", wrong)
+			}
+			for i, part := range c.wrong {
+				if !strings.Contains(wrong[i], part) {
+					t.Errorf("%q does not mention %q", wrong[i], part)
+				}
+			}
+		})
+	}
+}
+
+func TestUnder(t *testing.T) {
+	t.Parallel()
+	own := Declaration{Env: map[string]string{"A": "repository", "B": "repository"}}
+	got := own.Under(Declaration{Env: map[string]string{"B": "operator", "C": "operator"}})
+	if diff := cmp.Diff(map[string]string{"A": "repository", "B": "operator", "C": "operator"}, got.Env); diff != "" {
+		t.Error(diff)
+	}
+	if own.Env["B"] != "repository" {
+		t.Error("the declaration has changed")
+	}
+}
