@@ -32,7 +32,7 @@ type Variable struct {
 var (
 	sectionLine  = regexp.MustCompile(`^# ---- (.*?) -+$`)
 	variableLine = regexp.MustCompile(`^(?:# )?([A-Z][A-Z0-9_]+)=`)
-	sentence     = regexp.MustCompile(`^(.+?\.) [A-Z0-9]`)
+	sentence     = regexp.MustCompile("^(.+?\\.) [A-Z0-9`]")
 )
 
 // Sections returns the variables that Env explains, in its order. Variables below one comment share it.
@@ -50,13 +50,13 @@ func Sections() (list []Section) {
 			continue
 		}
 		if len(comment) > 0 {
-			about, comment = strings.ReplaceAll(strings.TrimSpace(strings.Join(comment, " ")), "`", ""), nil
+			about, comment = strings.TrimSpace(strings.Join(comment, " ")), nil
 			if first := sentence.FindStringSubmatch(about); first != nil {
 				about = first[1]
 			}
 		}
 		last := &list[len(list)-1]
-		last.Variables = append(last.Variables, Variable{m[1], strings.TrimSuffix(about, ":")})
+		last.Variables = append(last.Variables, Variable{m[1], strings.ReplaceAll(strings.TrimSuffix(about, ":"), "`", "")})
 	}
 	return list
 }

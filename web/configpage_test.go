@@ -12,7 +12,7 @@ import (
 )
 
 func withConfiguration(c *Config) {
-	c.Notices = []store.Finding{{What: "errand.yaml: 1 repository"}, {Severity: store.Warning, What: "ERRAND_MODLE is not a setting", Remedy: "did you mean ERRAND_MODEL?"}}
+	c.Notices = []store.Finding{{What: "errand.yaml: 1 repository"}, {Severity: store.Warning, What: "ERRAND_MODELS is not a setting", Remedy: "did you mean ERRAND_MODEL?"}}
 	c.Shown = &Configuration{
 		Groups: []SettingGroup{
 			{Title: "Model: <one> is enough", Settings: []Setting{{Name: "ANTHROPIC_API_KEY", Value: "set, hidden", Origin: "environment", About: "A key."}, {Name: "ERRAND_MODEL", Value: "", Origin: "not set", About: "The model."}}},
@@ -38,9 +38,9 @@ func TestConfigurationPage(t *testing.T) {
 	h := newHarness(t, withConfiguration)
 	h.beat("same", h.config.Shown.Published)
 	a := h.get("/config")
-	h.contains(a, http.StatusOK, "ERRAND_MODLE is not a setting", "did you mean ERRAND_MODEL?", "!errand.yaml: 1 repository", "It has the settings of the front door.",
+	h.contains(a, http.StatusOK, "ERRAND_MODELS is not a setting", "did you mean ERRAND_MODEL?", "!errand.yaml: 1 repository", "It has the settings of the front door.",
 		"/etc/errand.yaml", "&lt;ann&gt;@acme.test", "Model: &lt;one&gt; is enough", "set, hidden", "A key.", "720h", "!No problems found")
-	if strings.Index(a.text, "ERRAND_MODLE") > strings.Index(a.text, "same.test") {
+	if strings.Index(a.text, "ERRAND_MODELS") > strings.Index(a.text, "same.test") {
 		t.Error("the problems come last")
 	}
 	h.contains(h.get("/config?set=1"), http.StatusOK, "ANTHROPIC_API_KEY", "!720h", "!<code>ERRAND_MODEL</code>")

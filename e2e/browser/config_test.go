@@ -26,7 +26,7 @@ mcp: {tickets: {command: /usr/local/bin/tickets-mcp}}
 `), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c := newConsole(t, "ERRAND_CONFIG="+file, "ERRAND_MODLE=opus", "ERRAND_RUN_LIMIT=1h", "ANTHROPIC_API_KEY=sk-a-secret")
+	c := newConsole(t, "ERRAND_CONFIG="+file, "ERRAND_MODELS=opus", "ERRAND_RUN_LIMIT=1h", "ANTHROPIC_API_KEY=sk-a-secret")
 	c.alive(store.Worker{ID: "a", Host: "mill-1", Settings: map[string]string{"errand.yaml": "content 0a1b2c3d", "ERRAND_RUN_LIMIT": "1h", "ERRAND_CONCURRENCY": "8"}},
 		agent.Health{OK: true})
 	for _, l := range looks {

@@ -2,6 +2,7 @@ package console
 
 import (
 	"fmt"
+	"html/template"
 	"net/http"
 	"net/url"
 	"slices"
@@ -22,6 +23,7 @@ const (
 type costsView struct {
 	Query       view.CostsQuery
 	Periods, By []choice
+	Chart       template.HTML // by day; empty: none
 	Rows        []costLine
 	Total       costFigures
 	More        int          // rows that are not shown
@@ -60,7 +62,11 @@ func (c *Console) costsPage(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return c.out.Page(w, r, http.StatusOK, "costs", newCostsView(found, q, c.view.Now().UTC().Truncate(view.Day)))
+	v := newCostsView(found, q, c.view.Now().UTC().Truncate(view.Day))
+	if v.Chart, err = c.costChart(r.Context(), q, found); err != nil {
+		return err
+	}
+	return c.out.Page(w, r, http.StatusOK, "costs", v)
 }
 
 func newCostsView(found tasks.Costs, q view.CostsQuery, today time.Time) costsView {

@@ -61,8 +61,11 @@ func sections(r config.Routing) []web.Table {
 		{"each repository", number(r.Limits.Repository)}, {"each person", number(r.Limits.User)}, {"each model credential", number(r.Limits.Credential)},
 	})
 	add("Budgets", []string{"of", "at most"}, [][]string{
-		{"each task", dollars(b.Task)}, {"each person a day", dollars(b.User)}, {"each channel a day", dollars(b.Channel)},
-		{"each repository a day", dollars(b.Repository)}, {"the whole fleet a day", dollars(b.Day)},
+		{"each task", dollars(b.Task)},
+		{"each person a day", dollars(b.User)},
+		{"each channel a day", dollars(b.Channel)},
+		{"each repository a day", dollars(b.Repository)},
+		{"the whole fleet a day", dollars(b.Day)},
 	})
 	add("Repositories", []string{"repository", "own settings", "branch", "profile", "results"}, rows(r.Repositories, func(one config.Repository) []string {
 		profile := either(one.Results == "", config.ProfileWrite, config.ProfileRead)

@@ -24,7 +24,7 @@ type Bars struct {
 // Series is a part of every bar.
 type Series struct {
 	Name  string // for the legend and the table
-	Class string // "done", "stopped", "failed", or "cost"; see style.css
+	Class string // "done", "stopped", "failed", "cost" or "second" to "fifth"; see style.css
 }
 
 // Bar has a value for each series, which is not negative.
