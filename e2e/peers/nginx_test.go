@@ -68,7 +68,7 @@ func TestNginx(t *testing.T) {
 		}
 	}
 	// The front door does not believe the header from elsewhere.
-	direct, err := http.NewRequestWithContext(limited(t), "GET", front+"/api/tasks", nil)
+	direct, err := http.NewRequestWithContext(limited(t), http.MethodGet, front+"/api/tasks", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
