@@ -1,9 +1,11 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -25,12 +27,12 @@ func (s *EventLog) Archive(ctx context.Context, id string) error {
 	if err != nil {
 		return fmt.Errorf("archive events of %s: %w", id, err)
 	}
-	entries, err := s.redis.XRange(ctx, s.key.events(id), "-", "+").Result()
+	events, err := s.Read(ctx, id, "", math.MaxInt32)
 	if err != nil {
 		return fmt.Errorf("archive events of %s: %w", id, err)
 	}
 	var parts [][]byte
-	for _, e := range s.newest(appendNewer(old, decodeEvents(entries))) {
+	for _, e := range s.newest(appendNewer(old, events)) {
 		if !e.End { // a retry removes the mark
 			parts = append(parts, []byte(e.ID), e.Data)
 		}
@@ -104,6 +106,11 @@ func appendNewer(archived, stream []Event) []Event {
 	return append(archived, stream[i:]...)
 }
 
+// earlier returns the events before an event's ID, or all for "".
+func earlier(events []Event, than string) []Event {
+	return slices.DeleteFunc(events, func(e Event) bool { return than != "" && !later(than, e.ID) })
+}
+
 // ReadBefore returns the latest events before an event's ID, oldest first, for paging back; "" starts at the end. more
 // reports whether there are older events. limit must be positive.
 func (s *EventLog) ReadBefore(ctx context.Context, id, before string, limit int) (events []Event, more bool, err error) {
@@ -114,28 +121,27 @@ func (s *EventLog) ReadBefore(ctx context.Context, id, before string, limit int)
 		}
 		from = "(" + before
 	}
+	var early *redis.SliceCmd
 	var stream *redis.XMessageSliceCmd
 	var value *redis.StringCmd
-	_, err = s.redis.Pipelined(ctx, func(p redis.Pipeliner) error {
+	err = s.pipelined(ctx, func(p redis.Pipeliner) error {
+		early = p.HMGet(ctx, s.key.task(id), "early") // before the stream, as in Read
 		stream = p.XRevRangeN(ctx, s.key.events(id), from, "-", int64(limit)+1)
 		value = p.HGet(ctx, s.key.log(id), archive)
 		return nil
 	})
-	if err != nil && !errors.Is(err, redis.Nil) {
+	if err := cmp.Or(err, stream.Err()); err != nil && !errors.Is(err, redis.Nil) {
 		return nil, false, fmt.Errorf("read events of %s: %w", id, err)
 	}
 	entries := stream.Val()
 	slices.Reverse(entries)
-	events = decodeEvents(entries)
+	events = appendNewer(earlier(earlyEvents(reply(early.Val()).text(0)), before), decodeEvents(entries))
 	if len(events) <= limit && value.Val() != "" {
 		old, err := s.unpackEvents(ctx, value.Val())
 		if err != nil {
 			return nil, false, fmt.Errorf("read events of %s: %w", id, err)
 		}
-		if before != "" {
-			old = slices.DeleteFunc(old, func(e Event) bool { return !later(before, e.ID) })
-		}
-		events = appendNewer(old, events)
+		events = appendNewer(earlier(old, before), events)
 	}
 	if more = len(events) > limit; more {
 		events = events[len(events)-limit:]

@@ -127,14 +127,14 @@ func (h *hub) followed(ids map[string]bool) map[string]string {
 // read reads the new events of some tasks in one round trip, and repeats that for tasks that have more.
 func (h *hub) read(ctx context.Context, last map[string]string) {
 	for len(last) > 0 {
-		states, streams := map[string]*redis.StringCmd{}, map[string]*redis.XMessageSliceCmd{}
+		records, streams := map[string]*redis.SliceCmd{}, map[string]*redis.XMessageSliceCmd{}
 		_, _ = h.blocking.Pipelined(ctx, func(p redis.Pipeliner) error {
 			for id, after := range last {
 				from := "-"
 				if after != "" {
 					from = "(" + after
 				}
-				states[id] = p.HGet(ctx, h.key.task(id), "state") // before the stream, as in follow
+				records[id] = p.HMGet(ctx, h.key.task(id), "state", "early") // before the stream, as in follow and Read
 				streams[id] = p.XRangeN(ctx, h.key.events(id), from, "+", batch)
 			}
 			return nil
@@ -143,8 +143,9 @@ func (h *hub) read(ctx context.Context, last map[string]string) {
 			return
 		}
 		for id := range last {
-			events, err := decodeEvents(streams[id].Val()), streams[id].Err()
-			state := State(states[id].Val()) // empty if the record is gone or could not be read
+			record := reply(records[id].Val())
+			events, err := joinEvents(record.text(1), last[id], streams[id].Val()), streams[id].Err()
+			state := State(record.text(0)) // empty if the record is gone or could not be read
 			if err != nil || len(events) == 0 && (state == "" || state == Ended) {
 				h.dismiss(id)
 			} else {
@@ -154,7 +155,7 @@ func (h *hub) read(ctx context.Context, last map[string]string) {
 				delete(last, id)
 				continue
 			}
-			last[id] = events[batch-1].ID
+			last[id] = events[len(events)-1].ID
 		}
 	}
 }

@@ -30,7 +30,7 @@ func newEventLog(d *db) *EventLog {
 	return &EventLog{d, &hub{db: d, poll: 2 * time.Second, feeds: map[string]*feed{}}}
 }
 
-// Event is one entry of a task's stream.
+// Event is one entry of a task's stream. The stream begins with the run; the events before it are in the record.
 type Event struct {
 	ID   string          // its place in the stream; pass it as after to read on from here
 	Data json.RawMessage // opaque; nil for the end mark. Followers share it, so do not change it
@@ -53,7 +53,7 @@ func (c *Claim) Append(ctx context.Context, events ...json.RawMessage) error {
 	return nil
 }
 
-// Read returns the events of the stream after an event's ID, oldest first. "" or "0" starts at the beginning; a limit of 0 means
+// Read returns the events of a task after an event's ID, oldest first. "" or "0" starts at the beginning; a limit of 0 means
 // 100. It returns nothing for a task that has no events or does not exist, or whose events were archived.
 func (s *EventLog) Read(ctx context.Context, id, after string, limit int) ([]Event, error) {
 	if limit <= 0 {
@@ -66,11 +66,34 @@ func (s *EventLog) Read(ctx context.Context, id, after string, limit int) ([]Eve
 		}
 		from = "(" + after
 	}
-	entries, err := s.redis.XRangeN(ctx, s.key.events(id), from, "+", int64(limit)).Result()
-	if err != nil {
+	var early *redis.SliceCmd
+	var stream *redis.XMessageSliceCmd
+	err := s.pipelined(ctx, func(p redis.Pipeliner) error {
+		early = p.HMGet(ctx, s.key.task(id), "early") // before the stream, into which they move
+		stream = p.XRangeN(ctx, s.key.events(id), from, "+", int64(limit))
+		return nil
+	})
+	if err := cmp.Or(err, stream.Err()); err != nil {
 		return nil, fmt.Errorf("read events of %s: %w", id, err)
 	}
-	return decodeEvents(entries), nil
+	events := joinEvents(reply(early.Val()).text(0), after, stream.Val())
+	return events[:min(limit, len(events))], nil
+}
+
+// joinEvents returns the events after an event's ID: those in the record that come after it, and what was read of the
+// stream.
+func joinEvents(early, after string, stream []redis.XMessage) []Event {
+	events := slices.DeleteFunc(earlyEvents(early), func(e Event) bool { return !later(e.ID, after) })
+	return appendNewer(events, decodeEvents(stream))
+}
+
+// earlyEvents decodes the events in a record, oldest first. emit of common.lua describes them.
+func earlyEvents(field string) (events []Event) {
+	for _, line := range lines(field) {
+		id, data, _ := strings.Cut(line, " ")
+		events = append(events, Event{ID: id, Data: raw(data)})
+	}
+	return events
 }
 
 func decodeEvents(entries []redis.XMessage) []Event {

@@ -129,6 +129,23 @@ end
 -- each iterates over a list in a field, one entry per line.
 local function each(list) return string.gmatch(list or '', '[^\n]+') end
 
+-- emit appends to a task's events. Those of a task without a stream are in the field early of its record, a line "<ID>
+-- <data>" each (explain.lua), and move into the stream when it begins. If a worker of the release before has begun the
+-- stream, they stay in the record.
+local function emit(id, cap, field, values)
+  local stream = events_key(id)
+  local early = redis.call('HGET', task_key(id), 'early')
+  if early and redis.call('EXISTS', stream) == 0 then
+    for line in each(early) do
+      local at, data = string.match(line, '^(%S+) (.*)$')
+      redis.call('XADD', stream, at, 'data', data)
+    end
+    redis.call('HDEL', task_key(id), 'early')
+  end
+  for _, value in ipairs(values) do redis.call('XADD', stream, 'MAXLEN', '=', cap, '*', field, value) end
+  redis.call('PUBLISH', NEWS, id)
+end
+
 -- The field runs of a record has a line for each of the latest runs: when it began and its worker, and for a run that
 -- ended without an ending, when and why. Tabs separate them.
 local function begin_run(key, t, worker)
@@ -251,8 +268,7 @@ local function finish(id, thread, ending, cap, head)
   unblock(id)
   redis.call('DEL', checkpoint_key(id)) -- an ended task is never resumed
   redis.call('ZADD', OUTBOX, int(tonumber(t) + head), id)
-  redis.call('XADD', events_key(id), 'MAXLEN', '=', cap, '*', 'end', '1')
-  redis.call('PUBLISH', NEWS, id)
+  emit(id, cap, 'end', {'1'})
 end
 
 -- remember keeps a credential's state until ten minutes after it is no longer held or refused.
@@ -329,8 +345,7 @@ local function cover(ids, ending, cap, retention)
     redis.call('HSET', task_key(id), 'state', 'ended', 'ended', int(now()), 'ending', ending)
     redis.call('ZREM', LIVE, id)
     redis.call('SREM', JOINED, id)
-    redis.call('XADD', events_key(id), 'MAXLEN', '=', cap, '*', 'end', '1')
-    redis.call('PUBLISH', NEWS, id)
+    emit(id, cap, 'end', {'1'})
     expire(id, retention)
   end
 end

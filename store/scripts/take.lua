@@ -24,8 +24,7 @@ if next then
     local last = redis.call('ZRANGE', absorbed_key(id), '-1', '-1', 'WITHSCORES')[2]
     redis.call('ZADD', absorbed_key(id), int(math.max(t, tonumber(last or '0') + 1)), next) -- Redis' clock may go back
     redis.call('HSET', task_key(id), 'took', nonce .. ' ' .. next)
-    redis.call('XADD', events_key(next), 'MAXLEN', '=', ARGV[8], '*', 'data', ARGV[7])
-    redis.call('PUBLISH', NEWS, next)
+    emit(next, ARGV[8], 'data', {ARGV[7]})
     return {'ok', next, redis.call('HGETALL', task_key(next))}
   end
 end
