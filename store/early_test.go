@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -186,7 +187,8 @@ func TestEventIDsDoNotGoBack(t *testing.T) {
 }
 
 func entry(id string, n int) *redis.XAddArgs {
-	return &redis.XAddArgs{Stream: "errand:events:" + id, Values: []string{"data", string(event(n))}}
+	at := time.Now().Add(time.Second).UnixMilli() // not in the millisecond of another event
+	return &redis.XAddArgs{Stream: "errand:events:" + id, ID: fmt.Sprint(at, "-0"), Values: []string{"data", string(event(n))}}
 }
 
 // Workers of the release before have their own scripts, which do not move events.

@@ -29,6 +29,7 @@ type options struct {
 	Runs    int           // silent runs
 	Picked  int           // tasks whose start is timed
 	Waiting int           // tasks behind a limit
+	Kept    int           // tasks whose memory is measured
 	Look    time.Duration // how long each state is observed
 	Bin     string
 	Only    *regexp.Regexp
@@ -36,9 +37,9 @@ type options struct {
 
 func amounts(quick bool) options {
 	if quick {
-		return options{Workers: 2, Runs: 4, Picked: 4, Waiting: 50, Look: time.Second}
+		return options{Workers: 2, Runs: 4, Picked: 4, Waiting: 50, Kept: 50, Look: time.Second}
 	}
-	return options{Workers: 60, Runs: 500, Picked: 200, Waiting: 5000, Look: 20 * time.Second}
+	return options{Workers: 60, Runs: 500, Picked: 200, Waiting: 5000, Kept: 1000, Look: 20 * time.Second}
 }
 
 // bench is one complete measurement.
@@ -105,11 +106,28 @@ func (b *bench) steps() []table.Step {
 		{Name: "silent", Do: b.with("", b.silent)},
 		{Name: "talking", Do: b.with("", b.talking)},
 		{Name: "waiting", Do: b.with("limits:\n  user: 1\n", b.waiting)},
+		{Name: "kept", Do: b.alone(b.kept)},
 	}
 }
 
 // with runs a step on an empty Redis with a fleet that has the given settings in its errand.yaml.
 func (b *bench) with(settings string, step func(context.Context) error) func(context.Context) error {
+	return b.alone(func(ctx context.Context, dir string) (err error) {
+		file := filepath.Join(dir, "errand.yaml")
+		if err := os.WriteFile(file, []byte(settings), 0o600); err != nil {
+			return fmt.Errorf("write settings: %w", err)
+		}
+		workers, err := b.hire(ctx, dir, file)
+		defer func() { err = errors.Join(err, dismiss(workers)) }()
+		if err != nil {
+			return err
+		}
+		return step(ctx)
+	})
+}
+
+// alone runs a step on an empty Redis, without a fleet, with an empty directory.
+func (b *bench) alone(step func(ctx context.Context, dir string) error) func(context.Context) error {
 	return func(ctx context.Context) (err error) {
 		dir, err := os.MkdirTemp(b.dir, "s")
 		if err != nil {
@@ -123,16 +141,7 @@ func (b *bench) with(settings string, step func(context.Context) error) func(con
 			return err
 		}
 		b.desk = tasks.NewDesk(b.store, tasks.NewQueue(b.store, b.redis.Client, time.Hour), tasks.Policy{}, nil)
-		file := filepath.Join(dir, "errand.yaml")
-		if err := os.WriteFile(file, []byte(settings), 0o600); err != nil {
-			return fmt.Errorf("write settings: %w", err)
-		}
-		workers, err := b.hire(ctx, dir, file)
-		defer func() { err = errors.Join(err, dismiss(workers)) }()
-		if err != nil {
-			return err
-		}
-		return step(ctx)
+		return step(ctx, dir)
 	}
 }
 

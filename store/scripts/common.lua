@@ -129,10 +129,10 @@ end
 -- each iterates over a list in a field, one entry per line.
 local function each(list) return string.gmatch(list or '', '[^\n]+') end
 
--- emit appends to a task's events. Those of a task without a stream are in the field early of its record, a line "<ID>
+-- emit appends values to a task's events, from the first on. The events of a task without a stream are in the field early of its record, a line "<ID>
 -- <data>" each (explain.lua), and move into the stream when it begins. If a worker of the release before has begun the
 -- stream, they stay in the record.
-local function emit(id, cap, field, values)
+local function emit(id, cap, field, values, first)
   local stream = events_key(id)
   local early = redis.call('HGET', task_key(id), 'early')
   if early and redis.call('EXISTS', stream) == 0 then
@@ -142,7 +142,7 @@ local function emit(id, cap, field, values)
     end
     redis.call('HDEL', task_key(id), 'early')
   end
-  for _, value in ipairs(values) do redis.call('XADD', stream, 'MAXLEN', '=', cap, '*', field, value) end
+  for i = first or 1, #values do redis.call('XADD', stream, 'MAXLEN', '=', cap, '*', field, values[i]) end
   redis.call('PUBLISH', NEWS, id)
 end
 
