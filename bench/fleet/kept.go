@@ -28,6 +28,7 @@ func (b *bench) kept(ctx context.Context, dir string) error {
 	typical := taskstest.Typical{Store: s, Desk: tasks.NewDesk(s, tasks.NewQueue(s, b.redis.Client, time.Hour), tasks.Policy{}, nil)}
 	ids, claims := make([]string, b.Kept), make([]*store.Claim, b.Kept)
 	m := meter{redis: b.redis, n: b.Kept}
+	_, m.err = typical.Wait(ctx) // so that Redis has the scripts, and the others wait for a task
 	m.read(ctx)
 	waiting := m.stage(ctx, func(i int) (err error) { ids[i], err = typical.Wait(ctx); return err })
 	live := m.stage(ctx, func(i int) (err error) { claims[i], err = typical.Run(ctx, ids[i]); return err })

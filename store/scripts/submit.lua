@@ -32,8 +32,9 @@ if ARGV[13] then
   end
 end
 if redis.call('EXISTS', P .. 'epoch') == 0 then taken_over() end -- note now that all before is unknown
+-- Fields that are missing count as 0; claim.lua and others need the rest.
 redis.call('HSET', key, 'thread', thread, 'class', class, 'task', ARGV[5], 'at', ARGV[6], 'state', 'waiting', 'delivery', '0',
-  'attempt', '0', 'crashes', '0', 'fence', '0', 'outbox', '0', 'created', int(t), 'merge_key', merge_key, 'scopes', ARGV[9])
+  'fence', '0', 'created', int(t), 'merge_key', merge_key, 'scopes', ARGV[9])
 redis.call('ZADD', waiting, born(id), id)
 redis.call('ZADD', LIVE, '0', id)
 redis.call('ZADD', TASKS, '0', id)

@@ -26,19 +26,38 @@ type Typical struct {
 	words  []string
 }
 
-// Wait submits a task and stores why it waits.
+// Wait submits a task, which a limit lets wait. The first call also starts the task that it waits for.
 func (y *Typical) Wait(ctx context.Context) (id string, err error) {
+	limit := store.Cap{Scope: "repo:", Max: 1}
+	if y.n == 0 {
+		first, err := y.submit(ctx)
+		if err == nil {
+			_, err = y.Store.Claim(ctx, first, 0, "worker-1", limit)
+		}
+		if err != nil {
+			return "", err
+		}
+	}
+	if id, err = y.submit(ctx); err != nil {
+		return "", err
+	}
+	_, err = y.Store.Claim(ctx, id, 0, "worker-1", limit)
+	full, ok := errors.AsType[*store.Full](err)
+	if !ok {
+		return "", fmt.Errorf("claim beyond the limit: %w", err)
+	}
+	why := event(agent.Event{Kind: agent.Notice, Tool: tasks.Waits, Text: "Waiting: " + tasks.BlockedBy(full.Blocked)})
+	_, _, err = y.Store.Explain(ctx, id, store.Explanation{Key: fmt.Sprint(full.Scope, full.Place), Event: why})
+	return id, err
+}
+
+func (y *Typical) submit(ctx context.Context) (id string, err error) {
 	y.n++
 	name := fmt.Sprintf("%012d", y.n)
 	r, err := y.Desk.Submit(ctx, tasks.Task{
 		ID: tasks.NewID(time.Now(), "chat", name), Source: "chat", Kind: "prompt", Thread: "chat/" + name, Class: tasks.Interactive,
 		Profile: agent.Write, Actor: "ann", Repo: "acme/payments", Prompt: y.text(300),
 	})
-	if err != nil {
-		return "", err
-	}
-	why := event(agent.Event{Kind: agent.Notice, Tool: tasks.Waits, Text: "Waiting: 2 of 2 runs busy in acme/payments; you are number 512"})
-	_, _, err = y.Store.Explain(ctx, r.ID, store.Explanation{Key: "repo:acme/payments 512", Event: why})
 	return r.ID, err
 }
 
@@ -80,7 +99,8 @@ func (y *Typical) End(ctx context.Context, c *store.Claim) error {
 }
 
 func (y *Typical) session() store.Session {
-	return store.Session{ID: "5f0c2a4e-7a1f-4d8e-9a53-0f2b1c9d7e61", Meta: json.RawMessage(`{"model":"default"}`), Data: []byte(y.text(60 << 10))}
+	said := json.RawMessage(`{"said":"` + y.text(900) + `"}`) // the request and the answer
+	return store.Session{ID: "5f0c2a4e-7a1f-4d8e-9a53-0f2b1c9d7e61", Meta: said, Data: []byte(y.text(60 << 10))}
 }
 
 // text returns words of a vocabulary of 4,000, n bytes in all.
