@@ -177,7 +177,8 @@ func (s *Store) Ping(ctx context.Context) error {
 //
 //	key                       type    lives                        what
 //	<prefix>task:<id>         hash    Retention once posted        the record (transition, claim)
-//	<prefix>events:<id>       stream  Retention once posted        field data = one event, field end = the end mark (output, claim)
+//	<prefix>events:<id>       stream  Retention once posted        field data = one event, field end = the end mark (output, claim);
+//	                                                               the events before it are in the record (limits)
 //	<prefix>questions:<id>    hash    Retention once posted        q:<key> = a question, f:<key> = the fence of the asking claim,
 //	                                                               a:<key> = its answer, s:<key> = the nonce of the call that used
 //	                                                               the key first (questions)

@@ -40,7 +40,7 @@ func (b *bench) kept(ctx context.Context, dir string) error {
 	ended := m.read(ctx)
 
 	r := &b.report
-	r.Most("Redis' memory for a waiting task of typical size, KB", waiting, 4, "%.1f")
+	r.Most("for one of typical size, KB", waiting, 4, "%.1f")
 	r.Most("for a live one in the middle of its run", live, 60, "%.1f")
 	r.Note("for a live one at the end of its run", finished, "%.1f")
 	r.Note("for an ended one, with its events archived", ended, "%.1f")

@@ -664,7 +664,9 @@ func TestGivenUpWithAbsorbed(t *testing.T) {
 	m := run.next()
 	run.take(m)
 	run.spec.Checkpoint(run.ctx, agent.Session{ID: "s", Data: []byte(line(run.spec.Prompt.ID) + line(m.ID))})
-	r.set("errand:task:"+first, "crashes", "2")
+	if err := r.rdb.HSet(t.Context(), "errand:task:"+first, "crashes", 2).Err(); err != nil {
+		t.Fatal(err)
+	}
 	w := r.idle()
 	for r.status(first).State != "ended" { // the owner may restore its claim in between
 		rec, err := r.store.Get(t.Context(), first)
