@@ -129,9 +129,9 @@ end
 -- each iterates over a list in a field, one entry per line.
 local function each(list) return string.gmatch(list or '', '[^\n]+') end
 
--- emit appends values to a task's events, from the first on. The events of a task without a stream are in the field early of its record, a line "<ID>
--- <data>" each (explain.lua), and move into the stream when it begins. If a worker of the release before has begun the
--- stream, they stay in the record.
+-- emit appends values to a task's events, from the first on. The events of a task without a stream are in the field
+-- early of its record, a line "<ID> <data>" each (explain.lua), and move into the stream when it begins. If a worker of
+-- the release before has begun the stream, they stay in the record.
 local function emit(id, cap, field, values, first)
   local stream = events_key(id)
   local early = redis.call('HGET', task_key(id), 'early')

@@ -110,7 +110,7 @@ func (y *Typical) text(n int) string {
 		for range 4000 {
 			var w []byte
 			for range 2 + y.random.IntN(8) {
-				w = append(w, byte('a'+y.random.IntN(26)))
+				w = append(w, "abcdefghijklmnopqrstuvwxyz"[y.random.IntN(26)])
 			}
 			y.words = append(y.words, string(w))
 		}

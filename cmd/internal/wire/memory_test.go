@@ -1,4 +1,4 @@
-package taskstest
+package wire
 
 import (
 	"regexp"
@@ -12,6 +12,7 @@ import (
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/store/objects"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/taskstest"
 )
 
 // Waiting and live tasks take little of Redis' memory. docs/scaling.md has the figures.
@@ -32,7 +33,7 @@ func TestMemoryOfTasks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	typical := Typical{Store: s, Desk: tasks.NewDesk(s, tasks.NewQueue(s, client, time.Hour), tasks.Policy{}, nil)}
+	typical := taskstest.Typical{Store: s, Desk: tasks.NewDesk(s, tasks.NewQueue(s, client, time.Hour), tasks.Policy{}, nil)}
 	memory := func() int {
 		info, err := client.Info(t.Context(), "memory").Result()
 		if err != nil {
