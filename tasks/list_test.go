@@ -1,11 +1,13 @@
 package tasks
 
 import (
+	"context"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/store"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -49,6 +51,9 @@ func TestTasksAreFound(t *testing.T) {
 		"text of the answer":    {Filter{Text: "nothing", Source: "github"}, nil},
 		"ID":                    {Filter{Text: u1}, []string{u1}},
 		"several":               {Filter{Source: "github", Repo: "acme/api", Text: "review", Ending: Refused}, []string{bob}},
+		"class":                 {Filter{Class: Interactive, Source: "chat"}, []string{u1}},
+		"another class":         {Filter{Class: Review}, nil},
+		"days":                  {Filter{Days: 1}, nil}, // they are from 2023
 		"page":                  {Filter{Person: "U1", Limit: 1, Before: u1}, []string{ann}},
 	} {
 		l, err := f.desk.List(t.Context(), test.filter)
@@ -61,6 +66,70 @@ func TestTasksAreFound(t *testing.T) {
 		}
 		if !slices.Equal(got, test.want) {
 			t.Errorf("%s: got %v, want %v", name, got, test.want)
+		}
+	}
+}
+
+// An overview has the tasks by state, counts them all, and takes out those whose questions the visitor may answer.
+func TestOverview(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	put := func(thread, repo string) string {
+		task := f.task(thread, "x")
+		task.Repo = repo
+		return f.submit(task)
+	}
+	claim := func(id string) *store.Claim {
+		c, err := f.store.Claim(t.Context(), id, 0, "w")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	ended := put("a", "acme/api")
+	if _, err := EndWaiting(t.Context(), f.store, ended, Ending{Kind: Failed}); err != nil {
+		t.Fatal(err)
+	}
+	asking, quiet, other := put("b", "acme/api"), put("c", "acme/api"), put("d", "acme/web")
+	for _, id := range []string{asking, other} {
+		if _, err := claim(id).Ask(t.Context(), "k", []byte(`{"key":"k","text":"Which?"}`)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	claim(quiet)
+	first, second := put("e", "acme/api"), put("f", "acme/web")
+	user := WithVisitor(t.Context(), Visitor{Name: "ann", Role: User, In: func(_ context.Context, repo string) Role {
+		return map[string]Role{"acme/api": User, "acme/web": Viewer}[repo]
+	}})
+	narrow := WithVisitor(t.Context(), Visitor{Name: "ann", Role: User, In: func(_ context.Context, repo string) Role {
+		return map[string]Role{"acme/web": User}[repo]
+	}})
+	for name, test := range map[string]struct {
+		ctx    context.Context
+		filter Filter
+		want   [][]string // asking, running, waiting, ended
+		counts store.Counts
+	}{
+		"all":        {t.Context(), Filter{Limit: 10}, [][]string{{other, asking}, {quiet}, {second, first}, {ended}}, store.Counts{Running: 3, Waiting: 2}},
+		"bounded":    {t.Context(), Filter{Limit: 1}, [][]string{{other, asking}, {quiet}, {second}, {ended}}, store.Counts{Running: 3, Waiting: 2}},
+		"filtered":   {t.Context(), Filter{Limit: 10, Repo: "acme/web"}, [][]string{{other}, nil, {second}, nil}, store.Counts{Running: 1, Waiting: 1}},
+		"may answer": {user, Filter{Limit: 10}, [][]string{{asking}, {other, quiet}, {second, first}, {ended}}, store.Counts{Running: 3, Waiting: 2}},
+		"may see":    {narrow, Filter{Limit: 10}, [][]string{{other}, nil, {second}, nil}, store.Counts{Running: 1, Waiting: 1}},
+	} {
+		o, err := ReadOverview(test.ctx, f.desk, test.filter)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got [][]string
+		for _, list := range [][]Status{o.Asking, o.Running, o.Waiting, o.Ended} {
+			var ids []string
+			for _, s := range list {
+				ids = append(ids, s.Task.ID)
+			}
+			got = append(got, ids)
+		}
+		if diff := cmp.Diff(test.want, got); diff != "" || o.Counts != test.counts || o.Partial {
+			t.Errorf("%s: counts %+v, partial %t, want %+v\n%s", name, o.Counts, o.Partial, test.counts, diff)
 		}
 	}
 }

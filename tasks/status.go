@@ -211,6 +211,8 @@ type Filter struct {
 	Channel      string     // its name in any source, or with a source like Person
 	Ending       EndingKind // how it ended
 	Text         string     // part of the prompt or the ID; case does not matter
+	Class        string     // the queue it waits in
+	Days         int        // asked for today, in UTC, or on the so many days up to it; 0: at any time
 }
 
 // Listing is a page of tasks, newest first.
@@ -227,25 +229,37 @@ func (d *Desk) List(ctx context.Context, f Filter) (Listing, error) {
 	if err != nil {
 		return Listing{}, fmt.Errorf("list tasks: %w", err)
 	}
-	l := Listing{Tasks: make([]Status, 0, len(page.Records)), Next: page.Next}
-	for _, rec := range page.Records {
-		l.Tasks = append(l.Tasks, d.status(rec))
-	}
-	if err := d.askOpen(ctx, page.Records, l.Tasks); err != nil {
+	list, err := statuses(ctx, d, page.Records)
+	if err != nil {
 		return Listing{}, fmt.Errorf("list tasks: %w", err)
 	}
-	d.noteUnreadable(ctx, l.Tasks)
-	d.noteUnable(ctx, l.Tasks)
-	return l, nil
+	return Listing{Tasks: list, Next: page.Next}, nil
+}
+
+// statuses returns the status of each record, with its open questions.
+func statuses(ctx context.Context, d *Desk, records []store.Record) ([]Status, error) {
+	list := make([]Status, 0, len(records))
+	for _, rec := range records {
+		list = append(list, d.status(rec))
+	}
+	if err := d.askOpen(ctx, records, list); err != nil {
+		return nil, err
+	}
+	d.noteUnreadable(ctx, list)
+	d.noteUnable(ctx, list)
+	return list, nil
 }
 
 // query converts the filter for the store.
 func (f Filter) query(people People, sees func(scopes []string) bool) store.ListQuery {
 	q := store.ListQuery{State: store.State(f.State), Limit: f.Limit, Before: f.Before, Look: lookQuickly}
-	if f.Source != "" || f.Repo != "" || f.Person != "" || f.Channel != "" || sees != nil {
+	if f.Days > 0 {
+		q.Since = time.Now().UTC().Truncate(24*time.Hour).AddDate(0, 0, 1-f.Days)
+	}
+	if f.Source+f.Repo+f.Person+f.Channel+f.Class != "" || sees != nil {
 		persons := people.filter(f.Person)
 		q.Head = func(r store.Record) bool {
-			return (f.Source == "" || f.Source == SourceOf(r.ID)) && within(r.Scopes, f.Repo, persons, f.Channel) &&
+			return (f.Source == "" || f.Source == SourceOf(r.ID)) && (f.Class == "" || f.Class == r.Class) && within(r.Scopes, f.Repo, persons, f.Channel) &&
 				(sees == nil || sees(r.Scopes))
 		}
 	}

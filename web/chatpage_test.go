@@ -91,7 +91,7 @@ func TestChatOptions(t *testing.T) {
 		t.Helper()
 		var body bytes.Buffer
 		form := multipart.NewWriter(&body)
-		for name, value := range map[string]string{"message": message, "repo": "acme/api", "branch": "next", "budget": "2.50", "timeout": "30m", "plan": "1"} {
+		for name, value := range map[string]string{"message": message, "repo": "acme/api", "branch": "next", "budget": "2.50", "timeout": "30m", "profile": "read", "plan": "1"} {
 			if err := form.WriteField(name, value); err != nil {
 				t.Fatal(err)
 			}
@@ -109,7 +109,7 @@ func TestChatOptions(t *testing.T) {
 	if err := png.Encode(&dot, image.NewGray(image.Rect(0, 0, 1, 1))); err != nil {
 		t.Fatal(err)
 	}
-	fields := []string{`name="branch" value="next"`, `name="budget" value="2.50"`, `name="timeout" value="30m"`, `name="plan" value="1" checked`}
+	fields := []string{`name="branch" value="next"`, `name="budget" value="2.50"`, `name="timeout" value="30m"`, `name="plan" value="1" checked`, `<option value="read" selected>`}
 	h.contains(post("no", dot.Bytes()), http.StatusUnprocessableEntity, append(fields, "Choose the files again")...)
 	h.contains(post("hello", []byte("GIF89a\x00")), http.StatusUnprocessableEntity, append(fields, "a &lt;b&gt;.png", "cannot be shown to the model", "50 megapixels and 20 MB")...)
 	h.contains(post("hello", []byte("a\x00b")), http.StatusUnprocessableEntity, "cannot be shown to the model")

@@ -13,17 +13,17 @@ import (
 func TestListPage(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
-	h.contains(h.get("/"), http.StatusOK, "No tasks yet.")
+	h.contains(h.get("/"), http.StatusOK, "No tasks yet")
 	first := h.submit(0, func(t *tasks.Task) { t.Prompt = "The oldest" })
 	h.End(h.Claim(first), tasks.Ending{Kind: tasks.TimedOut, Result: agent.Result{CostUSD: 1.234}})
 	h.contains(h.get("/"), http.StatusOK, `href="/tasks/`+first+`"`, "The oldest", "timed_out", "$1.23", "test", "ann", "!>older<")
-	h.contains(h.get("/?state=waiting"), http.StatusOK, "No tasks here.")
+	h.contains(h.get("/?state=waiting"), http.StatusOK, "No task matches: <b>waiting</b>.")
 	for n := range 50 {
 		h.submit(1 + n)
 	}
 	next := "before=" + tasks.NewID(time.UnixMicro(1700000000000001), "test", "x")
-	h.contains(h.get("/"), http.StatusOK, "!The oldest", next, `href="/queues/"`)
-	h.contains(h.get("/?"+next), http.StatusOK, "The oldest")
+	h.contains(h.get("/?text=o"), http.StatusOK, "!The oldest", `href="/?`+next+`&amp;text=o"`, `href="/queues/"`)
+	h.contains(h.get("/?text=o&"+next), http.StatusOK, "The oldest", `href="/?text=o">newest`)
 	h.contains(h.get("/?state=x"), http.StatusBadRequest)
 }
 
@@ -141,7 +141,7 @@ func TestOrdersStayInTheirPlace(t *testing.T) {
 func TestStaticFiles(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
-	for file, kind := range map[string]string{"task.js": "text/javascript", "live.js": "text/javascript", "style.css": "text/css", "icon.svg": "image/svg+xml"} {
+	for file, kind := range map[string]string{"task.js": "text/javascript", "live.js": "text/javascript", "list.js": "text/javascript", "style.css": "text/css", "icon.svg": "image/svg+xml"} {
 		a := h.get("/static/" + file)
 		if a.StatusCode != http.StatusOK || !strings.HasPrefix(a.Header.Get("Content-Type"), kind) {
 			t.Errorf("%s: %s %s", file, a.Status, a.Header.Get("Content-Type"))

@@ -38,6 +38,7 @@ func chatCommand(t *terminal, flags *flag.FlagSet) runFunc {
 		parameter{flag: "branch", name: "branch", about: "start from this `branch` of the repository"},
 		parameter{flag: "budget", name: "budget", about: "spend at most this many `dollars`, like 2.50"},
 		parameter{flag: "timeout", name: "timeout", about: "stop after this `time`, like 30m"},
+		parameter{flag: "profile", name: "profile", about: "let the agent write or only read: the `profile` write (default) or read"},
 	)
 	plan := flags.Bool("plan", false, "change nothing and answer with a plan")
 	var pictures []picture

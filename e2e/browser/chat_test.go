@@ -18,6 +18,16 @@ func TestChat(t *testing.T) {
 	tb := c.tab(t)
 	tb.allow("status of 503") // no worker answers the request for agents and models
 	tb.open("/chat")
+	eval[bool](tb, `(() => { // paste a text file and a picture, one after the other
+		for (const [name, type] of [["notes.txt", "text/plain"], ["shot.png", "image/png"]]) {
+			const data = new DataTransfer();
+			data.items.add(new File(["x"], name, {type}));
+			document.querySelector("textarea").dispatchEvent(new ClipboardEvent("paste", {clipboardData: data, bubbles: true, cancelable: true}));
+		}
+		return true;
+	})()`)
+	tb.wait("[...document.querySelector('input[type=file]').files].map((f) => f.name).join() === 'notes.txt,shot.png'")
+	eval[bool](tb, "document.querySelector('input[type=file]').value = ''; true")
 	tb.do(sendKeys("textarea[name=message]", "how many <b>are</b> there?"))
 	tb.do(sendKeys("textarea[name=message]", "\r"))
 	tb.find(".mine .words", "how many <b>are</b> there?")

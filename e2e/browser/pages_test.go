@@ -11,7 +11,8 @@ func (s *scene) pages() []visit {
 	return []visit{
 		{name: "tasks", path: "/", want: "fix the flaky test"},
 		{name: "tasks-filtered", path: "/?state=ended&ending=failed&repository=acme/payments", want: "bump the Go version"},
-		{name: "tasks-none", path: "/?text=nothing+has+these+words", want: "No tasks"},
+		{name: "tasks-none", path: "/?text=nothing+has+these+words", want: "No task matches"},
+		{name: "tasks-reviews", path: "/?class=review", want: "Load fonts"},
 		{name: "task-running", path: "/tasks/" + s.running, want: "faketime"},
 		{name: "task-asking", path: "/tasks/" + s.asking, want: "Teal"},
 		{name: "task-waiting", path: "/tasks/" + s.waiting, want: "Waiting"},

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/tasks"
 )
 
@@ -15,19 +16,19 @@ func TestForm(t *testing.T) {
 	h := newHarness(t, Config{})
 	r, thread, err := h.source.Post(t.Context(), h.Desk, url.Values{
 		"message": {"one\r\ntwo"}, "repo": {"acme/app"}, "agent": {"@strategist"}, "model": {"opus"}, "effort": {"low"},
-		"branch": {"next"}, "budget": {"$1.50"}, "timeout": {"20m"}, "plan": {"1"},
+		"branch": {"next"}, "budget": {"$1.50"}, "timeout": {"20m"}, "profile": {"read"}, "plan": {"1"},
 	}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	got := h.Status(r.ID).Task
 	if got.Prompt != "one\ntwo" || got.Repo != "acme/app" || got.Thread != "chat/"+thread ||
-		got.Ref != "next" ||
+		got.Ref != "next" || got.Profile != agent.Read ||
 		got.Options != (tasks.Options{Agent: "strategist", Model: "opus", Effort: "low", MaxUSD: 1.5, Limit: 20 * time.Minute, Plan: true}) {
 		t.Errorf("%+v in %s", got, thread)
 	}
 	next, same, err := h.source.Post(t.Context(), h.Desk, url.Values{"message": {"more"}, "thread": {thread}}, nil)
-	if err != nil || same != thread || h.Status(next.ID).Task.Thread != got.Thread {
+	if err != nil || same != thread || h.Status(next.ID).Task.Thread != got.Thread || h.Status(next.ID).Task.Profile != agent.Write {
 		t.Errorf("the conversation moved to %s: %v", same, err)
 	}
 	for name, form := range map[string]url.Values{

@@ -45,6 +45,7 @@ type request struct {
 	Effort      string  `json:"effort"`
 	Budget      amount  `json:"budget"`  // US dollars
 	Timeout     string  `json:"timeout"` // such as 30m
+	Profile     string  `json:"profile"` // write, which is the default, or read
 	Plan        bool    `json:"plan"`    // change nothing, answer with what would be done
 	Pictures    []image `json:"pictures"`
 }
@@ -69,7 +70,7 @@ type image struct {
 }
 
 // fields are the names in a request.
-const fields = "message, repo, branch, projectPath, agent, thread, model, effort, budget, timeout, plan and pictures"
+const fields = "message, repo, branch, projectPath, agent, thread, model, effort, budget, timeout, profile, plan and pictures"
 
 // serve submits a message and streams its task until it ends, or until the reader or the server leaves.
 func (s *Source) serve(life context.Context, d *tasks.Desk, w http.ResponseWriter, r *http.Request) {
@@ -140,7 +141,7 @@ func (s *Source) task(req request, actor string) (tasks.Task, *problem) {
 	}
 	t := tasks.Task{
 		ID: tasks.NewID(now, s.Name(), identity), Source: s.Name(), Kind: "chat", Thread: s.Name() + "/" + thread,
-		Class: tasks.Interactive, Profile: agent.Write, Repo: req.Repo, Actor: actor, Prompt: req.Message,
+		Class: tasks.Interactive, Profile: cmp.Or(agent.Profile(req.Profile), agent.Write), Repo: req.Repo, Actor: actor, Prompt: req.Message,
 		Options: tasks.Options{Model: req.Model, Effort: req.Effort, Agent: strings.TrimPrefix(req.Agent, "@")},
 	}
 	switch {
@@ -148,6 +149,8 @@ func (s *Source) task(req request, actor string) (tasks.Task, *problem) {
 		return bad("Empty message", "Put the request into the field message.")
 	case !threadForm.MatchString(thread):
 		return bad("Invalid thread", "The name of a thread has at most 40 characters of a-z, 0-9 and dash.")
+	case t.Profile != agent.Write && t.Profile != agent.Read:
+		return bad("Invalid profile", "The profile is write or read.")
 	case req.Repo != "" && !repoForm.MatchString(req.Repo):
 		return bad("Invalid repo", "Write owner/name.")
 	case req.ProjectPath != "":

@@ -110,6 +110,7 @@ func TestBadRequestsAreRefused(t *testing.T) {
 		"model is an option": {`{"message": "hi", "model": "--x"}`, 400, "Bad request"},
 		"agent is no name":   {`{"message": "hi", "agent": "a b"}`, 400, "Bad request"},
 		"unknown field":      {`{"message": "hi", "timout": "3s"}`, 400, "Unknown field"},
+		"profile":            {`{"message": "hi", "profile": "untrusted"}`, 400, "Invalid profile"},
 		"timeout form":       {`{"message": "hi", "timeout": "3"}`, 400, "Invalid option"},
 		"budget form":        {`{"message": "hi", "budget": -1}`, 400, "Invalid option"},
 		"budget in words":    {`{"message": "hi", "budget": "null"}`, 400, "Invalid option"},

@@ -73,7 +73,8 @@ func (s *Source) Post(ctx context.Context, d *tasks.Desk, form url.Values, pictu
 	t, p := s.task(request{
 		Message: strings.ReplaceAll(form.Get("message"), "\r\n", "\n"), // as forms are sent
 		Repo:    form.Get("repo"), Branch: form.Get("branch"), ProjectPath: form.Get("projectPath"), Agent: form.Get("agent"), Thread: form.Get("thread"),
-		Model: form.Get("model"), Effort: form.Get("effort"), Budget: amount(form.Get("budget")), Timeout: form.Get("timeout"), Plan: form.Get("plan") != "",
+		Model: form.Get("model"), Effort: form.Get("effort"), Budget: amount(form.Get("budget")), Timeout: form.Get("timeout"),
+		Profile: form.Get("profile"), Plan: form.Get("plan") != "",
 	}, tasks.Actor(ctx))
 	if p != nil {
 		return r, "", &tasks.InputError{Sentence: p.Detail}

@@ -79,8 +79,8 @@ type chatView struct {
 
 	Where string // the repository or directory
 
-	// Form has the values of the form. In a conversation the repository or directory stays; agent, model, effort and plan
-	// default to the last message's. Budget and timeout apply to one message.
+	// Form has the values of the form. In a conversation the repository or directory stays; agent, model, effort,
+	// profile and plan default to the last message's. Budget and timeout apply to one message.
 	Form           url.Values
 	Draft, Mistake string
 
@@ -182,6 +182,7 @@ func (c *Console) readTurns(ctx context.Context, v *chatView) error {
 		fields := map[string]string{"repo": t.Repo, "branch": t.Ref, "projectPath": t.Dir}
 		if v.Draft == "" {
 			fields["agent"], fields["model"], fields["effort"], fields["plan"] = t.Options.Agent, t.Options.Model, t.Options.Effort, ""
+			fields["profile"] = string(t.Profile)
 			if t.Options.Plan {
 				fields["plan"] = "1"
 			}

@@ -4,53 +4,16 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"time"
 
-	"github.com/errand-fleet/errand/internal/legible"
 	"github.com/errand-fleet/errand/store"
-	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/web/internal/view"
 )
-
-// fleetView is the fleet beside the list of tasks.
-type fleetView struct {
-	Trouble  string // why tasks would not run now, or would fail, in sentences
-	Running  int    // runs on live workers, which have so many Slots
-	Slots    int
-	Waiting  int
-	Spent    string // today
-	Queues   []queueView
-	Machines []workerView
-}
-
-// queueView is a class of tasks.
-type queueView struct {
-	tasks.Depth
-	Age string // of the oldest task; empty if none waits
-}
 
 // workerView is a worker, formatted.
 type workerView struct {
 	view.Worker
 	CLI, Memory  string
 	Level, State string // a severity, and words
-}
-
-func newFleetView(s view.Snapshot, now time.Time) fleetView {
-	v := fleetView{
-		Trouble: s.Trouble(now), Spent: view.USD(s.Spent), Waiting: s.Counts.Waiting, Machines: newWorkerViews(view.NewWorkers(s.Workers)),
-	}
-	for _, q := range s.Queues {
-		line := queueView{Depth: q}
-		if q.Waiting > 0 {
-			line.Age = legible.Age(time.Duration(q.Oldest * float64(time.Second)))
-		}
-		v.Queues = append(v.Queues, line)
-	}
-	for _, w := range v.Machines {
-		v.Running, v.Slots = v.Running+w.Running, v.Slots+w.Slots
-	}
-	return v
 }
 
 func newWorkerViews(workers []view.Worker) []workerView {

@@ -2,66 +2,18 @@ package console
 
 import (
 	"cmp"
+	"context"
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
-	"strings"
+	"strconv"
 	"time"
 
-	"github.com/errand-fleet/errand/internal/legible"
+	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/web/internal/view"
 )
-
-// row is a task in the list, formatted.
-type row struct {
-	ID, Title, Source, Actor string
-	State, Ending            string
-	Repo                     string
-	Created                  time.Time
-	Age, Took, Cost          string
-	Note                     string // why it waits, or how it ended
-	Label                    string // the state in words
-	Stopping                 bool   // it was cancelled and has not ended yet
-	Asking                   bool   // it waits for an answer
-
-	ByActor, ByRepo string // URLs of the list filtered by these
-}
-
-func newRow(v view.Task, now time.Time) row {
-	r := row{
-		ID: v.Task.ID, Title: legible.Text(v.Title), Source: v.Task.Source, Actor: askedBy(v.Status), State: v.State, Repo: v.Task.Repo,
-		Created: v.Created, Age: legible.Age(now.Sub(v.Created)), Note: legible.Text(cmp.Or(v.Why, v.Sentence)),
-		Label: v.Headline(now).State, Stopping: v.Stopping(), Asking: len(v.Questions) > 0,
-	}
-	if r.Asking {
-		r.Label, r.Note = "Needs you", legible.Text(v.Questions[0].Text)
-	}
-	switch {
-	case v.Ending != nil:
-		r.Ending = string(v.Ending.Kind)
-		r.Cost = view.USD(v.Ending.CostUSD())
-		if d := v.Ended.Sub(v.Started); !v.Started.IsZero() && d >= time.Second {
-			r.Took = legible.Age(d)
-		}
-	case v.State == "running" && !v.Started.IsZero():
-		r.Took = legible.Age(now.Sub(v.Started))
-	case v.State == "waiting" && v.At.After(now):
-		r.Note = strings.TrimSpace(r.Note + " Not before " + v.At.UTC().Format("15:04 UTC") + ".")
-	}
-	return r
-}
-
-// StateClass returns the CSS class of the task's state: its ending, its state, "asking" or "stopping".
-func (r row) StateClass() string {
-	switch {
-	case r.Stopping:
-		return "stopping"
-	case r.Asking:
-		return "asking"
-	}
-	return cmp.Or(r.Ending, r.State)
-}
 
 // choice is a link that changes the query of a page.
 type choice struct {
@@ -69,41 +21,137 @@ type choice struct {
 	Here       bool // it is the current one
 }
 
+// section is a part of the list.
+type section struct {
+	Name, Title string
+	Rows        []row
+	Count       string // of all tasks of the section; empty if it is not counted
+	Note        string // about the count
+	Empty       string // instead of rows
+	All         string // the URL of the list of all; empty if the rows are all
+}
+
+// fleetView is the fleet in one line.
+type fleetView struct {
+	Trouble        string // why tasks would not run now, or would fail, in sentences
+	Running, Slots int    // tasks that run, and slots of live workers
+	Workers        int
+	Spent          string // today
+}
+
 // listView is the page of tasks.
 type listView struct {
-	Rows          []row
-	Filter        tasks.Filter
-	States        []choice
-	Endings       []tasks.EndingKind
-	Sources       []string // suggestions for the filters, from the tasks on the page
-	People, Repos []string
+	Sections []section // with more than one, each has its title
+	Filter   tasks.Filter
+	States   []choice
+	Views    []choice // built-in
+	Visitor  string   // whose saved views these are
+	Endings  []tasks.EndingKind
+	Classes  []string
+	Periods  []choice
+	Sources  []string // suggestions for the filters, from the tasks on the page
+	People   []string
+	Repos    []string
 
-	Filtered          bool   // by more than the state
-	Newest            string // the URL of the first page; empty on it
-	Older, SearchedTo string // the URL of the next page; and, if the search stopped early, the time that it reached
+	Filtered          bool     // by more than the state
+	Chosen            []string // the filter in words, with the state
+	Newest            string   // the URL of the first page; empty on it
+	Older, SearchedTo string   // the URL of the next page; and, if the search stopped early, the time that it reached
 	Fleet             fleetView
+
+	None                bool // there are no tasks at all
+	Slack, GitHub, Chat bool // the ways to start one
 }
 
 // Details reports whether a filter of the folded part of the form is set.
 func (v listView) Details() bool {
 	f := v.Filter
-	return f.Source+f.Repo+f.Person+f.Channel+string(f.Ending) != ""
+	return f.Source+f.Repo+f.Person+f.Channel+f.Class+string(f.Ending) != "" || f.Days != 0
+}
+
+// Limit returns the length of a page if it is not the default, else 0.
+func (v listView) Limit() int {
+	if v.Filter.Limit == view.DefaultList {
+		return 0
+	}
+	return v.Filter.Limit
+}
+
+// sectionRows bounds the tasks of a section.
+const sectionRows = 20
+
+// bySections reports whether the list of a filter is shown in sections: those that need an examination of whole records
+// are not.
+func bySections(f tasks.Filter) bool {
+	return f.State+f.Text+f.Before+string(f.Ending) == "" && f.Days == 0
 }
 
 func (c *Console) listPage(w http.ResponseWriter, r *http.Request) error {
-	l, filter, err := c.view.List(r.Context(), r.URL.Query())
+	ctx, now := r.Context(), c.view.Now()
+	filter, err := view.ParseFilter(r.URL.Query())
 	if err != nil {
 		return err
 	}
-	fleet, err := c.view.Snapshot(r.Context())
+	fleet, err := c.view.Snapshot(ctx)
 	if err != nil {
 		return err
 	}
-	return c.out.LivePage(w, r, "list", newListView(l, filter, fleet, c.view.Now()))
+	v := newListView(filter, fleet, now)
+	v.Visitor, v.Views = tasks.Actor(ctx), builtIn(ctx, filter)
+	for _, in := range c.view.Inbound {
+		v.Slack, v.GitHub = v.Slack || in.Name() == "slack", v.GitHub || in.Name() == "github"
+	}
+	v.Chat = c.chat.Source != nil && tasks.VisitorOf(ctx).Role >= tasks.User
+	if bySections(filter) {
+		err = c.listSections(ctx, &v)
+	} else {
+		var l view.Listing
+		if l, _, err = c.view.List(ctx, r.URL.Query()); err == nil {
+			v.addPage(l, c.rows(ctx, v.Filter, l.Tasks))
+		}
+	}
+	if err != nil {
+		return err
+	}
+	v.suggest()
+	return c.out.LivePage(w, r, "list", v)
 }
 
-func newListView(l view.Listing, f tasks.Filter, fleet view.Snapshot, now time.Time) listView {
-	v := listView{Filter: f, Endings: tasks.EndingKinds(), Fleet: newFleetView(fleet, now)}
+// listSections adds the tasks by what people do about them.
+func (c *Console) listSections(ctx context.Context, v *listView) error {
+	f := v.Filter
+	f.Limit = min(f.Limit, sectionRows)
+	found, err := tasks.ReadOverview(ctx, c.view.Desk, f)
+	if err != nil {
+		return err
+	}
+	v.addSections(found, func(list []tasks.Status) []row { return c.rows(ctx, v.Filter, view.NewTasks(list)) })
+	return nil
+}
+
+// rows returns the rows of tasks. Names link to the list with a filter.
+func (c *Console) rows(ctx context.Context, f tasks.Filter, list []view.Task) (rows []row) {
+	now := c.view.Now()
+	for _, t := range list {
+		r := newRow(t, now)
+		if r.Asking && !tasks.Permits(ctx, c.view.Desk, t.Task, tasks.User, false) {
+			r.Label = "Asks"
+		}
+		r.ByRepo = listURL(f, func(f *tasks.Filter) { f.Repo = r.Repo })
+		r.ByActor = listURL(f, func(f *tasks.Filter) { f.Person = cmp.Or(t.Person, r.Source+"/"+t.Task.Actor) })
+		rows = append(rows, r)
+	}
+	return rows
+}
+
+func newListView(f tasks.Filter, fleet view.Snapshot, now time.Time) listView {
+	v := listView{Filter: f, Endings: tasks.EndingKinds(), Classes: tasks.Classes}
+	v.Fleet = fleetView{
+		Trouble: fleet.Trouble(now), Running: fleet.Counts.Running, Workers: len(fleet.Workers), Spent: view.USD(fleet.Spent),
+	}
+	for _, w := range fleet.Workers {
+		v.Fleet.Slots += w.Slots
+	}
 	for _, state := range append([]string{""}, view.Strings(view.States)...) {
 		v.States = append(v.States, choice{cmp.Or(state, "all"), listURL(f, func(f *tasks.Filter) {
 			f.State = state
@@ -112,27 +160,138 @@ func newListView(l view.Listing, f tasks.Filter, fleet view.Snapshot, now time.T
 			}
 		}), state == f.State})
 	}
-	for _, t := range l.Tasks {
-		r := newRow(t, now)
-		r.ByRepo = listURL(f, func(f *tasks.Filter) { f.Repo = r.Repo })
-		r.ByActor = listURL(f, func(f *tasks.Filter) { f.Person = cmp.Or(t.Person, r.Source+"/"+t.Task.Actor) })
-		v.Rows = append(v.Rows, r)
-		v.Sources, v.People, v.Repos = append(v.Sources, r.Source), append(v.People, r.Actor), append(v.Repos, r.Repo)
+	for _, days := range []int{1, 7, 30} {
+		v.Periods = append(v.Periods, choice{period(days), strconv.Itoa(days), days == f.Days})
 	}
-	v.Sources, v.People, v.Repos = distinct(v.Sources), distinct(v.People), distinct(v.Repos)
+	if !slices.ContainsFunc(v.Periods, func(c choice) bool { return c.Here }) && f.Days != 0 {
+		v.Periods = append(v.Periods, choice{period(f.Days), strconv.Itoa(f.Days), true})
+	}
 	v.Filtered = f.Text != "" || v.Details()
+	v.Chosen = inWords(f)
 	if f.Before != "" {
 		v.Newest = listURL(f)
 	}
-	if l.Next != "" {
-		older := view.FilterValues(f)
-		older.Set("before", l.Next)
-		v.Older = "/?" + older.Encode()
-		if len(l.Tasks) < f.Limit {
-			v.SearchedTo = view.Time(tasks.Born(l.Next))
+	return v
+}
+
+// period names the days of a filter.
+func period(days int) string {
+	if days == 1 {
+		return "today"
+	}
+	return fmt.Sprintf("%d days", days)
+}
+
+// inWords names each value of a filter.
+func inWords(f tasks.Filter) (words []string) {
+	for _, one := range [][2]string{
+		{"", f.State}, {"source ", f.Source}, {"repository ", f.Repo}, {"person ", f.Person}, {"channel ", f.Channel}, {"class ", f.Class},
+		{"ending ", string(f.Ending)},
+	} {
+		if one[1] != "" {
+			words = append(words, one[0]+one[1])
 		}
 	}
-	return v
+	if f.Days != 0 {
+		words = append(words, period(f.Days))
+	}
+	if f.Text != "" {
+		words = append(words, "text “"+f.Text+"”")
+	}
+	return words
+}
+
+// builtIn returns the views that everyone has.
+func builtIn(ctx context.Context, now tasks.Filter) []choice {
+	visitor := tasks.VisitorOf(ctx)
+	var list []choice
+	for _, one := range []struct {
+		label  string
+		filter tasks.Filter
+	}{
+		{"Mine", tasks.Filter{Person: cmp.Or(visitor.Person, "chat/"+tasks.Actor(ctx))}},
+		{"Failed today", tasks.Filter{State: string(store.Ended), Ending: tasks.Failed, Days: 1}},
+		{"Reviews", tasks.Filter{Class: tasks.Review}},
+	} {
+		one.filter.Limit = view.DefaultList
+		now.Limit, now.Before = view.DefaultList, ""
+		list = append(list, choice{one.label, listURL(one.filter), one.filter == now})
+	}
+	return list
+}
+
+// addPage adds a page of tasks in one section without a title.
+func (v *listView) addPage(l view.Listing, rows []row) {
+	v.Sections = []section{{Name: "found", Rows: rows}}
+	if l.Next == "" {
+		return
+	}
+	older := view.FilterValues(v.Filter)
+	older.Set("before", l.Next)
+	v.Older = "/?" + older.Encode()
+	if len(l.Tasks) < v.Filter.Limit {
+		v.SearchedTo = view.Time(tasks.Born(l.Next))
+	}
+}
+
+// addSections adds a section for each thing that people do about tasks. It leaves out empty ones, but without a filter
+// it says that nothing runs.
+func (v *listView) addSections(o tasks.Overview, rows func([]tasks.Status) []row) {
+	all := func(state store.State) string {
+		return listURL(v.Filter, func(f *tasks.Filter) { f.State = string(state) })
+	}
+	asking, running, waiting, ended := rows(o.Asking), rows(o.Running), rows(o.Waiting), rows(o.Ended)
+	if len(asking)+len(running)+len(waiting)+len(ended) == 0 && o.Counts == (store.Counts{}) {
+		v.None = !v.Filtered
+		return
+	}
+	counted := func(n int) string {
+		if o.Partial {
+			return strconv.Itoa(n) + "+"
+		}
+		return strconv.Itoa(n)
+	}
+	if len(asking) > 0 {
+		v.Sections = append(v.Sections, section{Name: "asking", Title: "Needs you", Rows: asking, Count: strconv.Itoa(len(asking))})
+	}
+	s := section{Name: "running", Title: "Running", Rows: running, Count: counted(o.Counts.Running), Empty: "Nothing is running."}
+	if o.Counts.Running+o.Counts.Waiting == 0 {
+		s.Empty = "Nothing is running or waiting."
+	}
+	if n := len(asking); n > 0 {
+		s.Note, s.Empty = fmt.Sprintf("%d of them above", n), ""
+	}
+	if o.Counts.Running > len(asking)+len(running) {
+		s.All = all(store.Running)
+	}
+	if !v.Filtered || o.Counts.Running > 0 {
+		v.Sections = append(v.Sections, s)
+	}
+	if o.Counts.Waiting > 0 {
+		s := section{Name: "waiting", Title: "Waiting", Rows: waiting, Count: counted(o.Counts.Waiting)}
+		if o.Counts.Waiting > len(waiting) {
+			s.All = all(store.Waiting)
+		}
+		v.Sections = append(v.Sections, s)
+	}
+	if len(ended) > 0 {
+		v.Sections = append(v.Sections, section{Name: "ended", Title: "Recent", Rows: ended, All: all(store.Ended)})
+	}
+}
+
+// suggest fills the suggestions for the filters.
+func (v *listView) suggest() {
+	for _, s := range v.Sections {
+		for _, r := range s.Rows {
+			v.Sources, v.People, v.Repos = append(v.Sources, r.Source), append(v.People, r.Actor), append(v.Repos, r.Repo)
+		}
+	}
+	v.Sources, v.People, v.Repos = distinct(v.Sources), distinct(v.People), distinct(v.Repos)
+}
+
+// Empty reports whether a filter selects nothing.
+func (v listView) Empty() bool {
+	return !v.None && !slices.ContainsFunc(v.Sections, func(s section) bool { return len(s.Rows) > 0 || s.Title != "" })
 }
 
 // listURL returns the first page of the list with a changed filter.

@@ -13,7 +13,8 @@ import (
 func TestListSaysWhereItStopped(t *testing.T) {
 	t.Parallel()
 	next := tasks.NewID(time.UnixMicro(1700000000000000), "test", "x")
-	v := newListView(view.Listing{Next: next}, tasks.Filter{Text: "x", Limit: 50}, view.Snapshot{}, time.Now())
+	v := newListView(tasks.Filter{Text: "x", Limit: 50}, view.Snapshot{}, time.Now())
+	v.addPage(view.Listing{Next: next}, nil)
 	if v.SearchedTo != "2023-11-14 22:13:20 UTC" || v.Older != "/?before="+next+"&text=x" {
 		t.Errorf("searched to %q, then %q", v.SearchedTo, v.Older)
 	}

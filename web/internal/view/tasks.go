@@ -64,17 +64,23 @@ func (v *Reader) List(ctx context.Context, query url.Values) (Listing, tasks.Fil
 	if err != nil {
 		return Listing{}, filter, err
 	}
-	l := Listing{Tasks: make([]Task, 0, len(found.Tasks)), Next: found.Next}
-	for _, s := range found.Tasks {
-		l.Tasks = append(l.Tasks, NewTask(s))
+	return Listing{Tasks: NewTasks(found.Tasks), Next: found.Next}, filter, nil
+}
+
+// NewTasks returns the views of tasks.
+func NewTasks(list []tasks.Status) []Task {
+	views := make([]Task, 0, len(list))
+	for _, s := range list {
+		views = append(views, NewTask(s))
 	}
-	return l, filter, nil
+	return views
 }
 
 // Bounds of a query.
 const (
 	DefaultList = 50
 	maxList     = 200
+	maxDays     = 366
 	MaxFilter   = 200 // bytes of a value to filter by; no value that it is compared with is longer
 )
 
@@ -94,7 +100,16 @@ func ParseFilter(q url.Values) (tasks.Filter, error) {
 		}
 		f.Limit = n
 	}
+	if text := q.Get("days"); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 || n > maxDays {
+			return f, respond.BadQuery("days must be a number from 1 to %d.", maxDays)
+		}
+		f.Days = n
+	}
 	switch {
+	case f.Class != "" && !slices.Contains(tasks.Classes, f.Class):
+		return f, respond.BadQuery("class must be one of %s.", OneOf(tasks.Classes))
 	case f.State != "" && !slices.Contains(States, store.State(f.State)):
 		return f, respond.BadQuery("state must be one of %s.", OneOf(States))
 	case f.Ending != "" && !slices.Contains(tasks.EndingKinds(), f.Ending):
@@ -111,13 +126,16 @@ func FilterValues(f tasks.Filter) url.Values {
 	if f.Limit != DefaultList {
 		q.Set("limit", strconv.Itoa(f.Limit))
 	}
+	if f.Days > 0 {
+		q.Set("days", strconv.Itoa(f.Days))
+	}
 	return q
 }
 
 // filters returns the fields of a filter by parameter.
 func filters(f *tasks.Filter) map[string]*string {
 	return map[string]*string{
-		"state": &f.State, "source": &f.Source, "repository": &f.Repo, "person": &f.Person, "channel": &f.Channel, "ending": (*string)(&f.Ending), "text": &f.Text,
+		"state": &f.State, "source": &f.Source, "repository": &f.Repo, "person": &f.Person, "channel": &f.Channel, "ending": (*string)(&f.Ending), "text": &f.Text, "class": &f.Class,
 	}
 }
 

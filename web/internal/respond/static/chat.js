@@ -57,6 +57,15 @@ async function offer() {
   $("offer").textContent = problem;
 }
 
+// attach adds pasted files to the chosen ones.
+function attach(paste) {
+  if (!paste.clipboardData.files.length) return;
+  paste.preventDefault();
+  const all = new DataTransfer();
+  for (const file of [...form.file.files, ...paste.clipboardData.files]) all.items.add(file);
+  form.file.files = all.files;
+}
+
 const fingers = matchMedia("(pointer: coarse)").matches; // their keyboards have no Shift+Enter
 
 if (form) {
@@ -66,6 +75,7 @@ if (form) {
     key.preventDefault();
     form.requestSubmit();
   });
+  form.message.addEventListener("paste", attach);
   form.addEventListener("submit", () => { form.querySelector(".send").disabled = true; });
   window.addEventListener("pageshow", () => { form.querySelector(".send").disabled = false; }); // returned with the back button
   for (const name of ["repo", "projectPath"]) form.elements[name]?.addEventListener("change", offer);

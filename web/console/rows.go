@@ -1,0 +1,60 @@
+package console
+
+import (
+	"cmp"
+	"strings"
+	"time"
+
+	"github.com/errand-fleet/errand/internal/legible"
+	"github.com/errand-fleet/errand/web/internal/view"
+)
+
+// row is a task in the list, formatted.
+type row struct {
+	ID, Title, Source, Actor string
+	State, Ending            string
+	Repo                     string
+	Created                  time.Time
+	Age, Took, Cost          string
+	Note                     string // why it waits, or how it ended
+	Label                    string // the state in words
+	Stopping                 bool   // it was cancelled and has not ended yet
+	Asking                   bool   // it waits for an answer
+
+	ByActor, ByRepo string // URLs of the list filtered by these
+}
+
+func newRow(v view.Task, now time.Time) row {
+	r := row{
+		ID: v.Task.ID, Title: legible.Text(v.Title), Source: v.Task.Source, Actor: askedBy(v.Status), State: v.State, Repo: v.Task.Repo,
+		Created: v.Created, Age: legible.Age(now.Sub(v.Created)), Note: legible.Text(cmp.Or(v.Why, v.Sentence)),
+		Label: v.Headline(now).State, Stopping: v.Stopping(), Asking: len(v.Questions) > 0,
+	}
+	if r.Asking {
+		r.Label, r.Note = "Needs you", legible.Text(v.Questions[0].Text)
+	}
+	switch {
+	case v.Ending != nil:
+		r.Ending = string(v.Ending.Kind)
+		r.Cost = view.USD(v.Ending.CostUSD())
+		if d := v.Ended.Sub(v.Started); !v.Started.IsZero() && d >= time.Second {
+			r.Took = legible.Age(d)
+		}
+	case v.State == "running" && !v.Started.IsZero():
+		r.Took = legible.Age(now.Sub(v.Started))
+	case v.State == "waiting" && v.At.After(now):
+		r.Note = strings.TrimSpace(r.Note + " Not before " + v.At.UTC().Format("15:04 UTC") + ".")
+	}
+	return r
+}
+
+// StateClass returns the CSS class of the task's state: its ending, its state, "asking" or "stopping".
+func (r row) StateClass() string {
+	switch {
+	case r.Stopping:
+		return "stopping"
+	case r.Asking:
+		return "asking"
+	}
+	return cmp.Or(r.Ending, r.State)
+}
