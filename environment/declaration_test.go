@@ -23,7 +23,8 @@ func TestParse(t *testing.T) {
 		"other settings": {"checks: [make]\nenv: {GOFLAGS: -mod=mod}\n", map[string]string{"GOFLAGS": "-mod=mod"}, nil},
 		"numbers":        {"env: {PORT: 8080, DEBUG: true}\n", map[string]string{"PORT": "8080", "DEBUG": "true"}, nil},
 		"wrong names": {
-			"env: {A B: x, PATH: /evil, anthropic_base_url: x, LD_PRELOAD: x, https_proxy: x, CLAUDE_CODE_X: x, OK: x}\n", map[string]string{"OK": "x"},
+			"env: {A B: x, PATH: /evil, anthropic_base_url: x, LD_PRELOAD: x, https_proxy: x, CLAUDE_CODE_X: x, OK: x}\n",
+			map[string]string{"OK": "x"},
 			[]string{`"A B"`, "CLAUDE_CODE_X", "LD_PRELOAD", "PATH", "anthropic_base_url", "https_proxy"},
 		},
 		"wrong value":    {"env: {A: \"a\\0b\", B: " + strings.Repeat("x", maxValue+1) + "}\n", map[string]string{}, []string{"of A", "of B"}},

@@ -185,7 +185,12 @@ func period(days int) string {
 // inWords names each value of a filter.
 func inWords(f tasks.Filter) (words []string) {
 	for _, one := range [][2]string{
-		{"", f.State}, {"source ", f.Source}, {"repository ", f.Repo}, {"person ", f.Person}, {"channel ", f.Channel}, {"class ", f.Class},
+		{"", f.State},
+		{"source ", f.Source},
+		{"repository ", f.Repo},
+		{"person ", f.Person},
+		{"channel ", f.Channel},
+		{"class ", f.Class},
 		{"ending ", string(f.Ending)},
 	} {
 		if one[1] != "" {
