@@ -42,7 +42,7 @@ func (b *bench) kept(ctx context.Context, dir string) error {
 	r := &b.report
 	r.Most("for one of typical size, KB", waiting, 4, "%.1f")
 	r.Most("for a live one in the middle of its run", live, 60, "%.1f")
-	r.Note("for a live one at the end of its run", finished, "%.1f")
+	r.Most("for a live one at the end of its run", finished, 60, "%.1f")
 	r.Note("for an ended one, with its events archived", ended, "%.1f")
 	r.Note("for a thread without live tasks", all-ended, "%.1f")
 	return errors.Join(m.err, shared.Close())

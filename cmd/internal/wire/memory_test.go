@@ -15,7 +15,7 @@ import (
 	"github.com/errand-fleet/errand/tasks/taskstest"
 )
 
-// Waiting and live tasks take little of Redis' memory. docs/scaling.md has the figures.
+// Waiting tasks, and live ones in the middle of their runs, take little of Redis' memory. docs/scaling.md has the figures.
 func TestMemoryOfTasks(t *testing.T) {
 	t.Parallel()
 	const n, waiting, live = 1000, 4 << 10, 60 << 10 // bytes
