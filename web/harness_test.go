@@ -52,6 +52,10 @@ func newHarnessAt(t *testing.T, opt *redis.Options, set ...func(*Config)) *harne
 	if h.Store, err = store.New(store.Config{Redis: h.redis}); err != nil {
 		t.Fatal(err)
 	}
+	// The data is older than the tasks of the tests, so that none of them is in doubt.
+	if err := h.redis.HSet(t.Context(), "errand:epoch", "process", "", "since", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
 	h.Desk = tasks.NewDesk(h.Store, tasks.NewQueue(h.Store, h.redis, time.Hour), tasks.Policy{}, nil)
 	cfg := Config{
 		Token: token, Desk: h.Desk, Store: h.Store, LogDir: h.logs,
