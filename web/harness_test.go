@@ -41,7 +41,12 @@ func newHarness(t *testing.T, set ...func(*Config)) *harness {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return newHarnessAt(t, opt, set...)
+	h := newHarnessAt(t, opt, set...)
+	// The data is older than the tasks of the tests, so that none of them is in doubt.
+	if err := h.redis.HSet(t.Context(), "errand:epoch", "process", "", "since", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	return h
 }
 
 func newHarnessAt(t *testing.T, opt *redis.Options, set ...func(*Config)) *harness {
@@ -50,10 +55,6 @@ func newHarnessAt(t *testing.T, opt *redis.Options, set ...func(*Config)) *harne
 	t.Cleanup(func() { _ = h.redis.Close() })
 	var err error
 	if h.Store, err = store.New(store.Config{Redis: h.redis}); err != nil {
-		t.Fatal(err)
-	}
-	// The data is older than the tasks of the tests, so that none of them is in doubt.
-	if err := h.redis.HSet(t.Context(), "errand:epoch", "process", "", "since", 0).Err(); err != nil {
 		t.Fatal(err)
 	}
 	h.Desk = tasks.NewDesk(h.Store, tasks.NewQueue(h.Store, h.redis, time.Hour), tasks.Policy{}, nil)
