@@ -87,6 +87,6 @@ func readIn(ctx context.Context, d *Desk, ids []string, state store.State) ([]St
 	if err != nil {
 		return nil, err
 	}
-	records = slices.DeleteFunc(records, func(r store.Record) bool { return r.State != state })
+	records = slices.DeleteFunc(records, func(r store.Record) bool { return r.State != state && r.Unreadable == "" })
 	return statuses(ctx, d, records)
 }
