@@ -82,9 +82,9 @@ func (s *Store) Unended(ctx context.Context, q ListQuery) (u Unended, err error)
 }
 
 // add adds a task by its head, of those that wait at most so many. The others are only added if they are to be
-// counted.
+// counted. A record without a state cannot be read; it is listed with those that wait until it is set aside.
 func (u *Unended) add(r Record, most int, count bool) {
-	if r.State == Waiting && len(u.WaitingIDs) < most {
+	if (r.State == Waiting || r.State == "") && len(u.WaitingIDs) < most {
 		u.WaitingIDs = append(u.WaitingIDs, r.ID)
 	}
 	switch {
@@ -159,9 +159,10 @@ func (s *Store) List(ctx context.Context, q ListQuery) (Page, error) {
 // all reports whether the query accepts every ID of the index.
 func (q ListQuery) all() bool { return q.State == "" && q.Head == nil && q.Match == nil }
 
-// wants reports whether the query accepts the head of a record.
+// wants reports whether the query accepts the head of a record. A record without a state cannot be read, and will not
+// run.
 func (q ListQuery) wants(r Record) bool {
-	return (q.State == "" || q.State == r.State) && (q.Head == nil || q.Head(r))
+	return (q.State == "" || q.State == r.State || q.State == Ended && r.State == "") && (q.Head == nil || q.Head(r))
 }
 
 // older reads the next IDs, newest first.

@@ -81,7 +81,7 @@ func readRunning(ctx context.Context, d *Desk, ids []string, most int) (asking, 
 	return asking, others, err
 }
 
-// readIn returns the status of those of some tasks that are still in a state.
+// readIn returns the status of those of some tasks that are still in a state, or cannot be read.
 func readIn(ctx context.Context, d *Desk, ids []string, state store.State) ([]Status, error) {
 	records, err := d.store.Records(ctx, ids)
 	if err != nil {
