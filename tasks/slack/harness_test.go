@@ -178,6 +178,12 @@ func newFrontDoor(t *testing.T, cfg Config, policy tasks.Policy, fake ...slackfa
 	if err != nil {
 		t.Fatal(err)
 	}
+	client := redis.NewClient(opt)
+	defer client.Close()
+	// The data is older than the events of the tests, so that no task is in doubt.
+	if err := client.HSet(t.Context(), "errand:epoch", "process", "", "since", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
 	f.store, f.desk = newDesk(t, opt, policy)
 	ctx, stop := context.WithCancel(t.Context())
 	f.stop = stop
@@ -190,10 +196,6 @@ func newDesk(t *testing.T, opt *redis.Options, policy tasks.Policy) (*store.Stor
 	opt.ContextTimeoutEnabled, opt.MaxRetries = true, -1
 	client := redis.NewClient(opt)
 	t.Cleanup(func() { _ = client.Close() })
-	// The data is older than the events of the tests, so that no task is in doubt.
-	if err := client.HSet(t.Context(), "errand:epoch", "process", "", "since", 0).Err(); err != nil {
-		t.Fatal(err)
-	}
 	st, err := store.New(store.Config{Redis: client})
 	if err != nil {
 		t.Fatal(err)
