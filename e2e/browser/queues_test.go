@@ -19,7 +19,7 @@ func TestQueues(t *testing.T) {
 	}
 	tb.as(looks[0])
 	tb.open("/tasks/" + s.waiting)
-	tb.press(".more > summary")
+	tb.press(".actions .more > summary")
 	tb.press(".menu a[href^='/queues/']")
 	tb.find("body", s.waiting)
 	tb.find("#errand", "This task")
