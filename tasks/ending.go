@@ -144,23 +144,23 @@ func (e Ending) Sentence() string {
 		}
 		return ""
 	case TimedOut:
-		return fmt.Sprintf("This timed out after %s and was stopped. Ask for less at once, or ask again to continue from here.", e.Limit)
+		return fmt.Sprintf("Stopped at the time limit of %s. Ask for something smaller, or ask again to continue from here.", e.Limit)
 	case Stalled:
-		return fmt.Sprintf("The agent showed no sign of work for %s and was stopped. Ask again to go on.", e.Limit)
+		return fmt.Sprintf("Stopped because the agent showed no activity for %s. Ask again to continue.", e.Limit)
 	case Cancelled:
 		if e.By == "" {
-			return "This was stopped. Ask again to go on."
+			return "Stopped. Ask again to continue."
 		}
-		return fmt.Sprintf("This was stopped by %s. Ask again to go on.", e.By)
+		return fmt.Sprintf("Stopped by %s. Ask again to continue.", strings.TrimPrefix(e.By, "@"))
 	case Withdrawn:
-		return "This was withdrawn."
+		return "Withdrawn."
 	case Lost:
-		return "The workers running this died several times, so errand gave up, at unknown cost. Ask an operator to look at the log."
+		return "The workers running this died several times, so errand gave up. The cost is unknown. Ask an operator to check the log."
 	}
 	if e.Reason != "" {
 		return e.Reason
 	}
-	return "This failed. The log says more."
+	return "This failed. See the log for details."
 }
 
 // Partial returns the beginning of what the agent was saying when it was stopped, at most 1,000 characters; empty for
@@ -201,8 +201,12 @@ func (e Ending) Footer() string {
 	}
 	switch r.StopReason {
 	case "", "end_turn", "stop_sequence", "tool_use":
-	default: // the model was cut off
-		stopped = "stopped by " + r.StopReason
+	case "max_tokens", "model_context_window_exceeded":
+		stopped = "cut off at the model's length limit"
+	case "refusal":
+		stopped = "declined by the model"
+	default:
+		stopped = "cut off by the model"
 	}
 	if r.Fresh {
 		fresh = "a new conversation, because the earlier one could not be resumed"

@@ -46,12 +46,12 @@ func TestEndingForPeople(t *testing.T) {
 			"", "", "1s · under $0.01 and the unknown cost of runs that died with a worker",
 		},
 		"empty":     {Ending{Kind: Answered}, "Done. The agent had nothing to add.", "", ""},
-		"timed out": {Ending{Kind: TimedOut, Limit: "2h", Result: agent.Result{Partial: long}}, "This timed out after 2h and was stopped. Ask for less at once, or ask again to continue from here.", strings.Repeat("é", 1000) + "…", ""},
-		"stalled":   {Ending{Kind: Stalled, Limit: "15m"}, "The agent showed no sign of work for 15m and was stopped. Ask again to go on.", "", ""},
-		"cancelled": {Ending{Kind: Cancelled, By: "Ann", Result: agent.Result{Partial: " half "}}, "This was stopped by Ann. Ask again to go on.", "half", ""},
+		"timed out": {Ending{Kind: TimedOut, Limit: "2h", Result: agent.Result{Partial: long}}, "Stopped at the time limit of 2h. Ask for something smaller, or ask again to continue from here.", strings.Repeat("é", 1000) + "…", ""},
+		"stalled":   {Ending{Kind: Stalled, Limit: "15m"}, "Stopped because the agent showed no activity for 15m. Ask again to continue.", "", ""},
+		"cancelled": {Ending{Kind: Cancelled, By: "Ann", Result: agent.Result{Partial: " half "}}, "Stopped by Ann. Ask again to continue.", "half", ""},
 		"failed":    {Ending{Kind: Failed, Reason: "No."}, "No.", "", ""},
-		"unsaid":    {Ending{Kind: Failed}, "This failed. The log says more.", "", ""},
-		"lost":      {Ending{Kind: Lost}, "The workers running this died several times, so errand gave up, at unknown cost. Ask an operator to look at the log.", "", ""},
+		"unsaid":    {Ending{Kind: Failed}, "This failed. See the log for details.", "", ""},
+		"lost":      {Ending{Kind: Lost}, "The workers running this died several times, so errand gave up. The cost is unknown. Ask an operator to check the log.", "", ""},
 	} {
 		got := []string{c.e.Sentence(), c.e.Partial(), c.e.Footer()}
 		if diff := cmp.Diff([]string{c.sentence, c.partial, c.footer}, got); diff != "" {

@@ -86,8 +86,11 @@ func (e Ending) Headline() Headline {
 	case p.Branch != "":
 		parts = append(parts, "branch "+p.Branch)
 	}
+	if changed := e.Changed.String(); changed != "" && e.Published != nil {
+		parts = append(parts, changed)
+	}
 	if e.Kind == Cancelled && e.By != "" {
-		parts = append(parts, "by "+e.By)
+		parts = append(parts, "by "+strings.TrimPrefix(e.By, "@"))
 	}
 	h.Detail = strings.Join(parts, ", ")
 	return h
@@ -101,7 +104,7 @@ func (h Headline) Text(moment func(preposition string, at time.Time) string) str
 	case h.State == NeedsAnswer:
 		when = moment("until ", h.Until)
 	case h.State == Paused:
-		when = moment("continues about ", h.Until)
+		when = moment("resumes about ", h.Until)
 	default:
 		when = moment("starts about ", h.Until)
 	}
@@ -109,7 +112,11 @@ func (h Headline) Text(moment func(preposition string, at time.Time) string) str
 	if len(rest) == 0 {
 		return h.State
 	}
-	return h.State + ": " + strings.Join(rest, "; ")
+	separator := ": "
+	if strings.HasPrefix(h.Detail, "by ") {
+		separator = " "
+	}
+	return h.State + separator + strings.Join(rest, "; ")
 }
 
 func firstLine(text string) string {

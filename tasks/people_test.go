@@ -16,7 +16,7 @@ func TestPeople(t *testing.T) {
 		{"slack", "U1"}: "Ann Lee", {"github", "ANN-acme"}: "Ann Lee", {"github", "bob"}: "bob",
 		{"slack", "ann-acme"}: "ann-acme", {"slack", ""}: "", {"chat", "U1"}: "U1",
 	} {
-		if got := people.Name(who[0], who[1]); got != want {
+		if got := people.NameOf(Task{Source: who[0], Actor: who[1]}); got != want {
 			t.Errorf("%s is %q, want %q", who, got, want)
 		}
 	}

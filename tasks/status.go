@@ -43,12 +43,16 @@ type Status struct {
 	flaw       string // the same without the ID and the remedy
 }
 
-// Asker returns who asked for the task: their account, preceded by their name if it is configured.
+// Name returns the name of the person who asked for the task: the configured one, the source's or the account.
+func (s Status) Name() string { return cmp.Or(s.Person, s.Task.Name, s.Task.Actor) }
+
+// Asker returns who asked for the task: their name, and their account if that differs.
 func (s Status) Asker() string {
-	if s.Person == "" {
-		return s.Task.Actor
+	name := s.Name()
+	if name == s.Task.Actor {
+		return name
 	}
-	return s.Person + " (" + s.Task.Actor + ")"
+	return name + " (" + s.Task.Actor + ")"
 }
 
 // Stopping reports whether the task's run has been cancelled and has not ended yet.
@@ -175,11 +179,27 @@ func (s *Status) follows(n int) {
 func BlockedBy(b store.Blocked) string {
 	switch {
 	case b.Scope != "":
-		return fmt.Sprintf("%d of %d runs busy %s; you are number %d", b.Runs, b.Max, inScopeOf(b.Scope), b.Place)
+		return fmt.Sprintf("%s in line; %d of %d runs busy %s", ordinal(b.Place), b.Runs, b.Max, inScopeOf(b.Scope))
 	case b.Place <= 1:
 		return "an earlier task of this thread is running"
 	}
 	return fmt.Sprintf("%d tasks of this thread come first", b.Place)
+}
+
+// ordinal formats a place, such as 2nd.
+func ordinal(n int) string {
+	suffix := "th"
+	if tens := n % 100; tens < 11 || tens > 13 {
+		switch n % 10 {
+		case 1:
+			suffix = "st"
+		case 2:
+			suffix = "nd"
+		case 3:
+			suffix = "rd"
+		}
+	}
+	return fmt.Sprint(n, suffix)
 }
 
 // inScopeOf names a scope for people.

@@ -186,7 +186,7 @@ func ParseBranch(name string) (string, error) {
 func ParseBudget(amount string) (float64, error) {
 	usd, err := strconv.ParseFloat(strings.TrimPrefix(amount, "$"), 64)
 	if err != nil || !(usd > 0 && usd < 1e6) {
-		return 0, &InputError{Sentence: fmt.Sprintf("%q is not a budget: write it in US dollars, like 2.50.", amount)}
+		return 0, &InputError{Sentence: fmt.Sprintf("%q is not a budget. Write it in US dollars, such as 2.50.", amount)}
 	}
 	return usd, nil
 }
@@ -195,7 +195,7 @@ func ParseBudget(amount string) (float64, error) {
 func ParseTimeout(length string) (time.Duration, error) {
 	d, err := time.ParseDuration(length)
 	if err != nil || d <= 0 {
-		return 0, &InputError{Sentence: fmt.Sprintf("%q is not a length of time: write it like 30m or 2h.", length)}
+		return 0, &InputError{Sentence: fmt.Sprintf("%q is not a duration. Write it as 30m or 2h.", length)}
 	}
 	return d, nil
 }
@@ -307,14 +307,6 @@ func (p People) Find(source, account string) (Person, bool) {
 		}
 	}
 	return Person{}, false
-}
-
-// Name returns the name of an account's person, or the account if it has none.
-func (p People) Name(source, account string) string {
-	if one, ok := p.Find(source, account); ok {
-		return one.Name
-	}
-	return account
 }
 
 // NameOf returns the name of the person who asked for a task: the configured one, the source's or the account.

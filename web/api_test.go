@@ -60,7 +60,7 @@ func TestTaskIsShownWithoutItsOrigin(t *testing.T) {
 	h.End(c, tasks.Ending{Kind: tasks.TimedOut, Limit: "2h0m0s", Result: agent.Result{CostUSD: 1.5, Partial: "half"}})
 	var v view.Task
 	h.into(h.get("/api/tasks/"+id), http.StatusOK, &v)
-	if v.Title != "Do it" || !strings.HasPrefix(v.Sentence, "This timed out after 2h0m0s") || v.Ending.Result.CostUSD != 1.5 || v.Worker != "worker-1" {
+	if v.Title != "Do it" || !strings.HasPrefix(v.Sentence, "Stopped at the time limit of 2h0m0s") || v.Ending.Result.CostUSD != 1.5 || v.Worker != "worker-1" {
 		t.Errorf("got %+v", v)
 	}
 	for _, a := range []answer{
@@ -104,7 +104,7 @@ func TestCancelAndRetry(t *testing.T) {
 
 	h.problem(h.do("POST", "/api/tasks/"+waiting+"/retry", ""), http.StatusConflict)
 	h.into(h.do("POST", "/api/tasks/"+waiting+"/cancel", ""), http.StatusAccepted, &v)
-	if v.State != "ended" || v.Ending.Kind != tasks.Cancelled || v.Sentence != "This was stopped by console. Ask again to go on." {
+	if v.State != "ended" || v.Ending.Kind != tasks.Cancelled || v.Sentence != "Stopped by console. Ask again to continue." {
 		t.Errorf("a waiting task is %s, %+v, %q", v.State, v.Ending, v.Sentence)
 	}
 	v = view.Task{}

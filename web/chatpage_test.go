@@ -181,7 +181,7 @@ func TestChatIsCancelled(t *testing.T) {
 	}
 	partial := "one " + strings.Repeat("and one more ", 200) + "last"
 	h.End(c, tasks.Ending{Kind: tasks.Cancelled, By: "console", Result: agent.Result{Partial: partial}})
-	h.contains(h.get("/chat/t-1"), http.StatusOK, `interrupted"><p>`+partial, `cancelled">Stopped</span>`, "stopped by console")
+	h.contains(h.get("/chat/t-1"), http.StatusOK, `interrupted"><p>`+partial, `cancelled">Stopped</span>`, "Stopped by console")
 	h.contains(h.say(url.Values{"message": {"go on"}, "thread": {"t-1"}}), http.StatusOK, partial, "go on", "data-events")
 	for _, elsewhere := range []string{"//evil.test", "../tasks", "T"} {
 		to := h.do(http.MethodPost, "/tasks/"+id+"/cancel", "thread="+url.QueryEscape(elsewhere), "Content-Type", "application/x-www-form-urlencoded").Header.Get("Location")

@@ -48,7 +48,7 @@ func TestFindings(t *testing.T) {
 	h.End(c, e)
 	page := h.get("/tasks/" + id)
 	h.contains(page, http.StatusOK,
-		"Review of abc1234", "Two <strong>problems</strong>.", "3 open: 1 critical 1 major 1 minor", "1 settled", "Reviewed change", "!as JSON", "!<h2>Answer",
+		"Review of abc1234", "Two <strong>problems</strong>.", "3 open: 1 critical, 1 major, 1 minor", "1 settled", "Reviewed change", "!as JSON", "!<h2>Answer",
 		`<a href="https://hub.example/acme/api/pull/7#discussion_r1">invoice/total.go:5–6</a>`, "<code>string</code>", "<li>one", "return &lt;1&gt;", "!<script>alert",
 		`id="at-a1-L5" class="add mark"`, `id="at-b2-O5" class="del mark"`, `id="at-d4-L71" class="mark"`, "and was",
 		"<span>new</span>", "Next: push fixes, or comment /fix", "!errand remembers", "still open, found at def5678, answered", "fixed at abc1234, found at def5678", `x\u202e.go`)

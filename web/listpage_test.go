@@ -62,7 +62,7 @@ func TestListIsFiltered(t *testing.T) {
 	// The form keeps the filter, and each name links to its tasks.
 	h.contains(h.get("/?text=%3Cbuild%22&state=ended&person=bob"), http.StatusOK, `value="&lt;build&#34;"`, `value="bob"`, "<details open>",
 		`href="/?person=bob&amp;state=waiting&amp;text=%3Cbuild%22"`, `href="/?state=ended"`)
-	h.contains(h.get("/?state=ended&limit=1"), http.StatusOK, "timed out", "This timed out after 2h", "!<details open>",
+	h.contains(h.get("/?state=ended&limit=1"), http.StatusOK, "Timed out", "Stopped at the time limit of 2h", "!<details open>",
 		`href="/?limit=1&amp;person=test%2Fbob&amp;state=ended"`, `href="/?limit=1&amp;repository=acme%2Fapi&amp;state=ended"`,
 		`href="/?before=`+bob+`&amp;limit=1&amp;state=ended">older`)
 }

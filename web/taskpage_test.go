@@ -65,7 +65,7 @@ func TestTaskThatWaits(t *testing.T) {
 	first, second := h.submit(1), h.submit(2, func(t *tasks.Task) { t.Class = tasks.Review })
 	h.Claim(first)
 	h.contains(h.get("/tasks/"+second), http.StatusOK, `class="state waiting">Waiting</span>`,
-		`after <a href="/tasks/`+first+`">Do it</a>`, "!starts in")
+		">Ahead of this task", `<li><a href="/tasks/`+first+`">Do it</a>`, `class="state running">Working</span>`, "!starts in")
 	for n := range 5 {
 		h.contains(h.get("/tasks/"+second), http.StatusOK, "!starts in")
 		id := h.submit(3+n, func(t *tasks.Task) { t.Class, t.Thread = tasks.Review, fmt.Sprint("test/", n) })
@@ -91,13 +91,13 @@ func TestTaskThatEnded(t *testing.T) {
 	}{
 		{tasks.Ending{Kind: tasks.Answered, Result: agent.Result{Text: "It is **blue**.", Duration: 62 * time.Second}, Published: published}, []string{
 			`class="state answered">Done</span>`, "PR #42", "<strong>blue</strong>", `class="button first" href="https://github.com/acme/app/pull/42">Open PR</a>`,
-			"review the draft pull request #42", "!is-failed",
+			"review draft pull request #42", "!is-failed",
 		}},
 		{tasks.Ending{Kind: tasks.Cancelled, By: "Bo"}, []string{
-			`class="state cancelled">Stopped</span>`, `class="sentence is-stopped">This was stopped by Bo.`, "<span>stopped by Bo</span>", "!is-failed", "!Open PR", ">Retry<",
+			`class="state cancelled">Stopped</span>`, `class="sentence is-stopped">Stopped by Bo.`, "<span>stopped by Bo</span>", "!is-failed", "!Open PR", ">Retry<",
 		}},
 		{tasks.Ending{Kind: tasks.Failed, Reason: "The credit is used up."}, []string{
-			`class="state failed">Failed</span>`, `class="sentence is-failed">The credit is used up.`, "Next: Retry runs the same request again", "!is-stopped",
+			`class="state failed">Failed</span>`, `class="sentence is-failed">The credit is used up.`, "Next: retry it, which runs the same request again", "!is-stopped",
 		}},
 		{tasks.Ending{Kind: tasks.TimedOut, Limit: "2h"}, []string{`class="state timed_out">Timed out</span>`, `class="sentence is-limit">`}},
 	} {
@@ -136,7 +136,7 @@ func TestAttempts(t *testing.T) {
 	}
 	h.Claim(id)
 	page := h.get("/tasks/" + id)
-	h.contains(page, http.StatusOK, ">Attempts</h2>", "on mill-1", "for 1h: the worker is shutting down", "!mill-2", "on worker-1")
+	h.contains(page, http.StatusOK, ">Attempts</h2>", "on mill-1", ", 1h\n", "<span>the worker is shutting down</span>", "!mill-2", "on worker-1")
 	if strings.Index(page.text, "on worker-1") > strings.Index(page.text, "on mill-1") {
 		t.Error("the latest run is not first")
 	}

@@ -58,7 +58,7 @@ func (t *terminal) printTasks(all []task, now time.Time) {
 	list.spare, list.prose = []string{"SOURCE", "WHO", "COST", "AGE"}, true // the ID contains the source
 	list.columns[1].style = func(row int) term.Style { return stateStyle(all[row]) }
 	for _, v := range all {
-		list.add(v.Task.ID, v.state(), v.Task.Source, cmp.Or(v.Person, v.Task.Actor), legible.Age(now.Sub(v.Created)), cost(v), v.Title+waitReason(v))
+		list.add(v.Task.ID, v.state(), v.Task.Source, v.Name(), legible.Age(now.Sub(v.Created)), cost(v), v.Title+waitReason(v))
 	}
 	list.print(t.stdout)
 }

@@ -76,11 +76,11 @@ func TestChatEndings(t *testing.T) {
 		},
 		"timed out": {
 			tasks.Ending{Kind: tasks.TimedOut, Limit: "2h"},
-			[]any{4, "", "timed_out\nThis timed out after 2h and was stopped. Ask for less at once, or ask again to continue from here.\n"},
+			[]any{4, "", "timed_out\nStopped at the time limit of 2h. Ask for something smaller, or ask again to continue from here.\n"},
 		},
 		"cancelled": {
 			tasks.Ending{Kind: tasks.Cancelled, By: "ann", Result: agent.Result{Partial: "So far"}},
-			[]any{5, "So far\n", "cancelled\nThis was stopped by ann. Ask again to go on.\n"},
+			[]any{5, "So far\n", "cancelled\nStopped by ann. Ask again to continue.\n"},
 		},
 		"refused": {
 			tasks.Ending{Kind: tasks.Refused, Reason: "The budget is spent."}, []any{6, "", "refused\nThe budget is spent.\n"},

@@ -79,7 +79,7 @@ func TestButtonsInSlack(t *testing.T) {
 	}
 	pressWhen(ctx, w, thread, "stop")
 	if err := w.slack.Wait(ctx, func(*slackfake.Server) bool {
-		return strings.Contains(said(w, thread), "This was stopped by @u0ann.")
+		return strings.Contains(said(w, thread), "Stopped by u0ann.")
 	}); err != nil {
 		t.Fatalf("%v\n%s", err, said(w, thread))
 	}

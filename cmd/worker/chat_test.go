@@ -102,7 +102,7 @@ func TestConversation(t *testing.T) {
 	if resp := w.browser(http.MethodPost, base+"/tasks/"+task.ID+"/cancel", "thread="+task.Thread, "Content-Type", "application/x-www-form-urlencoded"); resp.Header.Get("Location") != "/chat/"+task.Thread+"#latest" {
 		t.Errorf("Cancel: %s to %s", resp.Status, resp.Header.Get("Location"))
 	}
-	if end := w.heard(next, "error"); !strings.Contains(end.Content, "stopped by console") || end.Partial != "one two thr" {
+	if end := w.heard(next, "error"); !strings.Contains(end.Content, "Stopped by console") || end.Partial != "one two thr" {
 		t.Errorf("cancelled: %+v", end)
 	}
 	if page := w.get(base + "/chat/" + task.Thread); !strings.Contains(page, `interrupted"><p>one two thr</p>`) {

@@ -171,7 +171,7 @@ func TestCancelAndRetryOnPullRequest(t *testing.T) {
 	up()
 	w.signed(n, w.comment(n, "/cancel"), "hooray")
 	w.signed(n, asked, "confused")
-	if got := w.replies(n, 1)[0]; !strings.Contains(got, "This was stopped by ann.") || !strings.Contains(got, "> Let me see.") {
+	if got := w.replies(n, 1)[0]; !strings.Contains(got, "Stopped by ann.") || !strings.Contains(got, "> Let me see.") {
 		t.Error(got)
 	}
 	over()

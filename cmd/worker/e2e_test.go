@@ -194,7 +194,7 @@ func TestLimit(t *testing.T) {
 	w.someMarked(root)
 	alive.gone(w)
 	final := w.answers(root, 1)[0]
-	if !strings.Contains(final, "timed out after 2s") || !strings.Contains(final, "I had got as far as this") {
+	if !strings.Contains(final, "time limit of 2s") || !strings.Contains(final, "I had got as far as this") {
 		t.Errorf("final message: %s", final)
 	}
 	w.noneMarked(root)
@@ -223,7 +223,7 @@ func TestKilledWorker(t *testing.T) {
 	again.up(w) // the CLI runs again
 	again.gone(w)
 	final := w.answers(root, 1)
-	if len(final) != 1 || !strings.Contains(final[0], "timed out after 6s") {
+	if len(final) != 1 || !strings.Contains(final[0], "time limit of 6s") {
 		t.Errorf("final message: %q", final)
 	}
 	w.noneMarked(root)
@@ -265,7 +265,7 @@ func TestFrozenWorker(t *testing.T) {
 		t.Error(err)
 	}
 	final := w.answers(root, 1)
-	if len(final) != 1 || !strings.Contains(final[0], "timed out after 6s") {
+	if len(final) != 1 || !strings.Contains(final[0], "time limit of 6s") {
 		t.Errorf("final message: %q", final)
 	}
 	w.noneMarked(root)

@@ -20,7 +20,7 @@ func TestRedisIsEmptied(t *testing.T) {
 		t.Fatal(err)
 	}
 	alive.gone(w)
-	if final := w.answers(root, 1); !strings.Contains(final[0], "timed out after 3s") {
+	if final := w.answers(root, 1); !strings.Contains(final[0], "time limit of 3s") {
 		t.Errorf("final message: %q", final)
 	}
 	second := w.mention("again", root)

@@ -20,7 +20,7 @@ func (s *scene) pages() []visit {
 		{name: "changes", path: "/tasks/" + s.answered + "/changes", want: "rounded half away"},
 		{name: "task-reviewed", path: "/tasks/" + s.reviewed, want: "One finding."},
 		{name: "task-failed", path: "/tasks/" + s.failed, want: "credit balance"},
-		{name: "task-long", path: "/tasks/" + s.long, want: "stopped by Ann Lee"},
+		{name: "task-long", path: "/tasks/" + s.long, want: "Stopped by Ann Lee"},
 		{name: "log", path: "/tasks/" + s.answered + "/log", want: "TestTotal"},
 		{name: "chat", path: "/chat", want: "Repository"},
 		{name: "chat-conversation", path: "/chat/fridays", want: "There are 53."},

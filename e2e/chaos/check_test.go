@@ -132,7 +132,7 @@ func TestHeardOrTold(t *testing.T) {
 	}{
 		"answered":                         {asked(1, inSlack), told(inSlack, answer(1), 1), heard(1), false},
 		"answered with others":             {asked(2, inSlack), told(inSlack, answer(1, 2), 1, 2), heard(1, 2), false},
-		"said why not, to the end":         {asked(1, inSlack), told(inSlack, "This was stopped. Ask again to go on.", 1), nil, false},
+		"said why not, to the end":         {asked(1, inSlack), told(inSlack, "Stopped. Ask again to continue.", 1), nil, false},
 		"said why not, half way":           {asked(1, inSlack), told(inSlack, "The agent was killed from outside. Working on "+script.Token(1), 1), heard(1), false},
 		"answered without it":              {asked(2, inSlack), told(inSlack, answer(1), 1, 2), heard(1, 2), true},
 		"answered, but never heard":        {asked(1, inSlack), told(inSlack, answer(1), 1), heard(2), true},

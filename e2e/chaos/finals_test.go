@@ -59,7 +59,7 @@ func TestFinalMessagesOfSlack(t *testing.T) {
 func TestFinalMessagesThatSayWhy(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]bool{
-		"<@U0ANN> This was stopped by ann. Ask again to go on.\n\nANSWER tok00001 .": true, "<@U0ANN>\n\nANSWER tok00001 .": false, "<@U0ANN>\n\nDone.": false,
+		"<@U0ANN> Stopped by ann. Ask again to continue.\n\nANSWER tok00001 .": true, "<@U0ANN>\n\nANSWER tok00001 .": false, "<@U0ANN>\n\nDone.": false,
 	} {
 		thread := []slackfake.Message{posted(t, text, map[string]any{"task": "t1", "part": "final/1", "ending": "7"})}
 		if got := slackFinals(thread); len(got) != 1 || got[0].why != want {

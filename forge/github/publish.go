@@ -170,7 +170,7 @@ func renderSection(p forge.Proposal) string {
 	parts := markdown.Parts(strings.TrimSpace(p.Summary), maxSection, markdown.Bytes)
 	text := markdown.Unclosing(parts[0])
 	if len(parts) > 1 {
-		text += "\n\n(The answer goes on. All of it is where it was asked for.)"
+		text += "\n\n(The answer is longer. All of it is where the task was requested.)"
 	}
 	run := "run " + p.Run
 	if p.RunURL != "" {

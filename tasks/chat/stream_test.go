@@ -149,7 +149,7 @@ func TestEndings(t *testing.T) {
 			tasks.Ending{Kind: tasks.TimedOut, Limit: "2h", Result: agent.Result{Partial: "So far I know"}},
 			object{
 				"type": "error", "partial": "So far I know",
-				"content": "This timed out after 2h and was stopped. Ask for less at once, or ask again to continue from here.",
+				"content": "Stopped at the time limit of 2h. Ask for something smaller, or ask again to continue from here.",
 			},
 		},
 	} {
@@ -172,7 +172,7 @@ func TestCancelEndsTheStream(t *testing.T) {
 	if _, err := h.Desk.Cancel(t.Context(), s.id, "somebody"); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]object{{"type": "error", "content": "This was stopped by somebody. Ask again to go on."}}, s.rest()); diff != "" {
+	if diff := cmp.Diff([]object{{"type": "error", "content": "Stopped by somebody. Ask again to continue."}}, s.rest()); diff != "" {
 		t.Error(diff)
 	}
 }

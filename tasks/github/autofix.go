@@ -118,11 +118,11 @@ func (p *prState) once(key, task string) (why string) {
 	case p.Begun[key] == task:
 		return "" // the task is briefed again
 	case why == enough && !p.begin(enough, task):
-		return "It was already reported that a person has to continue."
+		return "A person has already been asked to continue."
 	case why != "":
 		return why
 	case !p.begin(key, task):
-		return "This was handled before."
+		return "This was already handled."
 	}
 	p.Rounds++
 	return ""

@@ -160,7 +160,7 @@ func TestAnswersOnTheBoard(t *testing.T) {
 	w.hub.Fail(collaborator, githubfake.Failure{Status: 403})
 	w.close(unknown, tasks.Ending{Kind: tasks.Refused, Reason: "GitHub did not say."})
 	head := hub.ShortSHA(must(originOf(task)).Head)
-	w.want(b, "Answer to ann", "Answer to ann: This was stopped by ann. Ask again to go on.", "Answer to ann: It is closed.", "No review of "+head+": It is closed.")
+	w.want(b, "Answer to ann", "Answer to ann: Stopped by ann. Ask again to continue.", "Answer to ann: It is closed.", "No review of "+head+": It is closed.")
 	brief := must(w.src.Brief(t.Context(), task, ""))
 	if !strings.Contains(brief.System, unwritten) || strings.Contains(brief.System, "ask_user") {
 		t.Error(brief.System)

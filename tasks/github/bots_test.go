@@ -104,7 +104,7 @@ func TestBotsComeToAnEnd(t *testing.T) {
 			w.close(task, tasks.Ending{Kind: tasks.Refused, Reason: input, At: ended})
 		}
 	}
-	want := slices.Concat(make([]string, 2*maxRounds), []string{enough, enough}, slices.Repeat([]string{"It was already reported that a person has to continue."}, 2))
+	want := slices.Concat(make([]string, 2*maxRounds), []string{enough, enough}, slices.Repeat([]string{"A person has already been asked to continue."}, 2))
 	if diff := cmp.Diff(want, refused); diff != "" {
 		t.Error(diff)
 	}

@@ -85,7 +85,7 @@ func TestFailedChecks(t *testing.T) {
 	// The same failures once more, and then another one.
 	other := task
 	other.ID = tasks.NewID(now.Add(-checksPatience), "github", "other")
-	wantInput(t, brief(w, other), "This was handled before.")
+	wantInput(t, brief(w, other), "This was already handled.")
 	w.job(head, githubfake.Job{Name: "slow", Conclusion: "timed_out"})
 	if err := brief(w, other); err != nil {
 		t.Errorf("another failure: %v", err)
@@ -117,7 +117,7 @@ func TestOtherFailedChecks(t *testing.T) {
 		Name: "unit", Conclusion: "failure",
 		Summary: "The job was not started because recent account payments have failed or your spending limit needs to be increased.",
 	})
-	wantInput(t, brief(w, f.tasks()[0]), "lack of payment")
+	wantInput(t, brief(w, f.tasks()[0]), "billing problem")
 }
 
 // With a token there are statuses alone.
@@ -172,8 +172,8 @@ func TestRoundsAreBounded(t *testing.T) {
 	again := task
 	again.ID = tasks.NewID(time.Now(), "github", "again")
 	wantInput(t, brief(w, task), enough)
-	wantInput(t, brief(w, again), "It was already reported")
-	for i, reason := range []string{"This was handled before.", enough} {
+	wantInput(t, brief(w, again), "already been asked")
+	for i, reason := range []string{"This was already handled.", enough} {
 		w.close(task, tasks.Ending{Kind: tasks.Refused, Reason: reason, At: ended})
 		if got := len(w.hub.Comments(repo, n)); got != i {
 			t.Errorf("%s: %d comments", reason, got)

@@ -95,7 +95,7 @@ func (r *notice) silent(ctx context.Context, e tasks.Ending) (bool, error) {
 
 // headline returns the result of a task without findings in one line.
 func (r *notice) headline(e tasks.Ending) string {
-	said := "Answer to " + r.by.people.Name(r.task.Source, r.task.Actor)
+	said := "Answer to " + r.by.people.NameOf(r.task)
 	if r.task.Kind == kindReview {
 		said = "Review of " + hub.ShortSHA(r.origin.Head)
 		if e.Kind != tasks.Answered {
@@ -143,7 +143,7 @@ func (r *notice) findings(ctx context.Context, n tasks.Notice, a review.Answer) 
 	said := r.found(n.Ending, p, a.Summary, moved)
 	n.Headline, n.Body, n.Quiet = said.title, p.Notice(a.Summary, r.where())+misunderstood(unknown), !p.News() && !r.origin.byPerson()
 	if moved != "" {
-		n.Body = "The pull request has moved on to " + hub.ShortSHA(moved) + " in the meantime.\n\n" + n.Body
+		n.Body = "The pull request has moved on to " + hub.ShortSHA(moved) + " since.\n\n" + n.Body
 		return n, moved, nil
 	}
 	if err := r.by.memory.changeLedger(ctx, r.origin, func(l *review.Ledger) { l.Told(mark.key(), p) }); err != nil {

@@ -107,7 +107,7 @@ func failureKey(c forge.CIStatus, head string) string {
 	return fmt.Sprintf("checks %s %x", head, sha256.Sum256([]byte(strings.Join(names, "\n"))))[:len("checks ")+len(head)+9]
 }
 
-// unpaid lists what GitHub says about jobs that did not start for lack of payment. No commit can fix these.
+// unpaid lists what GitHub says about jobs that did not start because of a billing problem. No commit can fix these.
 var unpaid = []string{"account payments have failed", "spending limit", "billing"}
 
 func isUnpaid(c forge.CIStatus) bool {
@@ -137,7 +137,7 @@ func (b *briefer) briefChecks(ctx context.Context, t tasks.Task, o origin, _ str
 	case len(c.Failed) == 0:
 		return tasks.Brief{}, &tasks.InputError{Sentence: "No check of " + hub.ShortSHA(head) + " has failed."}
 	case isUnpaid(c):
-		return tasks.Brief{}, &tasks.InputError{Sentence: "The checks of " + hub.ShortSHA(head) + " did not start for lack of payment."}
+		return tasks.Brief{}, &tasks.InputError{Sentence: "The checks of " + hub.ShortSHA(head) + " did not start because of a billing problem."}
 	case o.Asked == nil && c.Pending > 0 && wait:
 		return tasks.Brief{}, &tasks.ErrLater{At: again, Why: "other checks of " + hub.ShortSHA(head) + " are still running", Tell: "checks"}
 	}

@@ -26,15 +26,15 @@ var endings = []struct {
 }{
 	{answered("Fine."), "neutral", "Reviewed", "The review is in the conversation of the pull request.\n\n2m3s · 5 turns · $0.12 · claude-sonnet-4-5", "Reviewed, see the conversation"},
 	{tasks.Ending{Kind: tasks.Failed, Reason: "The model is overloaded, says @ops."}, "neutral", "Not reviewed", "Not reviewed: The model is overloaded, says @\u200bops.", ""},
-	{tasks.Ending{Kind: tasks.TimedOut, Limit: "2h"}, "neutral", "Not reviewed", "Not reviewed: This timed out after 2h and was stopped. Ask for less at once, or ask again to continue from here.", ""},
-	{tasks.Ending{Kind: tasks.Stalled, Limit: "15m"}, "neutral", "Not reviewed", "Not reviewed: The agent showed no sign of work for 15m and was stopped. Ask again to go on.", ""},
-	{tasks.Ending{Kind: tasks.Cancelled, By: "alice"}, "cancelled", "Not reviewed", "Not reviewed: This was stopped by alice. Ask again to go on.", ""},
+	{tasks.Ending{Kind: tasks.TimedOut, Limit: "2h"}, "neutral", "Not reviewed", "Not reviewed: Stopped at the time limit of 2h. Ask for something smaller, or ask again to continue from here.", ""},
+	{tasks.Ending{Kind: tasks.Stalled, Limit: "15m"}, "neutral", "Not reviewed", "Not reviewed: Stopped because the agent showed no activity for 15m. Ask again to continue.", ""},
+	{tasks.Ending{Kind: tasks.Cancelled, By: "alice"}, "cancelled", "Not reviewed", "Not reviewed: Stopped by alice. Ask again to continue.", ""},
 	{tasks.Ending{Kind: tasks.Superseded, Reason: "Superseded by abc1234."}, "neutral", "Not reviewed", "Not reviewed: Superseded by abc1234.", ""},
 	{tasks.Ending{Kind: tasks.Refused, Reason: "Superseded by abc1234."}, "neutral", "Not reviewed", "Not reviewed: Superseded by abc1234.", ""},
 	{
 		tasks.Ending{Kind: tasks.Lost},
 		"neutral", "Not reviewed",
-		"Not reviewed: The workers running this died several times, so errand gave up, at unknown cost. Ask an operator to look at the log.", "",
+		"Not reviewed: The workers running this died several times, so errand gave up. The cost is unknown. Ask an operator to check the log.", "",
 	},
 	{
 		tasks.Ending{Kind: tasks.Refused, Reason: strings.Repeat("ä", 200)},

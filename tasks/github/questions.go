@@ -196,14 +196,14 @@ func question(t tasks.Task, q tasks.Question, below string) string {
 func howToAnswer(q tasks.Question, me string) string {
 	until := q.Until.UTC().Format("2006-01-02 15:04 UTC")
 	if q.Consent != "" {
-		return fmt.Sprintf("Anyone with write access can comment `%s`, `%s` (all %s calls in this task) or `%s <reason>` before %s. After that the call is denied.",
+		return fmt.Sprintf("Anyone with write access can comment `%s`, `%s` (all %s calls in this task) or `%s <reason>` until %s. After that the call is denied.",
 			sayApprove, sayAlways, markdown.NeutralLine(untrusted.Line(q.Consent, 300)), sayDeny, until)
 	}
 	what := "the answer"
 	if len(q.Options) > 0 {
-		what = "a number or other text"
+		what = "a number or your own words"
 	}
-	return fmt.Sprintf("Anyone with write access can answer before %[4]s: mention me, `@%[1]s`, or begin a comment with `%[2]s`, and give %[3]s. After that I continue without an answer.",
+	return fmt.Sprintf("Anyone with write access can answer until %[4]s: mention `@%[1]s`, or begin a comment with `%[2]s`, followed by %[3]s. After that I continue without an answer.",
 		strings.TrimSuffix(me, "[bot]"), sayAnswer, what, until)
 }
 

@@ -135,7 +135,7 @@ func (r *reply) footer(e tasks.Ending) string {
 		if n := len(e.Covers); n > 0 {
 			more = fmt.Sprintf(" and %d more", n)
 		}
-		facts = append(facts, fmt.Sprintf("In answer to [%s](%s)%s", markdown.Unping(r.task.Actor), a.URL, more))
+		facts = append(facts, fmt.Sprintf("In reply to [%s](%s)%s", markdown.Unping(r.task.Actor), a.URL, more))
 	}
 	if said := e.Footer(); said != "" {
 		facts = append(facts, markdown.Unping(said))

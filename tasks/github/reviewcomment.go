@@ -171,7 +171,7 @@ func (r *report) found(e tasks.Ending, p review.Plan, summary, moved string) out
 	}
 	if moved != "" {
 		word := "Superseded by " + hub.ShortSHA(moved) + "."
-		o.text = "The pull request has moved on to " + hub.ShortSHA(moved) + " in the meantime, so no finding is shown on its line.\n\n" + o.text
+		o.text = "The pull request has moved on to " + hub.ShortSHA(moved) + " since, so the findings are not shown on their lines.\n\n" + o.text
 		o.verdict = hub.Verdict{Conclusion: "neutral", Title: "Superseded", Summary: word, Line: word, At: e.At}
 	}
 	return o

@@ -38,7 +38,7 @@ const (
 	StillRunning = "This is still running."
 	HasEnded     = "This has already ended."
 	NotAllowed   = "Only the person who asked for this, or an approver, can do that."
-	Forgotten    = "This task is no longer known. Ask again to start over."
+	Forgotten    = "I no longer have this task. Ask again to start over."
 )
 
 // Reply is the answer to a command.
@@ -139,17 +139,18 @@ func Describe(st tasks.Status, now time.Time) string {
 	title := "“" + shorten(st.Task.Title(), maxTitle) + "”"
 	switch {
 	case st.Ending != nil:
-		sentence := fmt.Sprintf("%s has ended: %s", title, strings.ReplaceAll(string(st.Ending.Kind), "_", " "))
+		h := st.Ending.Headline()
+		sentence := title + ": " + h.Sign + " " + h.Text(nil)
 		if footer := st.Ending.Footer(); footer != "" {
 			sentence += " · " + footer
 		}
 		return sentence
 	case st.State == "running" && len(st.Questions) > 0:
-		return title + " waits for your answer."
+		return title + " is waiting for your answer."
 	case st.State == "running" && st.Why == "":
 		return fmt.Sprintf("%s has been running for %s.", title, tasks.Lasted(now.Sub(st.Started)))
 	case st.Why != "":
-		return fmt.Sprintf("%s waits: %s.", title, st.Why)
+		return fmt.Sprintf("%s is waiting: %s.", title, st.Why)
 	}
 	return title + " has been added to the run in this thread."
 }

@@ -34,22 +34,22 @@ func (g *guard) may(ctx context.Context, us who, user, channel string) (why stri
 	a := g.access
 	switch {
 	case !a.in(channel):
-		return "I do not work in this channel.", nil
+		return "I do not take requests in this channel.", nil
 	case slices.Contains(a.People, user):
 		return "", nil
 	case len(a.People) > 0 && len(a.Teams) == 0:
-		return "You cannot ask me: you are not on the list of people who can.", nil
+		return "You are not on the list of people who can ask me.", nil
 	}
 	u, err := g.people.get(ctx, user)
 	switch member := us.has(u); {
 	case err != nil:
 		return "", err
 	case u.IsRestricted || u.IsUltraRestricted:
-		return "I do not work for guests.", nil
+		return "I do not take requests from guests.", nil
 	case len(a.Teams) == 0 && !member:
-		return "I work only for members of this workspace.", nil
+		return "I only take requests from members of this workspace.", nil
 	case len(a.Teams) > 0 && !slices.Contains(a.Teams, u.TeamID):
-		return "I do not work for members of your workspace.", nil
+		return "I do not take requests from members of your workspace.", nil
 	}
 	return "", nil
 }

@@ -12,8 +12,8 @@ import (
 
 // The answers to a change of a request. If the agent is working on it already, the thread shows the change.
 const (
-	replaced   = "I now use your edited request."
-	newRequest = "I treat this as a new request."
+	replaced   = "I am using your edited request."
+	newRequest = "I am treating this as a new request."
 )
 
 // onChange follows a request that its author edits or deletes.

@@ -62,7 +62,7 @@ func TestEndsComeFirst(t *testing.T) {
 	if err := r.Close(t.Context(), answered("yes")); err != nil {
 		t.Fatal(err)
 	}
-	equal(t, "status", f.status(task), "✅ Done · 2m5s")
+	equal(t, "status", f.status(task), "✅ Done (2m5s)")
 	equal(t, "edits", len(f.Calls("chat.update")), 1)
 }
 
@@ -85,7 +85,7 @@ func TestEditsWithoutRedis(t *testing.T) {
 	if err := r.Close(t.Context(), answered("yes")); err != nil {
 		t.Fatal(err)
 	}
-	equal(t, "status", w.status(task), "✅ Done · 2m5s")
+	equal(t, "status", w.status(task), "✅ Done (2m5s)")
 	equal(t, "edits", len(w.Calls("chat.update")), 1)
 }
 
@@ -100,11 +100,11 @@ func TestStatusInPlainText(t *testing.T) {
 			r := w.open(w.source, task)
 			w.Fail("chat.update", slackfake.Failure{Error: "invalid_blocks"})
 			r.Update(agent.Event{Kind: agent.ToolUse, Text: "One"})
-			w.until("the first", func() bool { return strings.Contains(w.status(task), "One") })
+			w.until("the first", func() bool { return strings.Contains(w.status(task), "one") })
 			r.Update(agent.Event{Kind: agent.ToolUse, Text: "Two"})
-			w.until("the second", func() bool { return strings.Contains(w.status(task), "Two") })
+			w.until("the second", func() bool { return strings.Contains(w.status(task), "two") })
 			m := w.posted(task)[0]
-			equal(t, "text", m.Text, "⏳ Working: Two · <https://e.example/tasks/"+task.ID+"|Log>")
+			equal(t, "text", m.Text, "⏳ Working: two · <https://e.example/tasks/"+task.ID+"|Log>")
 			equal(t, "blocks", string(m.Blocks), "")
 			equal(t, "edits", len(w.Calls("chat.update")), 3)
 		})

@@ -28,7 +28,7 @@ type interpreter struct {
 }
 
 // help answers the command help. The options are those of cutOptions.
-const help = "Mention me with what you want done; I answer in the thread and continue with what is said there. You can begin with options: " +
+const help = "Mention me and say what you want done. I answer in the thread, and you can continue there. You can begin with options: " +
 	"[repo=owner/name branch=… model=… effort=… budget=… timeout=… plan]. In the thread, say stop, status or retry, or react to a request with ❌ to stop it. " +
 	"While a request waits you can edit or delete it."
 

@@ -20,9 +20,9 @@ func TestWhoMayAsk(t *testing.T) {
 		{ID: "U0THEIRGUEST", TeamID: "T0OTHER", Guest: true},
 	}
 	const (
-		guest, member = "I do not work for guests.", "I work only for members of this workspace."
-		listed, their = "You cannot ask me: you are not on the list of people who can.", "I do not work for members of your workspace."
-		elsewhere     = "I do not work in this channel."
+		guest, member = "I do not take requests from guests.", "I only take requests from members of this workspace."
+		listed, their = "You are not on the list of people who can ask me.", "I do not take requests from members of your workspace."
+		elsewhere     = "I do not take requests in this channel."
 	)
 	all := []string{ann, "U0GUEST", "U0VISITOR", "U0STRANGER", "U0COUSIN", "U0THEIRGUEST"}
 	for name, tc := range map[string]struct {

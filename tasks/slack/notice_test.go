@@ -77,7 +77,7 @@ const findings = `One problem with the units.
 
 Total is in cents, see <!channel>.
 
-Instead:
+Suggested change:
 
 ` + "```" + `
 var Total = 100

@@ -130,7 +130,7 @@ func TestPinned(t *testing.T) {
 		{"fix acme/api#4", "I cannot fix acme/api#4: its branch is in a fork, and I do not run code from forks. I can review it."},
 		{"review PR 8 in api", "There is no pull request #8 in acme/api."},
 		{"review PR 3", "Name the repository of pull request #3, for example: review PR 3 in owner/name."},
-		{"review PR 3 in other/secret", "Repository other/secret is not one errand works on. An operator can add it under repositories: in errand.yaml."},
+		{"review PR 3 in other/secret", "errand is not set up for other/secret. An operator can add it under repositories: in errand.yaml."},
 		{"review PR 3 in acme/slow", "GitHub did not answer in time about acme/slow#3. Ask again in a moment."},
 	} {
 		f.say(carol, general, "", at+refused[0])
@@ -169,7 +169,7 @@ func TestNoPulls(t *testing.T) {
 	equal(t, "ref", f.one().Ref, "")
 	for i, text := range []string{"review PR 4 in acme/api", "list PRs in acme/api"} {
 		f.say(ann, general, "", at+text)
-		equal(t, text, f.word(general, ann, i+1), "I cannot look at pull requests: I have no access to GitHub here.")
+		equal(t, text, f.word(general, ann, i+1), "I cannot read pull requests: I have no access to GitHub.")
 	}
 }
 
@@ -199,8 +199,8 @@ func TestListPulls(t *testing.T) {
 	for i, want := range map[string]string{
 		"list PRs in gone": "GitHub did not let errand list them.", "list PRs in slow": tryLater,
 		"list PRs in none": "Name the repository, for example: list PRs in owner/name.",
-		"list PRs in cli":  `I know no repository called "cli": write it as owner/name.`,
-		"/pr list in a/b":  "Repository a/b is not one errand works on. An operator can add it under repositories: in errand.yaml.",
+		"list PRs in cli":  `I do not know a repository called "cli". Write it as owner/name.`,
+		"/pr list in a/b":  "errand is not set up for a/b. An operator can add it under repositories: in errand.yaml.",
 	} {
 		before := len(f.Ephemeral(general, ann))
 		equal(t, i, len(lists(i)), 0)

@@ -66,7 +66,7 @@ func TestStatusWithLostAnswer(t *testing.T) {
 	if err := w.open(w.source, task).Close(t.Context(), answered("yes")); err != nil {
 		t.Fatal(err)
 	}
-	equal(t, "status", w.status(task), "✅ Done · 2m5s")
+	equal(t, "status", w.status(task), "✅ Done (2m5s)")
 	equal(t, "parts", partsOf(w.posted(task)), []string{"status", "final/1"})
 }
 
@@ -83,7 +83,7 @@ func TestUpdateNeverWaits(t *testing.T) {
 	w.until("the edit that hangs", func() bool { return len(w.Calls("chat.update")) == 1 })
 	r.Update(agent.Event{Kind: agent.ToolUse, Text: "Last step"})
 	close(held)
-	w.until("the latest", func() bool { return w.status(task) == "⏳ Working: Last step" })
+	w.until("the latest", func() bool { return w.status(task) == "⏳ Working: last step" })
 	if n := len(w.Calls("chat.update")); n != 2 {
 		t.Errorf("%d edits", n)
 	}
@@ -110,7 +110,7 @@ func TestCloseEndsTheStatus(t *testing.T) {
 	if err := <-closed; err != nil {
 		t.Fatal(err)
 	}
-	equal(t, "status", w.status(task), "✅ Done · 2m5s")
+	equal(t, "status", w.status(task), "✅ Done (2m5s)")
 	r.Update(agent.Event{Kind: agent.ToolUse, Text: "Late step"})
 	equal(t, "edits", len(w.Calls("chat.update")), 2)
 
@@ -133,7 +133,7 @@ func TestTheLastEditMayComeTwice(t *testing.T) {
 	if err := r.Close(t.Context(), answered("yes")); err != nil {
 		t.Error(err)
 	}
-	equal(t, "status", w.status(task), "✅ Done · 2m5s")
+	equal(t, "status", w.status(task), "✅ Done (2m5s)")
 
 	task = w.task("")
 	r = w.open(w.source, task)
@@ -150,14 +150,14 @@ func TestEditsThatFailAreSaidOnce(t *testing.T) {
 	w.Fail("chat.update", slackfake.Failure{Times: 2, Error: "internal_error"})
 	task := w.task("")
 	r := w.open(w.source, task)
-	for _, step := range []string{"One", "Two", "Three"} {
+	for _, step := range []string{"one", "two", "three"} {
 		r.Update(agent.Event{Kind: agent.ToolUse, Text: step})
 		w.until(step, func() bool {
 			calls := w.Calls("chat.update")
 			return len(calls) > 0 && strings.HasSuffix(calls[len(calls)-1].Form.Get("text"), step)
 		})
 	}
-	equal(t, "status", w.status(task), "⏳ Working: Three")
+	equal(t, "status", w.status(task), "⏳ Working: three")
 	if n := strings.Count(w.log.String(), "show progress"); n != 1 {
 		t.Errorf("said %d times: %s", n, w.log)
 	}
@@ -216,7 +216,7 @@ func TestCloseGoesOnWhereItStopped(t *testing.T) {
 			}
 			equal(t, "attempts", attempts, tc.attempts)
 			equal(t, "parts", partsOf(w.posted(task)), tc.parts)
-			equal(t, "status", w.status(task), "✅ Done · 2m5s")
+			equal(t, "status", w.status(task), "✅ Done (2m5s)")
 
 			// And again, as if it had never been recorded as done.
 			if err := w.open(w.process(Config{}), task).Close(t.Context(), answered(longAnswer())); err != nil {
@@ -248,7 +248,7 @@ func TestASecondEndingIsSaid(t *testing.T) {
 		}
 	}
 	equal(t, "parts", partsOf(w.posted(task)), []string{"status", "final/1", "final/1"})
-	equal(t, "status", w.status(task), "✅ Done · 2m5s")
+	equal(t, "status", w.status(task), "✅ Done (2m5s)")
 }
 
 // A thread may contain the reports of many tasks.
@@ -283,7 +283,7 @@ func TestAnotherBotsReportIsNotOurs(t *testing.T) {
 		t.Fatal(err)
 	}
 	equal(t, "parts", partsOf(w.posted(task)), []string{"status", "final/1"})
-	equal(t, "status", w.status(task), "✅ Done · 2m5s")
+	equal(t, "status", w.status(task), "✅ Done (2m5s)")
 }
 
 // A message that can never be posted is given up and logged.

@@ -39,7 +39,7 @@ func undecided(candidates []string) error {
 	if len(candidates) > most {
 		list += ", …"
 	}
-	sentence := render.WhichRepository + " Ask again and begin with [repo=owner/name]: " + list + ". With [repo=none] I work without a repository."
+	sentence := render.WhichRepository + " Ask again and begin with [repo=owner/name]: " + list + ". Use [repo=none] to work without a repository."
 	return &errUndecided{tasks.InputError{Sentence: sentence}, candidates}
 }
 
@@ -132,7 +132,7 @@ func (rs *repositories) fullName(name string) (string, error) {
 	case len(found) > 1:
 		return "", inputError("There are several repositories called %q: %s. Name one of them.", name, strings.Join(found, ", "))
 	}
-	return "", inputError("I know no repository called %q: write it as owner/name.", name)
+	return "", inputError("I do not know a repository called %q. Write it as owner/name.", name)
 }
 
 // allows reports whether errand works on a repository. People must not learn about others, which its access to
@@ -192,9 +192,9 @@ func (rs *repositories) findPull(ctx context.Context, repo string, number int) (
 func (rs *repositories) canLook(repo string) error {
 	switch {
 	case rs.pulls == nil:
-		return inputError("I cannot look at pull requests: I have no access to GitHub here.")
+		return inputError("I cannot read pull requests: I have no access to GitHub.")
 	case !rs.allows(repo):
-		return inputError("Repository %s is not one errand works on. An operator can add it under repositories: in errand.yaml.", repo)
+		return inputError("errand is not set up for %s. An operator can add it under repositories: in errand.yaml.", repo)
 	}
 	return nil
 }
@@ -347,7 +347,7 @@ func (p *picker) chosen(ctx context.Context, pressed press, id string) (string, 
 // workingIn says where a request is worked on.
 func workingIn(repo string) string {
 	if repo == "" {
-		return "I work on this without a repository."
+		return "I will work on this without a repository."
 	}
 	return "I work on this in " + repo + "."
 }

@@ -87,7 +87,7 @@ func TestWrongOptions(t *testing.T) {
 		"[budget=-1] x":          `"-1"`,
 		"[budget=NaN] x":         `"NaN"`,
 		"[budget=inf] x":         `"inf"`,
-		"[timeout=30] x":         `"30" is not a length of time`,
+		"[timeout=30] x":         `"30" is not a duration`,
 		"[timeout=-1h] x":        `"-1h"`,
 	} {
 		_, err := newReader("").read(text)

@@ -22,30 +22,30 @@ func TestStatusText(t *testing.T) {
 	p := newProgress(func() time.Time { return now })
 	said := func(what, want string) {
 		t.Helper()
-		equal(t, what, render.Dots(p.status().State, p.status().Detail), want)
+		equal(t, what, p.status().State, want)
 	}
 	said("at first", "⏳ On it…")
 	p.add(agent.Event{Kind: agent.Started, Text: "opus"})
 	said("started", "⏳ Working")
 	p.add(agent.Event{Kind: agent.ToolUse, Text: "Running echo '<!channel> & @here'"})
-	said("a tool", "⏳ Working: Running echo '&lt;\u200b!channel&gt; &amp; @\u200bhere'")
+	said("a tool", "⏳ Working: running echo '&lt;\u200b!channel&gt; &amp; @\u200bhere'")
 	p.add(agent.Event{Kind: agent.Text, Text: "Let me see."})
 	p.add(agent.Event{Kind: agent.ToolResult, Text: "ok"})
-	said("its result", "⏳ Working: Running echo '&lt;\u200b!channel&gt; &amp; @\u200bhere' · 1 step")
+	said("its result", "⏳ Working: running echo '&lt;\u200b!channel&gt; &amp; @\u200bhere' (1 step)")
 	now = now.Add(59 * time.Second)
 	p.add(agent.Event{Kind: agent.ToolUse, Text: "Reading a\nb"})
 	p.add(agent.Event{Kind: agent.ToolResult})
-	said("within a minute", "⏳ Working: Reading a b · 2 steps")
+	said("within a minute", "⏳ Working: reading a b (2 steps)")
 	now = now.Add(2*time.Hour + 3*time.Minute)
-	said("later", "⏳ Working: Reading a b · 2 steps · 2h3m")
+	said("later", "⏳ Working: reading a b (2 steps, 2h3m)")
 	p.add(agent.Event{Kind: tasks.Asked, Text: "Red or blue?"})
 	said("a question", "💬 Needs your answer")
 	p.add(agent.Event{Kind: tasks.Replied, Text: "red"})
-	said("answered", "⏳ Working: Reading a b · 2 steps · 2h3m")
+	said("answered", "⏳ Working: reading a b (2 steps, 2h3m)")
 }
 
 // said returns a status in one line.
-func said(s render.Status) string { return render.Dots(s.State, s.Detail) }
+func said(s render.Status) string { return s.State }
 
 func TestClosingStatus(t *testing.T) {
 	t.Parallel()
@@ -55,7 +55,7 @@ func TestClosingStatus(t *testing.T) {
 		tasks.Cancelled: "🛑 Stopped", tasks.Refused: "❌ Not started", tasks.Lost: "❌ Given up", "novel": "❌ Failed",
 	} {
 		e.Kind = kind
-		equal(t, string(kind), said(render.Ended(e)), want+" · 2m5s")
+		equal(t, string(kind), said(render.Ended(e)), want+" (2m5s)")
 	}
 	equal(t, "nothing ran", said(render.Ended(tasks.Ending{Kind: tasks.Cancelled})), "🛑 Stopped")
 }
@@ -120,8 +120,8 @@ func TestKeepWritesTheLatest(t *testing.T) {
 		p.add(agent.Event{Kind: agent.ToolUse, Text: "after the end"})
 		pass(time.Minute)
 		equal(t, "edits", b.edits, []string{
-			"3s ⏳ Working: Step 2", "6s ⏳ Working: Step 5", "9s ⏳ Working: Step 8", "12s ⏳ Working: Step 9",
-			"50.001s ⏳ Working: Step 10", "1m0s ⏳ Working: Step 10 · 1m", "2m0s ⏳ Working: Step 10 · 2m", "3m0s ⏳ Working: Step 10 · 3m",
+			"3s ⏳ Working: step 2", "6s ⏳ Working: step 5", "9s ⏳ Working: step 8", "12s ⏳ Working: step 9",
+			"50.001s ⏳ Working: step 10", "1m0s ⏳ Working: step 10 (1m)", "2m0s ⏳ Working: step 10 (2m)", "3m0s ⏳ Working: step 10 (3m)",
 		})
 	})
 }
@@ -160,7 +160,7 @@ func TestKeepLeavesSlackAlone(t *testing.T) {
 		pass(time.Second)
 		stop()
 		equal(t, "edits", b.edits, []string{
-			"3s ⏳ Working: One", "33s ⏳ Working: Two", "36s ⏳ Working: Two", "44s ⏳ Working: Three", "54s ⏳ Working: Four",
+			"3s ⏳ Working: one", "33s ⏳ Working: two", "36s ⏳ Working: two", "44s ⏳ Working: three", "54s ⏳ Working: four",
 		})
 	})
 }

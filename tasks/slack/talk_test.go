@@ -104,7 +104,7 @@ func TestReportBesideTalk(t *testing.T) {
 		t.Fatal(err)
 	}
 	equal(t, "parts", partsOf(w.posted(task)), []string{"status", "update/1", "question/1", "final/1"})
-	equal(t, "status", w.status(task), "✅ Done · 2m5s")
+	equal(t, "status", w.status(task), "✅ Done (2m5s)")
 }
 
 // talks are all ways in which the agent posts something on its way, by the method of Slack's that does it.

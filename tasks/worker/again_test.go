@@ -59,7 +59,7 @@ func TestRetryByClass(t *testing.T) {
 		"reset":   {failed(agent.ClassUsageLimit), 3, false, "(the model account has reached its usage limit)", "It was tried 3 times."},
 		"fresh":   {failed(agent.ClassSession), 2, true, "could not be resumed", "It was tried 2 times."},
 		"resume":  {failed(agent.ClassKilled), 2, false, "(the agent was killed from outside)", "It was tried 2 times."},
-		"stalled": {stalled, 2, false, "(the agent showed no sign of work)", "Ask again to go on."},
+		"stalled": {stalled, 2, false, "(the agent showed no sign of work)", "Ask again to continue."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -278,7 +278,7 @@ func TestParkedIsSaidOnce(t *testing.T) {
 	if len(s.said) != 1 { // before the hand-back, so that neither a shutdown nor a death loses it
 		t.Errorf("said %d times", len(s.said))
 	}
-	if shown := <-f.source.waited; !strings.HasPrefix(shown, id+" Paused: ") || !strings.HasSuffix(shown, "; continues about later") {
+	if shown := <-f.source.waited; !strings.HasPrefix(shown, id+" Paused: ") || !strings.HasSuffix(shown, "; resumes about later") {
 		t.Errorf("shown: %s", shown)
 	}
 }

@@ -161,7 +161,7 @@ func TestCancel(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if e := f.ending(id); e.Kind != tasks.Cancelled || e.By != "Ann" || !strings.Contains(e.Sentence(), "stopped by Ann") {
+		if e := f.ending(id); e.Kind != tasks.Cancelled || e.By != "Ann" || !strings.Contains(e.Sentence(), "Stopped by Ann") {
 			t.Errorf("ending = %+v", e)
 		}
 	}

@@ -271,7 +271,7 @@ func (m *mailbox) brief(ctx context.Context, rec store.Record) (t tasks.Task, _ 
 	message := b.Prompt
 	message.Text = cmp.Or(message.Text, t.Prompt)
 	if t.Actor != m.task.Actor {
-		message.Text = m.Policy.People.Name(t.Source, t.Actor) + " says:\n\n" + message.Text
+		message.Text = m.Policy.People.NameOf(t) + " says:\n\n" + message.Text
 	}
 	message.ID = uuid.NewString() // the agent confirms the message by this ID
 	return t, message, nil

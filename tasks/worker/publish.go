@@ -188,16 +188,13 @@ func (b *publisher) propose(ctx context.Context, t tasks.Task, e *tasks.Ending) 
 func (b *publisher) proposal(t tasks.Task, work tasks.Work, summary string) forge.Proposal {
 	p := forge.Proposal{
 		Repo: work.Repo, Branch: work.Branch, Commit: work.Commit, Base: work.Base, Title: work.Title,
-		Run: t.ID, Thread: t.Thread, Source: t.Source, Asker: t.Actor, Verification: work.Verification.Markdown(), Summary: summary,
+		Run: t.ID, Thread: t.Thread, Source: t.Source, Asker: b.Policy.People.NameOf(t), Verification: work.Verification.Markdown(), Summary: summary,
 	}
 	if b.ConsoleURL != "" {
 		p.RunURL = b.ConsoleURL + "/tasks/" + t.ID
 	}
-	if who, known := b.Policy.People.Find(t.Source, t.Actor); known {
-		p.Asker = who.Name
-		if t.Source != b.Publisher.Name() {
-			p.AskerAccount = who.Account(b.Publisher.Name())
-		}
+	if who, known := b.Policy.People.Find(t.Source, t.Actor); known && t.Source != b.Publisher.Name() {
+		p.AskerAccount = who.Account(b.Publisher.Name())
 	}
 	return p
 }

@@ -25,7 +25,7 @@ func TestWaitingIsTold(t *testing.T) {
 	f.worker()
 	all, notices := []string{f.submit(f.task("a", "x"))}, []string{}
 	f.next(started)
-	for i, why := range []string{"1 of 1 runs busy for the same person; you are number 1", "1 of 1 runs busy for the same person; you are number 2"} {
+	for i, why := range []string{"1st in line; 1 of 1 runs busy for the same person", "2nd in line; 1 of 1 runs busy for the same person"} {
 		id := f.submit(f.task(fmt.Sprint("b", i), "x"))
 		all = append(all, id)
 		f.waits(id)

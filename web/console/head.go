@@ -2,8 +2,10 @@ package console
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -27,11 +29,14 @@ type head struct {
 	Next          string // what to do now that it has ended, in a sentence
 	Opened        bool   // the task opened the pull request
 	Class         string // of its ending: done, stopped, limit or failed
+	Origin        string // the source and the kind of request
+	Model         string
+	Notes         []string // further facts about the run
 }
 
 // newHead returns the head of a task without what it waits for.
 func newHead(s tasks.Status, links tasks.Links, now time.Time) head {
-	h := head{Links: links, Initials: initials(askedBy(s)), PullRequest: links.PullRequest}
+	h := head{Links: links, Initials: initials(askedBy(s)), PullRequest: links.PullRequest, Origin: originOf(s.Task), Model: s.Task.Options.Model}
 	line := s.Headline(now)
 	h.Detail, h.Until = legible.Text(line.Detail), line.Until
 	switch {
@@ -67,7 +72,11 @@ func newHead(s tasks.Status, links tasks.Links, now time.Time) head {
 	if u, err := url.Parse(h.PullRequest); err != nil || u.Scheme != "https" && u.Scheme != "http" {
 		h.PullRequest = ""
 	}
-	h.Class = endingClass(s.Ending.Kind)
+	h.Class, h.Model = endingClass(s.Ending.Kind), cmp.Or(s.Ending.Result.Model, h.Model)
+	h.Notes = slices.Clone(s.Ending.Bill.Near)
+	if s.Ending.Result.Fresh {
+		h.Notes = append(h.Notes, "a new conversation, because the earlier one could not be resumed")
+	}
 	h.Next = h.next(s)
 	return h
 }
@@ -76,13 +85,27 @@ func newHead(s tasks.Status, links tasks.Links, now time.Time) head {
 func (h head) next(s tasks.Status) string {
 	switch {
 	case h.Opened:
-		return fmt.Sprintf("Next: review the draft pull request #%d. Comment there to have it changed.", s.Ending.Published.PullRequest.Number)
+		return fmt.Sprintf("Next: review draft pull request #%d. To ask for changes, comment on it.", s.Ending.Published.PullRequest.Number)
 	case h.Class == "failed":
-		return "Next: Retry runs the same request again, in the same conversation."
-	case h.Class == "done" && h.Chat == "" && h.Links.Thread != "":
-		return "To continue, reply where it was requested: errand remembers this conversation."
+		return "Next: retry it, which runs the same request again in the same conversation."
+	case h.Class != "done" || h.Chat != "" || h.Links.Thread == "":
+		return ""
+	case s.Task.Source == "slack":
+		return "Next: to continue this conversation, reply in the Slack thread."
 	}
-	return ""
+	return "Next: to continue this conversation, comment on " + h.Thread + "."
+}
+
+// sourceNames are the names of sources for people.
+var sourceNames = map[string]string{"slack": "Slack", "github": "GitHub", chatSource: "Chat"}
+
+// originOf says where a task was requested and how, such as "Slack, mention".
+func originOf(t tasks.Task) string {
+	source := cmp.Or(sourceNames[t.Source], t.Source)
+	if t.Kind == "" || t.Kind == t.Source {
+		return source
+	}
+	return source + ", " + strings.ReplaceAll(t.Kind, "_", " ")
 }
 
 // endingClass returns the CSS class of a kind of ending.
@@ -100,7 +123,7 @@ func endingClass(k tasks.EndingKind) string {
 
 // askedBy returns the name of the person who asked.
 func askedBy(s tasks.Status) string {
-	return legible.Line(cmp.Or(s.Person, s.Task.Name, s.Task.Actor))
+	return legible.Line(s.Name())
 }
 
 // initials returns up to two letters that stand for a name.
@@ -185,4 +208,33 @@ func attempts(s tasks.Status) (list []attempt) {
 		list = append([]attempt{a}, list...)
 	}
 	return list
+}
+
+// machine is a worker that ran the task.
+type machine struct {
+	store.Worker
+	Gone bool // it is not alive any more
+}
+
+// readMachines looks up the workers of the attempts, the latest first. The page is shown without them if that fails.
+func (c *Console) readMachines(ctx context.Context, list []attempt) (machines []machine) {
+	if len(list) == 0 {
+		return nil
+	}
+	alive, err := c.view.Store.Workers.List(ctx)
+	if err != nil {
+		c.view.Log.Warn("list workers", "err", err)
+		return nil
+	}
+	for _, a := range list {
+		if slices.ContainsFunc(machines, func(m machine) bool { return m.ID == a.Worker }) {
+			continue
+		}
+		m := machine{Worker: store.Worker{ID: a.Worker}, Gone: true}
+		if at := slices.IndexFunc(alive, func(w store.Worker) bool { return w.ID == a.Worker }); at >= 0 {
+			m = machine{Worker: alive[at]}
+		}
+		machines = append(machines, m)
+	}
+	return machines
 }

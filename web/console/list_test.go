@@ -42,11 +42,11 @@ func TestRows(t *testing.T) {
 			tasks.Status{State: "ended", Started: began, Ended: began.Add(2 * time.Minute), Ending: &tasks.Ending{
 				Kind: tasks.Cancelled, By: "ann", Result: agent.Result{CostUSD: 0.5},
 			}},
-			row{State: "ended", Label: "Stopped", Ending: "cancelled", Took: "2m", Cost: "$0.50", Note: "This was stopped by ann. Ask again to go on."},
+			row{State: "ended", Label: "Stopped", Ending: "cancelled", Took: "2m", Cost: "$0.50", Note: "Stopped by ann. Ask again to continue."},
 		},
 		"ended before it began": {
 			tasks.Status{State: "ended", Ended: now, Ending: &tasks.Ending{Kind: tasks.Withdrawn}},
-			row{State: "ended", Label: "Withdrawn", Ending: "withdrawn", Note: "This was withdrawn."},
+			row{State: "ended", Label: "Withdrawn", Ending: "withdrawn", Note: "Withdrawn."},
 		},
 	} {
 		test.status.Created = now.Add(-3 * 24 * time.Hour)

@@ -41,6 +41,7 @@ type taskView struct {
 	Delivery        string        // its page among those of the queues
 	Meter           meter
 	Attempts        []attempt
+	Machines        []machine
 	Absorbed        []*entry // the messages that its run absorbed
 	Covers          []string // further tasks that ended with it
 	Errors          int      // failed steps on the page
@@ -104,8 +105,12 @@ func (c *Console) renderTask(ctx context.Context, s tasks.Status, before string)
 	}
 	v := newTaskView(s, past, t.Used, c.view.Now())
 	v.May = c.may(ctx, s.Task)
-	c.readWork(ctx, s, &v)
 	v.head = newHead(s, c.links(s.Task), c.view.Now())
+	c.readWork(ctx, s, &v)
+	if v.Opened && v.Changes != nil {
+		v.Published = "" // the headline and the changes say the same
+	}
+	v.Machines = c.readMachines(ctx, v.Attempts)
 	if s.State == string(store.Running) {
 		if v.Doing = t.doing; v.Doing == "" && v.Detail == "" {
 			v.Doing = tasks.Starting

@@ -45,6 +45,9 @@ func (e *entry) Formatted() template.HTML { return formatMarkdown(e.Text) }
 // Tool reports whether it is a tool call or the result of one.
 func (e *entry) Tool() bool { return e.Kind == "tool_use" || e.Kind == "tool_result" }
 
+// Agents reports whether the text is the agent's, and thus Markdown.
+func (e *entry) Agents() bool { return e.Kind == "text" || e.Kind == "said" || e.Kind == "asked" }
+
 // Short returns the first words of a message.
 func (e *entry) Short() string { return legible.Line(tasks.Task{Prompt: e.Text}.Title()) }
 
@@ -69,6 +72,9 @@ type place struct {
 func newTimeline() *timeline {
 	return &timeline{calls: map[string]*entry{}, places: map[string]place{}}
 }
+
+// turnFailed replaces the CLI's own words, which are in the log.
+const turnFailed = "The agent's turn ended with an error."
 
 // labels are the labels of entries, by kind.
 var labels = map[string]string{
@@ -121,6 +127,8 @@ func (t *timeline) add(l tasks.Logged) {
 		Input: formatInput(e.Input), Error: e.Error,
 	}
 	switch kind {
+	case "turn_end":
+		added.Text = turnFailed
 	case "tool_result":
 		added.Text, added.Result, added.Done = "Result of an earlier call", added.Text, true
 	case "asked":

@@ -4,20 +4,24 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"net/url"
 	"slices"
+	"strings"
 	"time"
 
-	"github.com/errand-fleet/errand/internal/legible"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/web/internal/view"
 )
 
 // wait is what a waiting task waits for.
 type wait struct {
-	Before, BeforeURL string // what comes first
-	Estimate          string // until it starts, such as "about 4 min"; empty if too little is known
+	Ahead    []row  // what comes first, or runs at its place
+	AheadURL string // all of that
+	Estimate string // until it starts, such as "about 4 min"; empty if too little is known
 }
+
+// aheadOf bounds the tasks in wait.Ahead.
+const aheadOf = 5
 
 const (
 	estimateFrom = 50 // ended tasks that an estimate looks at
@@ -30,15 +34,14 @@ func (c *Console) readWait(ctx context.Context, s tasks.Status) (w wait, err err
 	if s.Ending != nil || s.State != string(store.Waiting) || !s.Headline(now).Until.IsZero() {
 		return w, nil
 	}
-	if s.Blocked.Scope != "" {
-		w.Before, w.BeforeURL = "the runs that are under way", "/?state=running"
-		if repo := s.Task.Repo; repo != "" && s.Blocked.Scope == "repo:"+repo {
-			w.Before, w.BeforeURL = "the runs in "+repo, "/?state=running&repository="+url.QueryEscape(repo)
-		}
-	} else if open, err := c.view.Desk.Open(ctx, s.Task.Thread); err != nil {
+	ahead, err := c.ahead(ctx, s, &w)
+	if err != nil {
 		return w, err
-	} else if len(open) > 0 && open[0].Task.ID != s.Task.ID {
-		w.Before, w.BeforeURL = legible.Line(open[0].Task.Title()), "/tasks/"+open[0].Task.ID
+	}
+	for _, one := range ahead[:min(len(ahead), aheadOf)] {
+		w.Ahead = append(w.Ahead, newRow(view.NewTask(one), now))
+	}
+	if s.Blocked.Scope == "" && len(ahead) > 0 {
 		s.Position = max(1, s.Position) // a running task is not counted
 	}
 	past, err := c.view.Desk.List(ctx, tasks.Filter{State: string(store.Ended), Limit: estimateFrom})
@@ -46,6 +49,25 @@ func (c *Console) readWait(ctx context.Context, s tasks.Status) (w wait, err err
 		w.Estimate = estimate(s, past.Tasks, now)
 	}
 	return w, err
+}
+
+// ahead returns the runs that take up the limit that a task waits for, or else the earlier tasks of its thread.
+func (c *Console) ahead(ctx context.Context, s tasks.Status, w *wait) ([]tasks.Status, error) {
+	if s.Blocked.Scope == "" {
+		open, err := c.view.Desk.Open(ctx, s.Task.Thread)
+		at := slices.IndexFunc(open, func(one tasks.Status) bool { return one.Task.ID == s.Task.ID })
+		return open[:max(0, at)], err
+	}
+	f := tasks.Filter{State: string(store.Running), Limit: aheadOf}
+	switch kind, name, _ := strings.Cut(s.Blocked.Scope, ":"); kind {
+	case "repo":
+		f.Repo = name
+	case "user":
+		f.Person = name
+	}
+	w.AheadURL = listURL(f, func(f *tasks.Filter) { f.Limit = 0 })
+	running, err := c.view.Desk.List(ctx, f)
+	return running.Tasks, err
 }
 
 // estimate returns how long a task probably waits, by the latest tasks of its class. Behind others it waits for their

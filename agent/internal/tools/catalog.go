@@ -48,7 +48,7 @@ var catalog = map[string]tool{
 	"TodoWrite":    {neutral: "plan", verb: "Planning:", arg: "todos", harmless: true},
 
 	"AskUserQuestion": {neutral: "ask", verb: "Asking a question"},
-	answerTool:        {neutral: "answer", verb: "Putting the answer into its form", harmless: true},
+	answerTool:        {neutral: "answer", verb: "Submitting the result", harmless: true},
 
 	ownTools + "ask_user":    {neutral: "ask_user", verb: "Asking a question", harmless: true},
 	ownTools + "post_update": {neutral: "post_update", verb: "Posting an update", harmless: true},

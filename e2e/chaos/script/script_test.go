@@ -33,7 +33,7 @@ func TestAnswersAreToldFromOtherWords(t *testing.T) {
 		tokens []string
 		ok     bool
 	}{
-		"This was stopped by console. Ask again to go on.": {nil, false},
+		"Stopped by console. Ask again to continue.": {nil, false},
 		"The agent was killed. tok00001":                   {nil, false},
 		Answer([]string{Token(1)}):                         {[]string{Token(1)}, true},
 		Answer([]string{Token(1)}) + "\n\n" + Answer([]string{Token(2), Token(3)}) + " of tok00009": {[]string{Token(1), Token(2), Token(3)}, true},

@@ -73,7 +73,7 @@ func (p Plan) Text(summary string, pg Page) string {
 	section("Still open", "\n", each(p.StillOpen, pg.known))
 	section("Fixed", "\n", each(p.Fixed, pg.known))
 	if p.Below > 0 {
-		parts = append(parts, plural(p.Below, "finding")+" below the repository's severity threshold omitted.")
+		parts = append(parts, "Not shown: "+plural(p.Below, "finding")+" below the repository's severity threshold.")
 	}
 	if len(p.Inline)+len(p.Summary)+len(p.StillOpen) > 0 {
 		next := "**Next:** push fixes, or comment `/fix` to have errand make them."
@@ -203,7 +203,7 @@ func (f Finding) details() string {
 	case f.Exact:
 		b.WriteString("\n\n" + markdown.Fenced("suggestion", f.Suggestion))
 	default:
-		b.WriteString("\n\nInstead:\n\n" + markdown.Fenced("", f.Suggestion))
+		b.WriteString("\n\nSuggested change:\n\n" + markdown.Fenced("", f.Suggestion))
 	}
 	return b.String()
 }
@@ -224,7 +224,7 @@ func (p Plan) Notice(summary string, pg Page) string {
 	section("Still open", p.StillOpen, func(k Known) string { return pg.line(k.Finding) })
 	section("Fixed", p.Fixed, func(k Known) string { return "- ~~" + k.Claim + "~~" })
 	if p.Below > 0 {
-		parts = append(parts, plural(p.Below, "finding")+" below the repository's severity threshold omitted.")
+		parts = append(parts, "Not shown: "+plural(p.Below, "finding")+" below the repository's severity threshold.")
 	}
 	return strings.TrimSpace(strings.Join(parts, "\n\n"))
 }

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/slack-go/slack"
@@ -70,7 +71,7 @@ func Beginning(parts []Part, whole, where string) (Part, bool) {
 	}
 	first, last := parts[0], parts[len(parts)-1]
 	first.Body = split(first.Body, maxBeginning)[0] +
-		fmt.Sprintf("\n\n_This is the beginning of %d characters. All of them are in %s._", utf8.RuneCountInString(whole), where)
+		fmt.Sprintf("\n\n_This is only the beginning. The whole text (%d characters) is in %s._", utf8.RuneCountInString(whole), where)
 	first.Foot, first.Buttons = last.Foot, last.Buttons
 	return first, true
 }
@@ -96,13 +97,13 @@ func (c Console) HowToAnswer(t tasks.Task, q tasks.Question, me string) string {
 		what = "a number or your own words"
 	}
 	if c != nil {
-		console = ", or " + link(c(t.ID), "in the console")
+		console = ", or answer " + link(c(t.ID), "in the console")
 	}
 	without := "After that I continue without an answer."
 	if q.Consent != "" {
 		without = "After that I continue without it. “" + tasks.Always + "” covers everything that I would ask about: " + Literal(q.Consent, MaxSentence) + "."
 	}
-	return fmt.Sprintf("To answer, reply in this thread with <@%s> and %s%s, %s. %s", me, what, console, moment("until ", q.Until), without)
+	return fmt.Sprintf("To answer, mention <@%s> in this thread with %s%s, %s. %s", me, what, console, moment("until ", q.Until), without)
 }
 
 // Outcome shows the answer to a question. person renders who gave it.
@@ -217,18 +218,12 @@ func (p Part) Plain() []string {
 // maxAction is how much of an action a status shows, in characters.
 const maxAction = 80
 
-// Status is the content of a status message, in mrkdwn.
-type Status struct {
-	State  string
-	Detail string // may be empty
-}
+// Status is the content of a status message: one line of mrkdwn.
+type Status struct{ State string }
 
 // Message is the status with buttons. The text beside the blocks is for notifications.
 func (s Status) Message(buttons []Button) []slack.MsgOption {
 	blocks := []slack.Block{slack.NewSectionBlock(mrkdwnText(s.State), nil, nil)}
-	if s.Detail != "" {
-		blocks = append(blocks, slack.NewContextBlock("", mrkdwnText(s.Detail)))
-	}
 	if len(buttons) > 0 {
 		blocks = append(blocks, buttonRow(buttons))
 	}
@@ -237,18 +232,19 @@ func (s Status) Message(buttons []Button) []slack.MsgOption {
 
 // Text is the status without blocks.
 func (s Status) Text(buttons []Button) slack.MsgOption {
-	return slack.MsgOptionText(Dots(append([]string{s.State, s.Detail}, buttonLinks(buttons)...)...), false)
+	return slack.MsgOptionText(Dots(append([]string{s.State}, buttonLinks(buttons)...)...), false)
 }
 
 // Begun is the status of a run whose agent has not done anything yet.
-func Begun() Status { return Status{State: "⏳ On it…"} }
+func Begun() Status { return Status{"⏳ On it…"} }
 
 // Working is the status of a run: its latest action, the tool calls that came back, and its time. The time is in whole
 // minutes, so that it changes no more often than that.
 func Working(action string, steps int, elapsed time.Duration) Status {
-	s := Status{State: "⏳ Working"}
+	state := "⏳ Working"
 	if action != "" {
-		s.State += ": " + Literal(action, maxAction)
+		first, size := utf8.DecodeRuneInString(action)
+		state += ": " + Literal(string(unicode.ToLower(first))+action[size:], maxAction)
 	}
 	var count, lasted string
 	switch {
@@ -260,14 +256,13 @@ func Working(action string, steps int, elapsed time.Duration) Status {
 	if elapsed = elapsed.Truncate(time.Minute); elapsed > 0 {
 		lasted = tasks.Lasted(elapsed)
 	}
-	s.Detail = Dots(count, lasted)
-	return s
+	return Status{state + inBrackets(count, lasted)}
 }
 
 // Headline is the status of a task that waits, for its turn or for an answer.
 func Headline(h tasks.Headline) Status {
 	h.Detail = Literal(h.Detail, MaxSentence)
-	return Status{State: h.Sign + " " + h.Text(moment)}
+	return Status{h.Sign + " " + h.Text(moment)}
 }
 
 // Ended is the last status of a task. The final message names who stopped it.
@@ -275,15 +270,24 @@ func Ended(e tasks.Ending) Status {
 	e.By = ""
 	s := Headline(e.Headline())
 	if e.Result.Duration > 0 {
-		s.Detail = tasks.Lasted(e.Result.Duration)
+		s.State += inBrackets(tasks.Lasted(e.Result.Duration))
 	}
 	return s
+}
+
+// inBrackets joins the texts that are not empty.
+func inBrackets(texts ...string) string {
+	texts = slices.DeleteFunc(texts, func(s string) bool { return s == "" })
+	if len(texts) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(texts, ", ") + ")"
 }
 
 // moment is a time in the reader's zone. For a client that cannot format it, it is in UTC. The preposition is part of
 // the format, so that Slack writes "today" in lower case.
 func moment(preposition string, t time.Time) string {
-	return fmt.Sprintf("<!date^%d^%s{date_short_pretty} at {time}|%[2]s%s>", t.Unix(), preposition, t.UTC().Format("2006-01-02 15:04 UTC"))
+	return fmt.Sprintf("<!date^%d^%s{time} {date_short_pretty}|%[2]s%s>", t.Unix(), preposition, t.UTC().Format("2006-01-02 15:04 UTC"))
 }
 
 // Dots joins the texts that are not empty.

@@ -287,7 +287,7 @@ const maxReason = 1000
 func DenyDialog(memory string) slack.ModalViewRequest {
 	reason := slack.NewPlainTextInputBlockElement(plainText("What it should do instead (optional)"), ReasonField)
 	reason.Multiline, reason.MaxLength = true, maxReason
-	input := slack.NewInputBlock(ReasonField, plainText("Reason, for the agent"), nil, reason)
+	input := slack.NewInputBlock(ReasonField, plainText("Reason for the agent"), nil, reason)
 	input.Optional = true
 	return slack.ModalViewRequest{
 		Type: slack.VTModal, CallbackID: ActionDeny, PrivateMetadata: memory, Title: plainText("Deny"), Submit: plainText("Deny"),
@@ -311,7 +311,7 @@ const maxMenu = 99
 
 // RepositoryMenu asks which repository a task is about.
 func RepositoryMenu(id string, repositories []string) (text string, blocks []slack.Block) {
-	text = WhichRepository + " I start when you choose. If this menu is gone, edit your message to begin with [repo=owner/name]."
+	text = WhichRepository + " I will start when you choose one. If this menu is gone, edit your message to begin with [repo=owner/name]."
 	var options []*slack.OptionBlockObject
 	for _, repo := range repositories[:min(len(repositories), maxMenu)] {
 		options = append(options, slack.NewOptionBlockObject(repo, plainText(Cut(repo, maxButton)), nil))

@@ -149,11 +149,13 @@ function add(e, id) {
     words.textContent = "Result of an earlier call";
     setResult(item, e);
   }
-  if (e.kind === "text") {
+  if (e.kind === "turn_end") words.textContent = "The agent's turn ended with an error.";
+  if (["text", "said", "asked"].includes(e.kind)) {
     words.classList.remove("markdown");
     unfinished.add(item);
   }
   list.append(item);
+  if (e.kind === "said" || e.kind === "asked") format([item]);
 }
 
 // prune removes the oldest entries of a long run, to save memory. The link "Older" loads them again.
