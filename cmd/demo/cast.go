@@ -146,11 +146,11 @@ func (s *scene) ask(ctx context.Context, sys *system, p part) (id, ts string, er
 
 // stopped lets a person stop their task.
 func (s *scene) stopped(ctx context.Context, sys *system, t *teller) error {
-	p := part{user: carl, name: "Carl", prompt: "delete everything that nobody uses"}
-	s.model.Answer(p.prompt, modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Bash", Input: map[string]string{"command": "sleep 100"}}}})
+	p := part{user: carl, name: "Carl", prompt: "delete all unused code"}
+	s.model.Answer(p.prompt, modelfake.Turn{Text: "I will look for code without callers.", Tools: []modelfake.ToolCall{{Name: "Bash", Input: map[string]string{"command": "grep -rn '^func ' --include=*.go . && sleep 100", "description": "List all functions"}}}})
 	id, ts, err := s.ask(ctx, sys, p)
 	if err == nil {
-		err = sys.until(ctx, id, func(s status) bool { return s.State == "running" })
+		err = sys.untilTool(ctx, id)
 	}
 	if err == nil {
 		_, err = s.slack.Mention(ctx, slackfake.Message{Channel: channel, ThreadTS: ts, User: carl, Text: "stop"})

@@ -214,13 +214,8 @@ func (s *system) newest(ctx context.Context, source string) (string, error) {
 	return list.Tasks[0].Task.ID, nil
 }
 
-// follow prints what the agent does on the source's new task until the task has ended.
-func (s *system) follow(ctx context.Context, source string, t *teller) error {
-	id, err := s.newest(ctx, source)
-	if err != nil {
-		return err
-	}
-	t.say("errand", "task %s submitted", id)
+// events calls yield with each event of a task, until yield returns false or the task has ended.
+func (s *system) events(ctx context.Context, id string, yield func(agent.Event) bool) error {
 	resp, err := s.get(ctx, "/api/tasks/"+id+"/events")
 	if err != nil {
 		return err
@@ -231,9 +226,29 @@ func (s *system) follow(ctx context.Context, source string, t *teller) error {
 	for lines.Scan() {
 		data, ok := strings.CutPrefix(lines.Text(), "data: ")
 		var e agent.Event
-		if !ok || json.Unmarshal([]byte(data), &e) != nil {
-			continue
+		if ok && json.Unmarshal([]byte(data), &e) == nil && !yield(e) {
+			return nil
 		}
+	}
+	if err := lines.Err(); err != nil {
+		return fmt.Errorf("follow task %s: %w", id, err)
+	}
+	return nil
+}
+
+// untilTool waits until the agent of a task uses a tool.
+func (s *system) untilTool(ctx context.Context, id string) error {
+	return s.events(ctx, id, func(e agent.Event) bool { return e.Kind != agent.ToolUse })
+}
+
+// follow prints what the agent does on the source's new task until the task has ended.
+func (s *system) follow(ctx context.Context, source string, t *teller) error {
+	id, err := s.newest(ctx, source)
+	if err != nil {
+		return err
+	}
+	t.say("errand", "task %s submitted", id)
+	return s.events(ctx, id, func(e agent.Event) bool {
 		switch e.Kind {
 		case agent.Started:
 			t.say("agent", "running, model %s", e.Text)
@@ -247,9 +262,6 @@ func (s *system) follow(ctx context.Context, source string, t *teller) error {
 		case agent.TurnEnd:
 			t.say("agent", "answered")
 		}
-	}
-	if err := lines.Err(); err != nil {
-		return fmt.Errorf("follow task %s: %w", id, err)
-	}
-	return nil
+		return true
+	})
 }
