@@ -100,7 +100,7 @@ func (t *timeline) add(l tasks.Logged) {
 		t.Used = l
 		return
 	case "turn_end":
-		if !e.Error { // the text events before it had its text
+		if e.Text = turnFailed; !e.Error { // the text events before it had its text
 			return
 		}
 	case "tool_result":
@@ -127,8 +127,6 @@ func (t *timeline) add(l tasks.Logged) {
 		Input: formatInput(e.Input), Error: e.Error,
 	}
 	switch kind {
-	case "turn_end":
-		added.Text = turnFailed
 	case "tool_result":
 		added.Text, added.Result, added.Done = "Result of an earlier call", added.Text, true
 	case "asked":
