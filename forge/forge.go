@@ -152,17 +152,3 @@ func ParseRepository(name string) (Repository, error) {
 	}
 	return Repository{Path: name}, nil
 }
-
-// String returns the name with its host, if it has one.
-func (r Repository) String() string {
-	if r.Host == "" {
-		return r.Path
-	}
-	return r.Host + "/" + r.Path
-}
-
-// Owner returns everything before the repository's own name.
-func (r Repository) Owner() string { return r.Path[:max(strings.LastIndexByte(r.Path, '/'), 0)] }
-
-// Name returns the last segment.
-func (r Repository) Name() string { return r.Path[strings.LastIndexByte(r.Path, '/')+1:] }

@@ -8,8 +8,8 @@ import (
 
 func ExampleParseRepository() {
 	r, err := ParseRepository("gitlab.example.com/platform/billing/api")
-	fmt.Println(r.Host, r.Owner(), r.Name(), err)
-	// Output: gitlab.example.com platform/billing api <nil>
+	fmt.Println(r.Host, r.Path, err)
+	// Output: gitlab.example.com platform/billing/api <nil>
 }
 
 func TestParseRepository(t *testing.T) {
@@ -24,7 +24,7 @@ func TestParseRepository(t *testing.T) {
 		strings.Repeat("a/", 9) + "b": {"", strings.Repeat("a/", 9) + "b"},
 	} {
 		got, err := ParseRepository(name)
-		if err != nil || got != want || got.String() != name {
+		if err != nil || got != want {
 			t.Errorf("%q: %+v %v, want %+v", name, got, err, want)
 		}
 	}

@@ -201,10 +201,6 @@ func (e Ending) Footer() string {
 	}
 	switch r.StopReason {
 	case "", "end_turn", "stop_sequence", "tool_use":
-	case "max_tokens", "model_context_window_exceeded":
-		stopped = "cut off at the model's length limit"
-	case "refusal":
-		stopped = "declined by the model"
 	default:
 		stopped = "cut off by the model"
 	}

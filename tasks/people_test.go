@@ -53,8 +53,8 @@ func TestOnePersonInSeveralSources(t *testing.T) {
 		t.Errorf("her tasks are %+v, %v", l, err)
 	}
 	for _, id := range mine {
-		if s, err := f.desk.Status(t.Context(), id); err != nil || s.Person != "Ann Lee" || s.Asker() != "Ann Lee ("+s.Task.Actor+")" {
-			t.Errorf("%s asked, %v", s.Asker(), err)
+		if s, err := f.desk.Status(t.Context(), id); err != nil || s.Person != "Ann Lee" || s.Name() != "Ann Lee" {
+			t.Errorf("%s asked, %v", s.Name(), err)
 		}
 	}
 	now := time.Now()

@@ -46,15 +46,6 @@ type Status struct {
 // Name returns the name of the person who asked for the task: the configured one, the source's or the account.
 func (s Status) Name() string { return cmp.Or(s.Person, s.Task.Name, s.Task.Actor) }
 
-// Asker returns who asked for the task: their name, and their account if that differs.
-func (s Status) Asker() string {
-	name := s.Name()
-	if name == s.Task.Actor {
-		return name
-	}
-	return name + " (" + s.Task.Actor + ")"
-}
-
 // Stopping reports whether the task's run has been cancelled and has not ended yet.
 func (s Status) Stopping() bool {
 	return s.Ending == nil && s.Cancel != "" && (s.State == string(store.Running) || s.Into != "")
@@ -189,15 +180,8 @@ func BlockedBy(b store.Blocked) string {
 // ordinal formats a place, such as 2nd.
 func ordinal(n int) string {
 	suffix := "th"
-	if tens := n % 100; tens < 11 || tens > 13 {
-		switch n % 10 {
-		case 1:
-			suffix = "st"
-		case 2:
-			suffix = "nd"
-		case 3:
-			suffix = "rd"
-		}
+	if last := n % 10; last < 4 && n/10%10 != 1 {
+		suffix = []string{"th", "st", "nd", "rd"}[last]
 	}
 	return fmt.Sprint(n, suffix)
 }

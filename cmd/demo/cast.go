@@ -147,12 +147,17 @@ func (s *scene) ask(ctx context.Context, sys *system, p part) (id, ts string, er
 // stopped lets a person stop their task.
 func (s *scene) stopped(ctx context.Context, sys *system, t *teller) error {
 	p := part{user: carl, name: "Carl", prompt: "delete all unused code"}
-	s.model.Answer(p.prompt, modelfake.Turn{Text: "I will look for code without callers.", Tools: []modelfake.ToolCall{{Name: "Bash", Input: map[string]string{"command": "grep -rn '^func ' --include=*.go . && sleep 100", "description": "List all functions"}}}})
+	working := make(chan struct{}, 1)
+	s.model.Answer(p.prompt,
+		modelfake.Turn{Text: "I will look for code without callers.", Tools: []modelfake.ToolCall{{Name: "Grep", Input: map[string]string{"pattern": "^func"}}}},
+		modelfake.Turn{Started: working, Text: "There is one package with one function.", Hang: true})
 	id, ts, err := s.ask(ctx, sys, p)
 	if err == nil {
-		err = sys.untilTool(ctx, id)
-	}
-	if err == nil {
+		select {
+		case <-working:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
 		_, err = s.slack.Mention(ctx, slackfake.Message{Channel: channel, ThreadTS: ts, User: carl, Text: "stop"})
 	}
 	if err == nil {

@@ -214,8 +214,13 @@ func (s *system) newest(ctx context.Context, source string) (string, error) {
 	return list.Tasks[0].Task.ID, nil
 }
 
-// events calls yield with each event of a task, until yield returns false or the task has ended.
-func (s *system) events(ctx context.Context, id string, yield func(agent.Event) bool) error {
+// follow prints what the agent does on the source's new task until the task has ended.
+func (s *system) follow(ctx context.Context, source string, t *teller) error {
+	id, err := s.newest(ctx, source)
+	if err != nil {
+		return err
+	}
+	t.say("errand", "task %s submitted", id)
 	resp, err := s.get(ctx, "/api/tasks/"+id+"/events")
 	if err != nil {
 		return err
@@ -226,29 +231,9 @@ func (s *system) events(ctx context.Context, id string, yield func(agent.Event) 
 	for lines.Scan() {
 		data, ok := strings.CutPrefix(lines.Text(), "data: ")
 		var e agent.Event
-		if ok && json.Unmarshal([]byte(data), &e) == nil && !yield(e) {
-			return nil
+		if !ok || json.Unmarshal([]byte(data), &e) != nil {
+			continue
 		}
-	}
-	if err := lines.Err(); err != nil {
-		return fmt.Errorf("follow task %s: %w", id, err)
-	}
-	return nil
-}
-
-// untilTool waits until the agent of a task uses a tool.
-func (s *system) untilTool(ctx context.Context, id string) error {
-	return s.events(ctx, id, func(e agent.Event) bool { return e.Kind != agent.ToolUse })
-}
-
-// follow prints what the agent does on the source's new task until the task has ended.
-func (s *system) follow(ctx context.Context, source string, t *teller) error {
-	id, err := s.newest(ctx, source)
-	if err != nil {
-		return err
-	}
-	t.say("errand", "task %s submitted", id)
-	return s.events(ctx, id, func(e agent.Event) bool {
 		switch e.Kind {
 		case agent.Started:
 			t.say("agent", "running, model %s", e.Text)
@@ -262,6 +247,9 @@ func (s *system) follow(ctx context.Context, source string, t *teller) error {
 		case agent.TurnEnd:
 			t.say("agent", "answered")
 		}
-		return true
-	})
+	}
+	if err := lines.Err(); err != nil {
+		return fmt.Errorf("follow task %s: %w", id, err)
+	}
+	return nil
 }

@@ -212,7 +212,7 @@ func (t *terminal) printTask(v task) {
 	if v.Position > 0 {
 		fact("before it", fmt.Sprintf("%d in its thread", v.Position))
 	}
-	fact("asked by", v.Asker()+", "+v.Task.Source)
+	fact("asked by", fmt.Sprintf("%s (%s/%s)", v.Name(), v.Task.Source, v.Task.Actor))
 	fact("thread", v.Task.Thread)
 	fact("where", cmp.Or(v.Task.Repo+v.Task.Dir, "an empty directory"))
 	at("created", v.Created)

@@ -140,11 +140,7 @@ func Describe(st tasks.Status, now time.Time) string {
 	switch {
 	case st.Ending != nil:
 		h := st.Ending.Headline()
-		sentence := title + ": " + h.Sign + " " + h.Text(nil)
-		if footer := st.Ending.Footer(); footer != "" {
-			sentence += " · " + footer
-		}
-		return sentence
+		return strings.TrimSuffix(fmt.Sprintf("%s: %s %s · %s", title, h.Sign, h.Text(nil), st.Ending.Footer()), " · ")
 	case st.State == "running" && len(st.Questions) > 0:
 		return title + " is waiting for your answer."
 	case st.State == "running" && st.Why == "":

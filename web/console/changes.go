@@ -54,11 +54,6 @@ func (v changesView) Count() string {
 	return fmt.Sprintf("%d files", v.Total.Files)
 }
 
-// Empty reports whether it shows that nothing has changed.
-func (v changesView) Empty() bool {
-	return v.Failed == "" && v.Total.Files == 0 && v.Checks == nil && len(v.Left) == 0
-}
-
 // Path returns the page of the changes.
 func (v changesView) Path() string { return "/tasks/" + v.Task + "/changes" }
 

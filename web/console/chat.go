@@ -151,7 +151,7 @@ func (c *Console) readTurns(ctx context.Context, v *chatView) error {
 	}
 	now := c.view.Now()
 	for _, s := range past {
-		asked := utterance{askedBy(s), legible.Text(s.Task.Prompt), pictureNames(s.Task)}
+		asked := utterance{legible.Line(s.Name()), legible.Text(s.Task.Prompt), pictureNames(s.Task)}
 		if i := slices.IndexFunc(v.Turns, func(t turn) bool { return t.ID == s.Into }); i >= 0 {
 			v.Turns[i].Asked = append(v.Turns[i].Asked, asked) // absorbed: the other task's run answers it
 			continue

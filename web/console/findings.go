@@ -42,9 +42,6 @@ type findingView struct {
 func (c *Console) readWork(ctx context.Context, s tasks.Status, v *taskView) {
 	var err error
 	v.Changes = c.shortChanges(ctx, s)
-	if v.Changes != nil && v.Changes.Empty() && !v.Live {
-		v.Changes = nil
-	}
 	if v.Live && v.Changes != nil { // the steps are what matters: they come soon after
 		for i := range v.Changes.Files {
 			v.Changes.Files[i].Open = false

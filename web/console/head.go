@@ -29,14 +29,12 @@ type head struct {
 	Next          string // what to do now that it has ended, in a sentence
 	Opened        bool   // the task opened the pull request
 	Class         string // of its ending: done, stopped, limit or failed
-	Origin        string // the source and the kind of request
 	Model         string
-	Notes         []string // further facts about the run
 }
 
 // newHead returns the head of a task without what it waits for.
 func newHead(s tasks.Status, links tasks.Links, now time.Time) head {
-	h := head{Links: links, Initials: initials(askedBy(s)), PullRequest: links.PullRequest, Origin: originOf(s.Task), Model: s.Task.Options.Model}
+	h := head{Links: links, Initials: initials(s.Name()), PullRequest: links.PullRequest, Model: s.Task.Options.Model}
 	line := s.Headline(now)
 	h.Detail, h.Until = legible.Text(line.Detail), line.Until
 	switch {
@@ -73,10 +71,6 @@ func newHead(s tasks.Status, links tasks.Links, now time.Time) head {
 		h.PullRequest = ""
 	}
 	h.Class, h.Model = endingClass(s.Ending.Kind), cmp.Or(s.Ending.Result.Model, h.Model)
-	h.Notes = slices.Clone(s.Ending.Bill.Near)
-	if s.Ending.Result.Fresh {
-		h.Notes = append(h.Notes, "a new conversation, because the earlier one could not be resumed")
-	}
 	h.Next = h.next(s)
 	return h
 }
@@ -96,18 +90,6 @@ func (h head) next(s tasks.Status) string {
 	return "Next: to continue this conversation, comment on " + h.Thread + "."
 }
 
-// sourceNames are the names of sources for people.
-var sourceNames = map[string]string{"slack": "Slack", "github": "GitHub", chatSource: "Chat"}
-
-// originOf says where a task was requested and how, such as "Slack, mention".
-func originOf(t tasks.Task) string {
-	source := cmp.Or(sourceNames[t.Source], t.Source)
-	if t.Kind == "" || t.Kind == t.Source {
-		return source
-	}
-	return source + ", " + strings.ReplaceAll(t.Kind, "_", " ")
-}
-
 // endingClass returns the CSS class of a kind of ending.
 func endingClass(k tasks.EndingKind) string {
 	switch k.Info().Class {
@@ -119,11 +101,6 @@ func endingClass(k tasks.EndingKind) string {
 		return "limit"
 	}
 	return "failed"
-}
-
-// askedBy returns the name of the person who asked.
-func askedBy(s tasks.Status) string {
-	return legible.Line(s.Name())
 }
 
 // initials returns up to two letters that stand for a name.
@@ -210,31 +187,20 @@ func attempts(s tasks.Status) (list []attempt) {
 	return list
 }
 
-// machine is a worker that ran the task.
-type machine struct {
-	store.Worker
-	Gone bool // it is not alive any more
-}
-
-// readMachines looks up the workers of the attempts, the latest first. The page is shown without them if that fails.
-func (c *Console) readMachines(ctx context.Context, list []attempt) (machines []machine) {
-	if len(list) == 0 {
-		return nil
-	}
+// readMachines looks up the workers of the attempts. Of a worker that is not alive only the ID is known.
+func (c *Console) readMachines(ctx context.Context, list []attempt) (machines []store.Worker) {
 	alive, err := c.view.Store.Workers.List(ctx)
 	if err != nil {
 		c.view.Log.Warn("list workers", "err", err)
 		return nil
 	}
 	for _, a := range list {
-		if slices.ContainsFunc(machines, func(m machine) bool { return m.ID == a.Worker }) {
-			continue
+		same := func(w store.Worker) bool { return w.ID == a.Worker }
+		if at := slices.IndexFunc(alive, same); at >= 0 && !slices.ContainsFunc(machines, same) {
+			machines = append(machines, alive[at])
+		} else if at < 0 && !slices.ContainsFunc(machines, same) {
+			machines = append(machines, store.Worker{ID: a.Worker})
 		}
-		m := machine{Worker: store.Worker{ID: a.Worker}, Gone: true}
-		if at := slices.IndexFunc(alive, func(w store.Worker) bool { return w.ID == a.Worker }); at >= 0 {
-			m = machine{Worker: alive[at]}
-		}
-		machines = append(machines, m)
 	}
 	return machines
 }

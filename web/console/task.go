@@ -41,11 +41,11 @@ type taskView struct {
 	Delivery        string        // its page among those of the queues
 	Meter           meter
 	Attempts        []attempt
-	Machines        []machine
-	Absorbed        []*entry // the messages that its run absorbed
-	Covers          []string // further tasks that ended with it
-	Errors          int      // failed steps on the page
-	Log             string   // the URL of its log; empty if it has none
+	Machines        []store.Worker // of the attempts; Seen is zero if it is no longer alive
+	Absorbed        []*entry       // the messages that its run absorbed
+	Covers          []string       // further tasks that ended with it
+	Errors          int            // failed steps on the page
+	Log             string         // the URL of its log; empty if it has none
 	May             may
 	Live            bool // more events may follow
 	history

@@ -73,9 +73,6 @@ func newTimeline() *timeline {
 	return &timeline{calls: map[string]*entry{}, places: map[string]place{}}
 }
 
-// turnFailed replaces the CLI's own words, which are in the log.
-const turnFailed = "The agent's turn ended with an error."
-
 // labels are the labels of entries, by kind.
 var labels = map[string]string{
 	"started": "started", "absorbed": "follow-up", "said": "update", "asked": "question", "replied": "answer", "notice": "note",
@@ -100,7 +97,7 @@ func (t *timeline) add(l tasks.Logged) {
 		t.Used = l
 		return
 	case "turn_end":
-		if e.Text = turnFailed; !e.Error { // the text events before it had its text
+		if e.Text = "The agent's turn ended with an error."; !e.Error { // the text events before it had its text
 			return
 		}
 	case "tool_result":

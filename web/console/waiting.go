@@ -20,12 +20,10 @@ type wait struct {
 	Estimate string // until it starts, such as "about 4 min"; empty if too little is known
 }
 
-// aheadOf bounds the tasks in wait.Ahead.
-const aheadOf = 5
-
 const (
 	estimateFrom = 50 // ended tasks that an estimate looks at
 	estimateOf   = 5  // tasks of the same class that it needs
+	aheadOf      = 5  // tasks in wait.Ahead
 )
 
 // readWait looks up what a task waits for. A task that waits for a time has that in its headline.

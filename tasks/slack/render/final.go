@@ -277,11 +277,10 @@ func Ended(e tasks.Ending) Status {
 
 // inBrackets joins the texts that are not empty.
 func inBrackets(texts ...string) string {
-	texts = slices.DeleteFunc(texts, func(s string) bool { return s == "" })
-	if len(texts) == 0 {
-		return ""
+	if inside := strings.ReplaceAll(Dots(texts...), " · ", ", "); inside != "" {
+		return " (" + inside + ")"
 	}
-	return " (" + strings.Join(texts, ", ") + ")"
+	return ""
 }
 
 // moment is a time in the reader's zone. For a client that cannot format it, it is in UTC. The preposition is part of
