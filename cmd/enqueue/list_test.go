@@ -111,7 +111,7 @@ func TestShow(t *testing.T) {
 	if code != 0 || errs != "" {
 		t.Errorf("exit %d: %s", code, errs)
 	}
-	for _, want := range []string{id, "failed", "ann, slack", "slack/x", "worker-1", "\n> What is it?\n> Say.\n", "\nNo luck.\n", "\nIt may be\n"} {
+	for _, want := range []string{id, "failed", "ann (slack/ann)", "slack/x", "worker-1", "\n> What is it?\n> Say.\n", "\nNo luck.\n", "\nIt may be\n"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q is not in %s", want, out)
 		}
