@@ -99,7 +99,7 @@ func TestDeadHolderAfterAJump(t *testing.T) {
 		j.lives("errand:leader:x", 5*time.Second)
 		j.beat(s, Worker{ID: "lives"})
 		j.ahead(jump + 20*time.Second)
-		if alive := must(s.Workers.Beat(ctx, Worker{ID: "lives"})); alive != 1 || len(must(s.Workers.List(ctx))) != 1 {
+		if alive := must(s.Workers.Beat(ctx, Worker{ID: "lives"})).Alive; alive != 1 || len(must(s.Workers.List(ctx))) != 1 {
 			j.Errorf("%d workers live, want 1", alive)
 		}
 	})

@@ -2,6 +2,7 @@ package store
 
 import (
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -209,7 +210,9 @@ func TestPostedTasksExpire(t *testing.T) {
 		h.ok(err)
 		h.ok(s.Outbox.MarkPosted(ctx, post))
 		h.rdb.Del(ctx, "errand:task:"+next, "errand:events:"+next, "errand:tasks", "errand:expiring", "errand:fence", "errand:looked", "errand:leader:x")
-		if left := h.dump(); len(left) != 0 {
+		left := h.dump()
+		delete(left, "errand:tally:"+fmt.Sprint(dayOf(h.today())))
+		if len(left) != 0 {
 			h.Errorf("a task that is gone left %v", left)
 		}
 	})

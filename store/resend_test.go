@@ -84,6 +84,8 @@ func TestLostAnswers(t *testing.T) {
 		},
 		"alias":       func(h *harness, s *Store, _ *Claim) any { return s.Threads.Alias(h.Context(), "a", "b") },
 		"beat":        func(h *harness, s *Store, _ *Claim) any { return failed(s.Workers.Beat(h.Context(), Worker{ID: "w"})) },
+		"pause":       func(h *harness, s *Store, _ *Claim) any { return s.Halts.Pause(h.Context(), "review", "Ada") },
+		"cordon":      func(h *harness, s *Store, _ *Claim) any { return s.Halts.Cordon(h.Context(), "w", "Ada") },
 		"lock thread": func(h *harness, s *Store, _ *Claim) any { return failed(s.Threads.Lock(h.Context(), "idle", never)) },
 		"hold": func(h *harness, s *Store, _ *Claim) any {
 			return s.Credentials.Hold(h.Context(), "c", time.Unix(2e9+9, 0), time.Second, "")

@@ -78,10 +78,12 @@ type Store struct {
 	Credentials *Credentials
 	Doctor      *Doctor
 	Events      *EventLog
+	Halts       *Halts
 	Memos       *Memos
 	Outbox      *Outbox
 	Pictures    *Pictures
 	Questions   *Questions
+	Tally       *Tally
 	Threads     *Threads
 	Votes       *Votes
 	Workers     *Workers
@@ -97,6 +99,8 @@ type (
 	Costs struct{ *db }
 	// Credentials records which model credentials are throttled or refused.
 	Credentials struct{ *db }
+	// Halts holds which classes are paused and which workers are cordoned.
+	Halts struct{ *db }
 	// Memos holds what sources remember between tasks, and the rates that they share.
 	Memos struct{ *db }
 	// Outbox holds the ended tasks whose final message is not posted yet.
@@ -105,6 +109,8 @@ type (
 	Pictures struct{ *db }
 	// Questions holds the questions of running tasks and their answers.
 	Questions struct{ *db }
+	// Tally counts the tasks of the last days by hour.
+	Tally struct{ *db }
 	// Threads holds what belongs to a thread and outlives its tasks.
 	Threads struct{ *db }
 	// Votes holds people's ratings of answers.
@@ -159,8 +165,8 @@ func New(cfg Config) (*Store, error) {
 	}
 	d := &db{cfg: cfg, redis: cfg.Redis, blocking: cfg.Blocking, key: keys{cfg.Prefix}, scripts: scripts, hints: newHints(cfg.Blocking, keys{cfg.Prefix})}
 	return &Store{
-		db: d, Access: &Access{d}, Audit: &Audit{d}, Costs: &Costs{d}, Credentials: &Credentials{d}, Doctor: newDoctor(d), Events: newEventLog(d), Memos: &Memos{d},
-		Outbox: &Outbox{d}, Pictures: &Pictures{d}, Questions: &Questions{d}, Threads: &Threads{d}, Votes: &Votes{d},
+		db: d, Access: &Access{d}, Audit: &Audit{d}, Costs: &Costs{d}, Credentials: &Credentials{d}, Doctor: newDoctor(d), Events: newEventLog(d), Halts: &Halts{d}, Memos: &Memos{d},
+		Outbox: &Outbox{d}, Pictures: &Pictures{d}, Questions: &Questions{d}, Tally: &Tally{d}, Threads: &Threads{d}, Votes: &Votes{d},
 		Workers: &Workers{d},
 	}, nil
 }
@@ -206,6 +212,9 @@ func (s *Store) Ping(ctx context.Context) error {
 //	<prefix>costs:<day>       hash    90 days since the last write "<scopes, a line each>\n<model>" = "<micro-dollars> <runs> <tokens: input,
 //	                                                               output, read from the cache, written to it>" of the runs settled
 //	                                                               that day; other = all beyond CostCap (limits)
+//	<prefix>tally:<day>       hash    8 days since the last write  "<hour> ended <kind>" = tasks that ended so, "<hour> waited <class> <n>" = those
+//	                                                               whose first run started up to 2^n s after they were due (claim,
+//	                                                               transition; read by tally)
 //	<prefix>epoch             hash    forever                      id = this data's name, lost = when earlier data was lost (diagnose);
 //	                                                               process = Redis' run ID or '', since = when that took over or the data
 //	                                                               began, newest = what the newest ID began with then (claim, submit,
@@ -243,6 +252,7 @@ func (s *Store) Ping(ctx context.Context) error {
 //	<prefix>credentials       zset    trimmed by each report       their names; score = when the hash is gone (credential)
 //	<prefix>worker:<id>       string  15 s                         a worker's state, JSON (workers)
 //	<prefix>workers           zset    trimmed by each beat         worker IDs; score = when it was seen (workers)
+//	<prefix>cordoned          hash    forever                      worker IDs and hosts that take no tasks = "<unix seconds> <who>" (halts)
 //	<prefix>inquiries         list    30 s since the last          questions of front doors to any worker (workers)
 //	<prefix>reply:<key>       string  as long as its worker set    a worker's reply to one of them (workers)
 //	<prefix>cancel            channel                              IDs with a new tombstone: only a hint, read the record (transition)

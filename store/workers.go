@@ -24,6 +24,8 @@ type Worker struct {
 	Started             time.Time
 	Seen                time.Time         `json:"-"` // of the last beat, by Redis' clock; Beat ignores it
 	Draining            bool              // takes no new tasks
+	Cordoned            bool              `json:",omitempty"` // takes no new tasks, because of a Cordon
+	Cordon              *Halt             `json:"-"`          // who cordoned it; nil: it is not. Beat ignores it
 	Health              json.RawMessage   `json:",omitempty"` // of its CLI; opaque
 	Credential          string            `json:",omitempty"` // name of its model credential; see [Credential]
 	Notices             []Finding         `json:",omitempty"` // about its configuration
@@ -32,25 +34,36 @@ type Worker struct {
 	URL                 string            `json:",omitempty"` // where front doors on other machines can request logs
 }
 
-// Beat records that the worker is alive for the next 15 s, and returns how many workers are alive, with this one.
-func (s *Workers) Beat(ctx context.Context, w Worker) (alive int, err error) {
+// Pulse is the reply to a heartbeat.
+type Pulse struct {
+	Alive    int  // workers, with this one
+	Cordoned bool // this one takes no tasks; see [Halts.Cordon]
+}
+
+// Beat records that the worker is alive for the next 15 s.
+func (s *Workers) Beat(ctx context.Context, w Worker) (Pulse, error) {
 	state, err := json.Marshal(w)
 	if err != nil {
-		return 0, fmt.Errorf("beat %s: %w", w.ID, err)
+		return Pulse{}, fmt.Errorf("beat %s: %w", w.ID, err)
 	}
-	r, err := s.run(ctx, "beat", w.ID, state, workerTTL.Milliseconds())
+	r, err := s.run(ctx, "beat", w.ID, state, workerTTL.Milliseconds(), w.Host)
 	if err != nil {
-		return 0, fmt.Errorf("beat %s: %w", w.ID, err)
+		return Pulse{}, fmt.Errorf("beat %s: %w", w.ID, err)
 	}
-	return r.number(1), nil
+	return Pulse{r.number(1), r.text(2) == "1"}, nil
 }
 
 // List lists the live workers, by ID.
 func (s *Workers) List(ctx context.Context) ([]Worker, error) {
-	seen, err := s.redis.ZRangeWithScores(ctx, s.key.workers(), 0, -1).Result()
-	if err != nil {
+	var index *redis.ZSliceCmd
+	var cordons *redis.MapStringStringCmd
+	if _, err := s.redis.Pipelined(ctx, func(p redis.Pipeliner) error {
+		index, cordons = p.ZRangeWithScores(ctx, s.key.workers(), 0, -1), p.HGetAll(ctx, s.cordoned())
+		return nil
+	}); err != nil {
 		return nil, fmt.Errorf("list workers: %w", err)
 	}
+	seen := index.Val()
 	if len(seen) == 0 {
 		return nil, nil
 	}
@@ -72,6 +85,12 @@ func (s *Workers) List(ctx context.Context) ([]Worker, error) {
 				w = Worker{ID: fmt.Sprint(z.Member), Health: json.RawMessage(`"unreadable"`)}
 			}
 			w.Seen = at(z)
+			for _, name := range []string{w.ID, w.Host} {
+				if value, ok := cordons.Val()[name]; ok && w.Cordon == nil {
+					h := halt(value)
+					w.Cordon = &h
+				}
+			}
 			workers = append(workers, w)
 		}
 	}

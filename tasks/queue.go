@@ -271,6 +271,8 @@ type Depth struct {
 	Oldest  float64 `json:"oldest_wait_seconds"` // age of the oldest of these
 	Later   int     `json:"later"`               // wait for their thread, a slot or a given time
 	Running int     `json:"running"`
+
+	Paused *store.Halt `json:"paused,omitempty"` // nil: workers take its tasks
 }
 
 // Depths returns the queue depth of every class, the most urgent first. Its cost does not depend on the number of
@@ -280,6 +282,10 @@ func (d *Desk) Depths(ctx context.Context) ([]Depth, error) {
 	used, err := inspector.Queues()
 	if err != nil {
 		return nil, fmt.Errorf("list queues: %w", err)
+	}
+	paused, err := d.store.Halts.Paused(ctx, Classes...)
+	if err != nil {
+		return nil, err
 	}
 	list := make([]Depth, 0, len(Classes))
 	for _, class := range Classes {
@@ -292,9 +298,11 @@ func (d *Desk) Depths(ctx context.Context) ([]Depth, error) {
 				return nil, fmt.Errorf("read queue %s: %w", class, err)
 			}
 		}
-		list = append(list, Depth{
-			Class: class, Waiting: info.Pending, Oldest: info.Latency.Seconds(), Later: info.Scheduled + info.Retry, Running: info.Active,
-		})
+		depth := Depth{Class: class, Waiting: info.Pending, Oldest: info.Latency.Seconds(), Later: info.Scheduled + info.Retry, Running: info.Active}
+		if h, ok := paused[class]; ok {
+			depth.Paused = &h
+		}
+		list = append(list, depth)
 	}
 	return list, nil
 }

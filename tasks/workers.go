@@ -18,7 +18,7 @@ import (
 // able.
 func Able(w store.Worker) bool {
 	h, err := cliOf(w)
-	return err == nil && !w.Draining && h.OK
+	return err == nil && !w.Draining && w.Cordon == nil && h.OK
 }
 
 // Serves reports whether a worker is set up for a source. A worker that does not say so counts as set up for all.
@@ -50,6 +50,8 @@ func cliOf(w store.Worker) (h agent.Health, err error) {
 	return h, err
 }
 
+const allCordoned = "all workers are cordoned"
+
 // Unable says, for operators, why none of these workers can run a task now, and what to do about it. If no other
 // reason applies, it uses the first worker that cannot. Both results are empty if a worker can.
 func Unable(seen []store.Worker) (what, remedy string) {
@@ -67,12 +69,15 @@ func Unable(seen []store.Worker) (what, remedy string) {
 			return fmt.Sprintf("no worker can run tasks: %s (%s)", h.Problem, w.Host), h.Remedy
 		}
 	}
+	if slices.ContainsFunc(seen, func(w store.Worker) bool { return w.Cordon != nil && !w.Draining }) {
+		return allCordoned, "uncordon one on the page Fleet, or with enqueue uncordon"
+	}
 	return "all workers are shutting down", ""
 }
 
 // WhyNoWorker explains the same to the asker of a task, as a clause without names and paths of machines.
 func WhyNoWorker(seen []store.Worker) string {
-	if what, _ := Unable(seen); what == "" || len(seen) == 0 {
+	if what, _ := Unable(seen); what == "" || what == allCordoned || len(seen) == 0 {
 		return what
 	}
 	for _, w := range seen {
@@ -83,7 +88,7 @@ func WhyNoWorker(seen []store.Worker) string {
 	return "no worker can run tasks"
 }
 
-// noteUnable sets why a due task waits, if no worker can run tasks.
+// noteUnable sets why a due task waits, if its class is paused or no worker can run tasks.
 func (d *Desk) noteUnable(ctx context.Context, list []Status) {
 	due := func(s Status) bool { return s.State == string(store.Waiting) && !s.At.After(time.Now()) }
 	if !slices.ContainsFunc(list, due) {
@@ -93,10 +98,16 @@ func (d *Desk) noteUnable(ctx context.Context, list []Status) {
 	if err != nil {
 		return // the task's own reason still holds
 	}
+	paused, err := d.store.Halts.Paused(ctx, Classes...)
+	if err != nil {
+		return
+	}
 	why := WhyNoWorker(seen)
 	for i := range list {
 		switch source := list[i].Task.Source; {
 		case !due(list[i]):
+		case paused[list[i].Task.Class] != store.Halt{}:
+			list[i].Why = WhyPaused(list[i].Task.Class, paused[list[i].Task.Class], time.Now())
 		case why != "":
 			list[i].Why = why
 		case !serves(seen, source):

@@ -603,10 +603,10 @@ func TestHeader(t *testing.T) {
 		"operator": {`href="/queues/"`, `!href="/audit"`},
 		"admin":    {`href="/audit"`},
 	} {
-		h.contains(h.get("/health", "Authorization", "Bearer "+h.apiToken(role, role), "Accept", "text/html"), http.StatusOK, want...)
+		h.contains(h.get("/fleet", "Authorization", "Bearer "+h.apiToken(role, role), "Accept", "text/html"), http.StatusOK, want...)
 	}
 	limited := h.apiToken("limited", "operator", "acme/*")
-	h.contains(h.get("/health", "Authorization", "Bearer "+limited, "Accept", "text/html"), http.StatusOK, `href="/chat"`, `!href="/queues/"`)
+	h.contains(h.get("/fleet", "Authorization", "Bearer "+limited, "Accept", "text/html"), http.StatusOK, `href="/chat"`, `!href="/queues/"`)
 	h.contains(h.get("/nowhere", h.cookie()...), http.StatusNotFound, "There is no such page.", "Role: admin", `action="/logout"`, `href="/">Back to the tasks`)
 	h.contains(h.get("/login", browser...), http.StatusOK, "to see and start tasks.", "!<nav", "!/logout")
 	h.contains(h.get("/login?next=%2Ftasks%2Fx%3Fa", browser...), http.StatusOK, "to see this task and act on it.")

@@ -44,11 +44,11 @@ func TestConfigurationPage(t *testing.T) {
 		t.Error("the problems come last")
 	}
 	h.contains(h.get("/config?set=1"), http.StatusOK, "ANTHROPIC_API_KEY", "!720h", "!<code>ERRAND_MODEL</code>")
-	h.contains(h.get("/health"), http.StatusOK, `href="/config"`)
+	h.contains(h.get("/fleet"), http.StatusOK, `href="/config"`)
 	for _, path := range []string{"/config", "/api/config"} {
 		h.problem(h.get(path, "Authorization", "Bearer "+h.apiToken("some"+path[1:2], "operator", "acme/*")), http.StatusForbidden)
 	}
-	h.contains(h.get("/health", "Authorization", "Bearer "+h.apiToken("reader", "viewer")), http.StatusOK, `!href="/config"`)
+	h.contains(h.get("/fleet", "Authorization", "Bearer "+h.apiToken("reader", "viewer")), http.StatusOK, `!href="/config"`)
 }
 
 // A worker with other settings than the front door is shown with them, and its health has a warning if they must agree.
@@ -78,7 +78,7 @@ func TestWorkersWithOtherSettings(t *testing.T) {
 	}
 	const warning = "its settings differ from the front door&#39;s: ERRAND_OBJECTS, errand.yaml"
 	h.contains(h.get("/config"), http.StatusOK, "worker on other.test: "+warning, "must agree", "content 2", "It publishes no settings", "!worker on old.test")
-	h.contains(h.get("/health"), http.StatusOK, warning)
+	h.contains(h.get("/fleet"), http.StatusOK, warning)
 }
 
 // The page is useful while Redis is away.

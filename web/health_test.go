@@ -158,7 +158,7 @@ func TestCredentialNeedsSomebody(t *testing.T) {
 	for _, page := range []string{"/", "/chat"} {
 		h.contains(h.get(page), http.StatusOK, `class="banner error" role="alert">New tasks will not run, or will fail. No run starts before `+view.Time(until)+": the usage limit is reached.")
 	}
-	h.contains(h.get("/health"), http.StatusOK, `class="banner error"`, when, "!All checks pass")
+	h.contains(h.get("/fleet"), http.StatusOK, `class="banner error"`, when, "!All checks pass")
 	if err := h.Store.Credentials.Refuse(t.Context(), "0a1b", "authentication failed"); err != nil {
 		t.Fatal(err)
 	}
@@ -186,7 +186,7 @@ func TestOneOfTwoCredentials(t *testing.T) {
 	}
 	h.contains(h.get("/api/health"), http.StatusOK, `"ok": true`, "credential key-a: no run starts before", `"severity": "error"`)
 	h.contains(h.get("/"), http.StatusOK, "!banner")
-	h.contains(h.get("/health"), http.StatusOK, "credential key-a: no run starts before", "!Tasks do not run", "!All checks pass")
+	h.contains(h.get("/fleet"), http.StatusOK, "credential key-a: no run starts before", "!Tasks do not run", "!All checks pass")
 	sooner := time.Now().Add(time.Minute)
 	if err := h.Store.Credentials.Hold(t.Context(), "key-b", sooner, time.Second, "too many requests"); err != nil {
 		t.Fatal(err)

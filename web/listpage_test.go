@@ -215,7 +215,7 @@ func TestLivePage(t *testing.T) {
 	t.Parallel()
 	noon := time.UnixMicro(1700000000000000).Add(time.Hour)
 	h := newHarness(t, func(c *Config) { c.now = func() time.Time { return noon } })
-	for path, changed := range map[string]string{"/": " slots</span>", "/health": "w.test"} {
+	for path, changed := range map[string]string{"/": " slots</span>", "/fleet": "w.test"} {
 		first := h.get(path)
 		h.contains(first, http.StatusOK, `<script src="/static/live.js"`, "data-live")
 		tag := first.Header.Get("ETag")
@@ -234,7 +234,7 @@ func TestListPageWithoutRedis(t *testing.T) {
 	h := newHarness(t)
 	_ = h.redis.Close()
 	h.contains(h.get("/", "Accept", "text/html"), http.StatusServiceUnavailable, "Redis does not answer")
-	h.contains(h.get("/health"), http.StatusOK, "Redis does not answer", "REDIS_URL")
+	h.contains(h.get("/fleet"), http.StatusOK, "Redis does not answer", "REDIS_URL")
 }
 
 // The list works with the in-memory Redis of a standalone worker.
@@ -244,5 +244,5 @@ func TestListPageInMemory(t *testing.T) {
 	h.submit(1)
 	h.contains(h.get("/?source=test&text=do"), http.StatusOK, "Do it")
 	h.contains(h.get("/"), http.StatusOK, `Waiting <span class="count" id="count-waiting">1</span>`)
-	h.contains(h.get("/health"), http.StatusOK, "Redis is in memory")
+	h.contains(h.get("/fleet"), http.StatusOK, "Redis is in memory")
 }

@@ -81,7 +81,7 @@ func TestEveryPropertyIsDescribed(t *testing.T) {
 	for schema, v := range map[string]any{
 		"Problem": respond.Problem{}, "Listing": view.Listing{}, "Task": view.Task{}, "Request": tasks.Task{}, "Ending": tasks.Ending{}, "Result": agent.Result{},
 		"Failure": agent.Error{}, "Usage": agent.Usage{}, "Question": tasks.Question{}, "Answer": tasks.Answer{}, "Event": agent.Event{},
-		"Fleet": view.Fleet{}, "Worker": view.Worker{}, "Finding": store.Finding{}, "Costs": api.Costs{}, "CostRow": tasks.CostRow{}, "CostSum": tasks.CostSum{},
+		"Fleet": view.Fleet{}, "Queue": tasks.Depth{}, "Halt": store.Halt{}, "Halted": tasks.Halted{}, "Worker": view.Worker{}, "Finding": store.Finding{}, "Costs": api.Costs{}, "CostRow": tasks.CostRow{}, "CostSum": tasks.CostSum{},
 		"ConfigReport": view.ConfigReport{}, "Setting": view.Setting{}, "WorkerSettings": view.WorkerSettings{},
 		"AuditPage": api.AuditPage{}, "AuditEntry": auth.Entry{}, "Verified": api.Verified{}, "TokenRequest": api.TokenRequest{}, "Token": auth.Token{},
 		"NewToken": api.NewToken{}, "TokenList": api.TokenList{}, "Offer": tasks.Offer{}, "Project": view.Project{},
@@ -126,6 +126,12 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 	}
 	get("/api/health")
 	get("/api/health", "Authorization", "Bearer wrong")
+	for _, path := range []string{"classes/review/pause", "workers/m/cordon", "classes/none/pause"} {
+		post("/api/fleet/"+path, "")
+	}
+	get("/api/health")
+	post("/api/fleet/classes/review/resume", "")
+	post("/api/fleet/workers/m/uncordon", "")
 	h.Tell(func(string) string { return offered })
 	get("/api/health?projectPath=/srv/x")
 	get("/api/agents?repo=acme/api")

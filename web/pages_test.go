@@ -22,7 +22,7 @@ func TestListPage(t *testing.T) {
 		h.submit(1 + n)
 	}
 	next := "before=" + tasks.NewID(time.UnixMicro(1700000000000001), "test", "x")
-	h.contains(h.get("/?text=o"), http.StatusOK, "!The oldest", `href="/?`+next+`&amp;text=o"`, `href="/queues/"`)
+	h.contains(h.get("/?text=o"), http.StatusOK, "!The oldest", `href="/?`+next+`&amp;text=o"`, `href="/fleet"`)
 	h.contains(h.get("/?text=o&"+next), http.StatusOK, "The oldest", `href="/?text=o">newest`)
 	h.contains(h.get("/?state=x"), http.StatusBadRequest)
 }

@@ -29,7 +29,7 @@ func TestUnreadableRecord(t *testing.T) {
 			h.contains(h.get(path+id), http.StatusOK, "unreadable record "+id, "redis-cli DEL errand:task:"+id)
 		}
 	}
-	for _, path := range []string{"/costs", "/chat", "/health"} {
+	for _, path := range []string{"/costs", "/chat", "/fleet"} {
 		h.contains(h.get(path), http.StatusOK)
 	}
 	h.contains(h.get("/api/health"), http.StatusOK, "unreadable record "+bad, "unreadable record "+worse)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/internal/legible"
+	"github.com/errand-fleet/errand/tasks"
 )
 
 // shells have a completion script in help.txt. Each calls `enqueue __complete` with the words of the command line.
@@ -77,6 +78,8 @@ func (t *terminal) completeArgument(ctx context.Context, name string) []string {
 		return commandNames()
 	case "completion":
 		return shells
+	case "pause", "resume":
+		return tasks.Classes
 	case "init":
 		return []string{"slack", "github"}
 	case "show", "logs", "answer", "cancel", "retry":

@@ -15,12 +15,14 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/errand-fleet/errand"
 	"github.com/errand-fleet/errand/cmd/enqueue/internal/term"
 	"github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/internal/legible"
 	"github.com/errand-fleet/errand/store"
+	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/slack"
 )
 
@@ -136,6 +138,27 @@ func (t *terminal) initSlack(name, base string) error {
 	printf(t.stdout, "%s", manifest)
 	printText(t.stderr, "init slack", map[string]string{"URL": base, "Name": name})
 	return nil
+}
+
+// haltCommand returns a command that lets workers take no tasks, or take them again. of is classes or workers.
+func haltCommand(of, action string) prepareFunc {
+	return func(t *terminal, _ *flag.FlagSet) runFunc {
+		return func(ctx context.Context, args []string) error {
+			if len(args) != 1 {
+				return exitUsage
+			}
+			return show(ctx, t, "POST /api/fleet/"+of+"/"+url.PathEscape(args[0])+"/"+action, nil, func(h tasks.Halted) {
+				switch name := legible.Line(h.Name); {
+				case h.Halt == nil:
+					printf(t.stdout, "workers take tasks again: %s\n", name)
+				case of == "classes":
+					printf(t.stdout, "%s\n", legible.Line(tasks.WhyPaused(name, *h.Halt, time.Now())))
+				default:
+					printf(t.stdout, "%s takes no tasks: %s\n", name, legible.Line(tasks.CordonedBy(*h.Halt, time.Now())))
+				}
+			})
+		}
+	}
 }
 
 const doctorJSON = "the API's JSON about Redis and the workers"

@@ -88,7 +88,7 @@ func TestHostileWords(t *testing.T) {
 	tb.open("/queues/queues/interactive/tasks/" + id)
 	tb.find("body", "Task Info")
 	tb.inert("/queues/")
-	for _, path := range []string{"/tasks/" + id, "/tasks/" + id + "/log", "/", "/?text=%3Cscript%3Ewindow.hacked=1%3C/script%3E", "/health", "/queues/"} {
+	for _, path := range []string{"/tasks/" + id, "/tasks/" + id + "/log", "/", "/?text=%3Cscript%3Ewindow.hacked=1%3C/script%3E", "/fleet", "/queues/"} {
 		look(path)
 	}
 	tb.allow("status of 404")

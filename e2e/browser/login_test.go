@@ -23,7 +23,7 @@ func TestLogin(t *testing.T) {
 	c := newConsole(t)
 	tb := newTab(t, c.base)
 	tb.allow("status of 401")
-	tb.open("/health")
+	tb.open("/fleet")
 	tb.wait("location.pathname === '/login'") // by the page on the way
 	for _, l := range looks {
 		tb.as(l)
@@ -35,7 +35,7 @@ func TestLogin(t *testing.T) {
 	tb.find("main", "This token is wrong.")
 	tb.accessible("login, refused")
 	tb.do(sendKeys("input[name=token]", token+"\n"))
-	tb.find("h1", "Health")
+	tb.find("h1", "Fleet")
 	if cookies := eval[string](tb, "document.cookie"); cookies != "" {
 		t.Errorf("scripts can read %s", cookies)
 	}
@@ -62,16 +62,16 @@ func TestLogin(t *testing.T) {
 	tb.press(".user summary")
 	tb.press(".user .menu button")
 	tb.wait("location.pathname === '/login'")
-	tb.open("/health")
+	tb.open("/fleet")
 	tb.wait("location.pathname === '/login'")
 
 	other := newTab(t, c.base)
 	other.scripts(false)
 	other.allow("status of 401")
-	other.open("/login?next=/health")
+	other.open("/login?next=/fleet")
 	other.do(sendKeys("input[name=token]", token))
 	other.leave("main button")
-	other.shows("Health")
+	other.shows("Fleet")
 }
 
 // Where people log in at a provider, its button comes first and the token is folded away.

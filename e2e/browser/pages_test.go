@@ -27,9 +27,9 @@ func (s *scene) pages() []visit {
 		{name: "costs", path: "/costs", want: "$11.15"},
 		{name: "costs-groups", path: "/costs?by=day&by=person&by=repository", want: "slack/Ann-Lee"},
 		{name: "config", path: "/config", want: "ERRAND_RUN_LIMIT"},
-		{name: "health", path: "/health", want: "mill-3"},
-		{name: "health-services", path: "/health?services=1", want: "no services to check"},
 		{name: "audit", path: "/audit?verify=1&what=log&since=2026-01-01", want: "entries is intact"},
+		{name: "fleet", path: "/fleet", want: "mill-3"},
+		{name: "fleet-services", path: "/fleet?services=1", want: "no services to check"},
 		{name: "not-found", path: "/nowhere", want: "no such page", status: 404},
 		{name: "no-task", path: "/tasks/1700000000000000-chat-x", want: "No such task", status: 404},
 	}

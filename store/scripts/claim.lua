@@ -3,7 +3,7 @@
 --      another refusal
 local id, delivery, worker, nonce, ttl, lease = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7]
 local key = task_key(id)
-local r = redis.pcall('HMGET', key, 'state', 'thread', 'delivery', 'at', 'fence', 'scopes', 'explained', 'crashes', 'created', 'line')
+local r = redis.pcall('HMGET', key, 'state', 'thread', 'delivery', 'at', 'fence', 'scopes', 'explained', 'crashes', 'created', 'line', 'class')
 local state, thread, at = r[1], r[2], r[4]
 if not state or not thread then return {'notfound'} end -- or the key holds no record
 local claim = claim_key(thread)
@@ -49,6 +49,12 @@ fence = int(math.max(fence, t))
 redis.call('SET', FENCE, fence)
 redis.call('HSET', key, 'state', 'running', 'worker', worker, 'started', int(t), 'fence', fence, 'held', fence)
 redis.call('HDEL', key, 'why')
+if r[5] == '0' then -- its first run: count how long it was due
+  local waited = (t - math.max(tonumber(r[9] or t), tonumber(at or '0'))) / 1000000
+  local order = 0
+  while 2 ^ order < waited and order < 40 do order = order + 1 end
+  tally('waited ' .. (r[11] or '') .. ' ' .. int(order), t)
+end
 begin_run(key, t, worker)
 if doubtful(id, r[9]) then redis.call('HSET', key, 'doubt', '1') end
 if tonumber(r[8] or '0') > 0 then -- see Claim.Idle

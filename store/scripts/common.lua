@@ -26,6 +26,7 @@ local function cap_key(scope) return P .. 'cap:' .. scope end
 local function spend_key(day, scope) return P .. 'spend:' .. day .. ':' .. scope end
 local function costs_key(day) return P .. 'costs:' .. day end
 local function line_key(scope) return P .. 'line:' .. scope end
+local function tally_key(day) return P .. 'tally:' .. day end
 
 local function credential_key(name) return P .. 'credential:' .. name end
 local function absorbed_key(id) return P .. 'absorbed:' .. id end
@@ -97,6 +98,16 @@ local function replaced(key, field, new)
   local old = redis.call('HGET', key, field)
   return old and old ~= new and string.sub(old, 1, 1) == 'o' and old or ''
 end
+
+-- tally counts an event in the hour of t; see tally.go.
+local function tally(what, t)
+  local key = tally_key(int(math.floor(t / 86400000000)))
+  redis.call('HINCRBY', key, int(math.floor(t / 3600000000) % 24) .. ' ' .. what, '1')
+  redis.call('EXPIRE', key, '691200')
+end
+
+-- tally_ending counts an ending. Endings are opaque but for their first field.
+local function tally_ending(ending, t) tally('ended ' .. (string.match(ending, '^{"kind":"([%l_]+)"') or 'failed'), t) end
 
 -- day returns the UTC day of a time, as days since 1970.
 local function day(t) return int(math.floor(t / 86400000000)) end
@@ -262,6 +273,7 @@ end
 local function finish(id, thread, ending, cap, head)
   local t = int(now())
   redis.call('HSET', task_key(id), 'state', 'ended', 'ended', t, 'ending', ending, 'outbox', '0')
+  tally_ending(ending, tonumber(t))
   redis.call('ZREM', waiting_key(thread), id)
   redis.call('ZREM', LIVE, id)
   let_go(id)
@@ -342,7 +354,9 @@ local function kept(id) return set(redis.call('HGET', checkpoint_key(id), 'absor
 -- cover ends tasks with the task whose run has absorbed them. They share its final message.
 local function cover(ids, ending, cap, retention)
   for _, id in ipairs(ids) do
-    redis.call('HSET', task_key(id), 'state', 'ended', 'ended', int(now()), 'ending', ending)
+    local t = now()
+    redis.call('HSET', task_key(id), 'state', 'ended', 'ended', int(t), 'ending', ending)
+    tally_ending(ending, t)
     redis.call('ZREM', LIVE, id)
     redis.call('SREM', JOINED, id)
     emit(id, cap, 'end', {'1'})

@@ -9,7 +9,7 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// outage informs the threads of waiting tasks, once, that no worker can run them. Like recovery, only a leader does it.
+// outage informs the threads of waiting tasks, once, that no worker can run them or that their class is paused. Like recovery, only a leader does it.
 // Only one goroutine uses it.
 type outage struct {
 	*Config
@@ -26,10 +26,11 @@ type outage struct {
 // maxInformed is how many threads one pass informs, so that a long queue does not use up a source's rate limit.
 const maxInformed = 20
 
-// inform informs some threads, the longest waiting first, while no worker can run tasks.
+// inform informs some threads, the longest waiting first, while no worker can run tasks or a class is paused.
 func (o *outage) inform(ctx context.Context) {
 	why := o.why(ctx)
-	if why == "" {
+	paused, err := o.Store.Halts.Paused(ctx, tasks.Classes...)
+	if err != nil || why == "" && len(paused) == 0 {
 		return
 	}
 	if term, err := o.leader.Lead(ctx); err != nil || term == "" {
@@ -48,13 +49,18 @@ func (o *outage) inform(ctx context.Context) {
 			if !o.due(rec.Record) {
 				continue
 			}
-			if o.health.state().OK {
+			reason, key, until := why, "unable", "that is fixed. "
+			if h, is := paused[rec.Class]; is {
+				reason, key, until = tasks.WhyPaused(rec.Class, h, time.Now()), "paused", "they are resumed. "
+			} else if why == "" {
+				continue
+			} else if o.health.state().OK {
 				o.after = ""
 				return
 			}
-			text := strings.ToUpper(why[:1]) + why[1:] + ". This waits and starts by itself when that is fixed. " + howToCancel(rec.ID)
+			text := strings.ToUpper(reason[:1]) + reason[1:] + ". This waits and starts by itself when " + until + howToCancel(rec.ID)
 			said, over := o.waits.sayOnce(ctx, rec.ID, text, func(ctx context.Context) (bool, error) {
-				return o.Store.Questions.FirstWhileWaiting(ctx, rec.ID, "unable")
+				return o.Store.Questions.FirstWhileWaiting(ctx, rec.ID, key)
 			})
 			if o.done[rec.ID] = over; said {
 				informed++

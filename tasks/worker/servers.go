@@ -24,14 +24,25 @@ type serverSet struct {
 	ended    atomic.Bool  // the set is retired and its deliveries have ended
 }
 
-// takeTasks takes deliveries until ctx ends, whenever this worker can run tasks. Then it interrupts the live runs, hands
+// standing is whether a worker is cordoned. It takes no tasks until it knows, so that the cordon of a host survives a
+// restart of its workers.
+type standing int32
+
+const (
+	unknown standing = iota
+	admitted
+	cordoned
+)
+
+// takeTasks takes deliveries until ctx ends, whenever this worker can run tasks and is not cordoned. Then it interrupts the live runs, hands
 // them back to the fleet and returns.
 func (w *Worker) takeTasks(ctx context.Context) error {
 	var current *serverSet
 	var sets []*serverSet // all sets that may still have deliveries
 	defer func() { w.shutdown(sets) }()
 	for {
-		switch ready := w.health.state().OK; {
+		told := standing(w.standing.Load())
+		switch ready := w.health.state().OK && told == admitted; {
 		case ready && current == nil:
 			set, err := w.serve()
 			if err != nil {
@@ -41,6 +52,9 @@ func (w *Worker) takeTasks(ctx context.Context) error {
 		case !ready && current != nil:
 			current.retire()
 			current = nil
+		}
+		if is := told == cordoned; w.cordoned.Swap(is) != is {
+			w.cfg.Log.Info("cordon changed", "worker", w.id, "cordoned", is)
 		}
 		w.beat(ctx) // inform the fleet at once
 		select {
@@ -128,7 +142,7 @@ func (w *Worker) forwardAsynqCancels(ctx context.Context) {
 type health struct {
 	*Config
 
-	news chan struct{} // holds a token when the CLI may have become usable or unusable
+	news chan struct{} // holds a token when the worker may have become able or unable to take tasks
 
 	asking sync.Mutex // one check at a time, because a check starts the CLI twice
 

@@ -130,6 +130,9 @@ type Worker struct {
 	drain   context.CancelFunc
 	peers   atomic.Int64 // live workers of the fleet, with this one; 0: unknown
 
+	standing atomic.Int32 // a standing, from the last heartbeat that Redis took
+	cordoned atomic.Bool  // it takes no tasks because it is cordoned
+
 	slots  *slots
 	ready  *readyCLIs
 	health *health
@@ -275,15 +278,22 @@ func (w *Worker) beat(ctx context.Context) {
 		w.health.check(ctx) // do not announce a worker whose CLI is unchecked
 	}
 	host, _ := os.Hostname() // it succeeded in New
-	alive, err := w.cfg.Store.Workers.Beat(ctx, store.Worker{
+	pulse, err := w.cfg.Store.Workers.Beat(ctx, store.Worker{
 		ID: w.id, Host: host, Version: w.cfg.Version, Pid: os.Getpid(), Slots: w.slots.total, Running: w.slots.running(),
-		Started: w.started, Draining: w.drained.Err() != nil, Health: format.JSON(w.health.state().Health),
+		Started: w.started, Draining: w.drained.Err() != nil, Cordoned: w.cordoned.Load(), Health: format.JSON(w.health.state().Health),
 		Notices: w.cfg.Notices, Settings: w.cfg.Settings, URL: w.cfg.URL, Sources: w.sources(), Memory: w.slots.memory.known(), Credential: w.cfg.Credential,
 	})
-	if err != nil && ctx.Err() == nil {
+	w.peers.Store(int64(pulse.Alive))
+	told := admitted
+	if pulse.Cordoned {
+		told = cordoned
+	}
+	switch {
+	case err == nil && standing(w.standing.Swap(int32(told))) != told:
+		signal(w.health.news)
+	case err != nil && ctx.Err() == nil:
 		w.cfg.Log.Warn("beat", "worker", w.id, "err", err)
 	}
-	w.peers.Store(int64(alive))
 }
 
 // sources returns the names of the sources that this worker is set up for.

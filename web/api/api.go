@@ -66,6 +66,11 @@ func (a *API) Route(mux *http.ServeMux) {
 		"POST /api/tokens":            respond.For(tasks.Admin, a.createToken),
 		"DELETE /api/tokens/{name}":   respond.For(tasks.Admin, a.revokeToken),
 		"GET /api/openapi.yaml":       respond.For(tasks.Viewer, a.describe),
+
+		"POST /api/fleet/classes/{name}/pause":    respond.For(tasks.Operator, a.halt((*tasks.Fleet).Pause)),
+		"POST /api/fleet/classes/{name}/resume":   respond.For(tasks.Operator, a.halt((*tasks.Fleet).Resume)),
+		"POST /api/fleet/workers/{name}/cordon":   respond.For(tasks.Operator, a.halt((*tasks.Fleet).Cordon)),
+		"POST /api/fleet/workers/{name}/uncordon": respond.For(tasks.Operator, a.halt((*tasks.Fleet).Uncordon)),
 	})
 }
 
@@ -85,6 +90,17 @@ func (a *API) task(status int, do func(*http.Request) (tasks.Status, error)) res
 			return err
 		}
 		return a.Out.JSON(w, status, view.NewTask(s))
+	}
+}
+
+// halt returns a handler that pauses, resumes, cordons or uncordons what the path names.
+func (a *API) halt(do view.HaltFunc) respond.Handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		h, err := a.View.Halt(r, do)
+		if err != nil {
+			return err
+		}
+		return a.Out.JSON(w, http.StatusOK, h)
 	}
 }
 

@@ -67,7 +67,8 @@ func New(cfg Config, mux *http.ServeMux) *Console {
 	}
 	cfg.Out.Route(mux, map[string]respond.Route{
 		"GET /{$}":                respond.For(tasks.Viewer, c.listPage),
-		"GET /health":             respond.For(tasks.Viewer, c.healthPage),
+		"GET /health":             respond.For(tasks.Viewer, healthPage),
+		"GET /fleet":              respond.For(tasks.Viewer, c.fleetPage),
 		"GET /costs":              respond.For(tasks.Viewer, c.costsPage),
 		"GET /audit":              respond.For(tasks.Admin, c.auditPage),
 		"GET /config":             respond.For(tasks.Operator, c.configPage),
@@ -82,6 +83,11 @@ func New(cfg Config, mux *http.ServeMux) *Console {
 		"POST /tasks/{id}/answer": respond.For(tasks.User, c.answerQuestion),
 		"POST /format":            respond.For(tasks.Viewer, c.formatText),
 		"GET /queues/tasks/{id}":  respond.For(tasks.Viewer, c.redirectToTask),
+
+		"POST /fleet/classes/{name}/pause":    respond.For(tasks.Operator, c.halt((*tasks.Fleet).Pause)),
+		"POST /fleet/classes/{name}/resume":   respond.For(tasks.Operator, c.halt((*tasks.Fleet).Resume)),
+		"POST /fleet/workers/{name}/cordon":   respond.For(tasks.Operator, c.halt((*tasks.Fleet).Cordon)),
+		"POST /fleet/workers/{name}/uncordon": respond.For(tasks.Operator, c.halt((*tasks.Fleet).Uncordon)),
 	})
 	mux.HandleFunc("/queues/", c.serveQueues)
 	cfg.Out.Allow("/queues/", tasks.Operator)

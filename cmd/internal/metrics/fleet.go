@@ -23,6 +23,7 @@ type Fleet struct {
 	Unposted    store.Unposted
 	Workers     []store.Worker
 	Credentials []store.Credential
+	Paused      map[string]store.Halt // by class
 }
 
 // ReadFleet reads the state of the fleet from the store.
@@ -39,6 +40,9 @@ func ReadFleet(ctx context.Context, s *store.Store) (f Fleet, err error) {
 	if f.Workers, err = s.Workers.List(ctx); err != nil {
 		return f, err
 	}
+	if f.Paused, err = s.Halts.Paused(ctx, tasks.Classes...); err != nil {
+		return f, err
+	}
 	f.Credentials, err = s.Credentials.List(ctx)
 	return f, err
 }
@@ -50,6 +54,7 @@ const readLimit = 2 * time.Second
 const (
 	ready    = "ready"
 	draining = "draining"
+	cordoned = "cordoned"
 	unable   = "unable" // its CLI cannot run
 )
 
@@ -115,6 +120,7 @@ func newFleet(read func(context.Context) (Fleet, error), limits tasks.Limits, no
 		metric{name: "errand_queue_startable", help: "Waiting tasks that lack nothing but a slot.", labels: "class"},
 		metric{name: "errand_workers_wanted", help: "Workers that the running and the startable tasks need; for autoscalers. It changes slowly."},
 		metric{name: "errand_queue_oldest_seconds", help: "Age of the oldest waiting task in seconds, since it was due; 0 if no task is waiting.", labels: "class"},
+		metric{name: "errand_queue_paused", help: "1 if the class is paused, otherwise 0.", labels: "class"},
 		metric{name: "errand_outbox_endings", help: "Ended tasks whose final message is not posted."},
 		metric{name: "errand_outbox_oldest_seconds", help: "Time since the end of the oldest task whose final message is not posted; 0 if there is none."},
 		metric{name: "errand_workers", help: "Live workers.", labels: "state"},
@@ -131,7 +137,7 @@ func (f Fleet) report(report reportFunc, now time.Time) {
 	report("errand_outbox_endings", float64(f.Unposted.Endings))
 	report("errand_outbox_oldest_seconds", age(f.Unposted.Oldest, now))
 	f.reportQueues(report, now)
-	states, slots, taken := map[string]int{ready: 0, draining: 0, unable: 0}, 0, 0
+	states, slots, taken := map[string]int{ready: 0, draining: 0, cordoned: 0, unable: 0}, 0, 0
 	for _, w := range f.Workers {
 		states[workerState(w)]++
 		slots, taken = slots+w.Slots, taken+w.Running
@@ -171,6 +177,11 @@ func (f Fleet) reportQueues(report reportFunc, now time.Time) {
 			report("errand_queue_tasks", float64(counts[state]), class, string(state))
 		}
 		report("errand_queue_oldest_seconds", age(oldest, now), class)
+		paused := 0.0
+		if _, is := f.Paused[class]; is {
+			paused = 1
+		}
+		report("errand_queue_paused", paused, class)
 	}
 }
 
@@ -179,6 +190,8 @@ func workerState(w store.Worker) string {
 	switch {
 	case w.Draining:
 		return draining
+	case w.Cordon != nil:
+		return cordoned
 	case json.Unmarshal(w.Health, &cli) != nil || !cli.OK:
 		return unable
 	}

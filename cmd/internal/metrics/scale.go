@@ -48,7 +48,9 @@ func (s *scale) of(f Fleet, now time.Time) (wanted int, startable map[string]int
 	startable = map[string]int{}
 	if f.mayStart(now) {
 		for _, rec := range demand.Startable(s.limits.Caps("")) {
-			startable[rec.Class]++
+			if _, paused := f.Paused[rec.Class]; !paused {
+				startable[rec.Class]++
+			}
 		}
 	}
 	return s.next(f.need(s.slotsOf(f), s.limits, demand.Running(), startable), len(f.Workers), now), startable

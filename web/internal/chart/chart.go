@@ -63,7 +63,7 @@ func (c Bars) Text(v float64) string {
 	return c.Format(v)
 }
 
-// Max returns the value at the top of the plot: 1, 2 or 5 times a power of ten.
+// Max returns the value at the top of the plot, which has one digit that is not 0.
 func (c Bars) Max() float64 {
 	most := 0.0
 	for _, b := range c.Bars {
@@ -73,7 +73,7 @@ func (c Bars) Max() float64 {
 		return 1
 	}
 	scale := math.Pow(10, math.Floor(math.Log10(most)))
-	for _, m := range []float64{1, 2, 5, 10} {
+	for _, m := range []float64{1, 2, 3, 4, 5, 6, 8, 10} {
 		if m*scale >= most {
 			return m * scale
 		}

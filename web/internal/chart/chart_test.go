@@ -17,12 +17,13 @@ func TestBars(t *testing.T) {
 		Bars: []Bar{
 			{Label: "10:00", Tick: "10", Values: []float64{3, 1}},
 			{Label: "<11>", Tick: "11", URL: "/?a=1&b=2", Values: []float64{0, 0}},
+			{Label: "12:00", Values: []float64{0, 5}},
 		},
 	}
 	got := drawn(t, c)
 	for _, want := range []string{
 		// The scale ends at 5, so 3 of 5 are 42 of the plot's 70 percent.
-		`<rect class="done" x="5.00%" y="42.00%" width="40.00%" height="42.00%"/>`, `<rect class="failed" x="5.00%" y="28.00%" width="40.00%" height="14.00%"/>`,
+		`<rect class="done" x="3.33%" y="42.00%" width="26.67%" height="42.00%"/>`, `<rect class="failed" x="3.33%" y="28.00%" width="26.67%" height="14.00%"/>`,
 		`aria-labelledby="ended-title ended-desc"`, `<title id="ended-title">Ended tasks by hour</title>`, `<desc id="ended-desc">`,
 		"<title>10:00\ndone: 3\nfailed: 1</title>", `<th scope="row">10:00</th><td>3</td><td>1</td>`,
 		`<a href="/?a=1&amp;b=2">&lt;11&gt;</a>`, `<span class="key failed">failed</span>`, `y="98%">11</text>`, `y="9%">5</text>`,
@@ -31,7 +32,7 @@ func TestBars(t *testing.T) {
 			t.Errorf("no %s in\n%s", want, got)
 		}
 	}
-	if n := strings.Count(got, "<rect"); n != 4 { // the areas of two bars, and two parts
+	if n := strings.Count(got, "<rect"); n != 6 { // the areas of three bars, and three parts
 		t.Errorf("%d rectangles", n)
 	}
 	if strings.Contains(got, "style") { // the policy of the pages forbids it
@@ -53,7 +54,7 @@ func TestBars(t *testing.T) {
 
 func TestScale(t *testing.T) {
 	t.Parallel()
-	for value, want := range map[float64]float64{0: 1, 0.03: 0.05, 1: 1, 2: 2, 4: 5, 7: 10, 10: 10, 11: 20, 350: 500} {
+	for value, want := range map[float64]float64{0: 1, 0.025: 0.03, 1: 1, 2: 2, 4: 4, 7: 8, 10: 10, 11: 20, 350: 400} {
 		if got := (Bars{Bars: []Bar{{Values: []float64{value}}}}).Max(); got != want {
 			t.Errorf("%v: %v, want %v", value, got, want)
 		}

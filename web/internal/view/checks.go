@@ -54,7 +54,7 @@ func (l *checklist) add(level store.Severity, what, why, remedy string) {
 }
 
 // checkWorker checks a worker by its report. sources are those of all workers.
-func checkWorker(w store.Worker, sources []string) []Check {
+func checkWorker(w store.Worker, sources []string, now time.Time) []Check {
 	var list checklist
 	c, err := ParseCLI(w.Health)
 	switch {
@@ -64,6 +64,9 @@ func checkWorker(w store.Worker, sources []string) []Check {
 		list.add(store.Fatal, "it cannot run tasks: "+c.Problem, "Tasks go to other workers, or wait for one.", c.Remedy)
 	case w.Draining:
 		list.add(store.Note, "it is shutting down", "It takes no more tasks and hands back the running ones.", "")
+	case w.Cordon != nil:
+		list.add(store.Warning, "it takes no tasks: "+tasks.CordonedBy(*w.Cordon, now), "Its running tasks continue. Tasks go to other workers, or wait for one.",
+			"Uncordon it on the page Fleet, or with enqueue uncordon.")
 	default:
 		list.add(Good, "it takes tasks", "", "")
 	}
@@ -139,6 +142,16 @@ func (f Fleet) check(now time.Time) []Check {
 	for _, source := range slices.Sorted(maps.Keys(f.unserved)) {
 		list.add(store.Fatal, fmt.Sprintf("no worker is set up for %s; waiting tasks: %d", source, f.unserved[source]), "These tasks wait until one is.",
 			"Give the workers the settings of "+source+", as the front door has them.")
+	}
+	for _, q := range f.Queues {
+		if q.Paused != nil {
+			list.add(store.Warning, tasks.WhyPaused(q.Class, *q.Paused, now), "Its tasks wait. Running ones continue.",
+				"Resume the class on the page Fleet, or with enqueue resume "+q.Class+".")
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(f.cordoned)) {
+		list.add(store.Note, name+" is cordoned and has no live worker", "Workers that start there take no tasks: "+tasks.CordonedBy(f.cordoned[name], now)+".",
+			"If it does not come back, run enqueue uncordon "+name+".")
 	}
 	versions := map[string]bool{}
 	for _, w := range f.Workers {

@@ -32,7 +32,7 @@ func TestChecksOfAWorker(t *testing.T) {
 		},
 	} {
 		var got []string
-		for _, c := range checkWorker(test.worker, []string{"github", "slack"}) {
+		for _, c := range checkWorker(test.worker, []string{"github", "slack"}, time.Now()) {
 			got = append(got, string(c.Severity)+" "+c.What)
 		}
 		if diff := cmp.Diff(test.want, got); diff != "" {

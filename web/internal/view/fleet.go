@@ -13,6 +13,7 @@ import (
 
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/web/internal/respond"
 )
 
 // Inbound is a source that knows whether its service's events reach this process.
@@ -39,8 +40,11 @@ type Fleet struct {
 	Findings    []store.Finding    `json:"findings,omitempty"`    // about Redis
 	Credentials []store.Credential `json:"credentials,omitempty"` // model credentials that are held, refused or throttled
 
-	notices  []store.Finding // about the configuration of this front door
-	unserved map[string]int  // waiting tasks by source, if no worker is set up for it
+	notices  []store.Finding       // about the configuration of this front door
+	cordoned map[string]store.Halt // without a live worker
+	live     []store.LiveRecord
+	seen     []store.Worker
+	unserved map[string]int // waiting tasks by source, if no worker is set up for it
 }
 
 // Tally counts the tasks that have not ended.
@@ -69,12 +73,13 @@ type Worker struct {
 	Started  time.Time       `json:"started"`
 	Seen     time.Time       `json:"seen"`
 	Draining bool            `json:"draining"`
+	Cordon   *store.Halt     `json:"cordon,omitempty"` // takes no tasks because of it
 	Health   json.RawMessage `json:"health,omitempty"` // of its CLI, as the worker reports it
 	Checks   []Check         `json:"checks"`
 }
 
 // NewWorkers returns live workers with their checks.
-func NewWorkers(live []store.Worker) []Worker {
+func NewWorkers(live []store.Worker, now time.Time) []Worker {
 	list := make([]Worker, 0, len(live))
 	var sources []string
 	for _, w := range live {
@@ -84,7 +89,7 @@ func NewWorkers(live []store.Worker) []Worker {
 	sources = slices.Compact(sources)
 	for _, w := range live {
 		list = append(list, Worker{
-			w.ID, w.Host, w.Version, w.Pid, w.Slots, w.Running, w.Memory, w.Started, w.Seen, w.Draining, w.Health, checkWorker(w, sources),
+			w.ID, w.Host, w.Version, w.Pid, w.Slots, w.Running, w.Memory, w.Started, w.Seen, w.Draining, w.Cordon, w.Health, checkWorker(w, sources, now),
 		})
 	}
 	return list
@@ -116,7 +121,7 @@ func (v *Reader) readFleet(ctx context.Context) (Fleet, error) {
 		return Fleet{}, err
 	}
 	f := Fleet{
-		Redis: "ok", Queues: s.Queues, Spent: s.Spent, Workers: NewWorkers(s.Workers), Credentials: s.Credentials,
+		Redis: "ok", Queues: s.Queues, Spent: s.Spent, Workers: NewWorkers(s.Workers, v.Now()), Credentials: s.Credentials,
 		Tasks: Tally{Running: s.Counts.Running, Waiting: s.Counts.Waiting},
 	}
 	for i, w := range s.Workers {
@@ -125,7 +130,15 @@ func (v *Reader) readFleet(ctx context.Context) (Fleet, error) {
 	if f.Findings, err = v.Store.Doctor.Diagnose(ctx); err != nil {
 		return Fleet{}, err
 	}
+	if f.cordoned, err = v.Store.Halts.Cordoned(ctx); err != nil {
+		return Fleet{}, err
+	}
+	for _, w := range s.Workers {
+		delete(f.cordoned, w.ID)
+		delete(f.cordoned, w.Host)
+	}
 	live, err := v.Store.Live(ctx)
+	f.live, f.seen = live, s.Workers
 	for _, task := range live {
 		if task.State == store.Waiting && task.At.After(v.Now()) {
 			f.Tasks.Held++
@@ -139,6 +152,34 @@ func (v *Reader) readFleet(ctx context.Context) (Fleet, error) {
 		}
 	}
 	return f, err
+}
+
+// Activity is what the fleet is busy with, and was in the last hours.
+type Activity struct {
+	tasks.Load
+	Hours []store.Hour
+}
+
+// Activity reads what the fleet is busy with.
+func (v *Reader) Activity(ctx context.Context, f Fleet, hours int) (Activity, error) {
+	return Await(ctx, func(ctx context.Context) (a Activity, err error) {
+		if a.Load, err = tasks.FleetOf(v.Desk).Load(ctx, f.live, f.seen); err == nil {
+			a.Hours, err = v.Store.Tally.Hours(ctx, hours)
+		}
+		return a, err
+	})
+}
+
+// HaltFunc pauses, resumes, cordons or uncordons what has a name.
+type HaltFunc = func(f *tasks.Fleet, ctx context.Context, name string) (tasks.Halted, error)
+
+// Halt calls do with the name in the path of a request.
+func (v *Reader) Halt(r *http.Request, do HaltFunc) (tasks.Halted, error) {
+	h, err := do(tasks.FleetOf(v.Desk), r.Context(), r.PathValue("name"))
+	if mistake, ok := errors.AsType[*tasks.InputError](err); ok {
+		err = respond.Error(http.StatusNotFound, "Not found", mistake.Sentence)
+	}
+	return h, err
 }
 
 // Status returns 503 if a task submitted now would not run, or would fail for want of a credential, and 200 otherwise.

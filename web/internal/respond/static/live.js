@@ -20,11 +20,13 @@ function held(part) {
     (pointer.matches && part.matches(":hover") || part.contains(document.activeElement));
 }
 
-// keepFocus makes a change to a part and focuses the same link as before.
+// keepFocus makes a change to a part and focuses the same link or button as before.
 function keepFocus(part, change) {
-  const at = part.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
+  const had = part.contains(document.activeElement) ? document.activeElement : null;
+  const at = had?.getAttribute("href"), id = had?.id;
   const now = change();
-  if (at) now.querySelector(`[href="${CSS.escape(at)}"]`)?.focus({ preventScroll: true });
+  if (id) document.getElementById(id)?.focus({ preventScroll: true });
+  else if (at) now.querySelector(`[href="${CSS.escape(at)}"]`)?.focus({ preventScroll: true });
 }
 
 // updateRows updates the rows that both parts have, and counts, in their places. It returns the number of rows that only the new part has.
@@ -62,6 +64,7 @@ function replaceParts(force) {
   let all = true, unseen = 0;
   for (const old of document.querySelectorAll("[data-live]")) {
     const part = fresh.getElementById(old.id);
+    for (const open of old.querySelectorAll("details[open][id]")) part?.querySelector("#" + CSS.escape(open.id))?.setAttribute("open", "");
     if (!part || part.innerHTML === old.innerHTML) continue;
     if (busy(old)) {
       all = false;

@@ -1,0 +1,98 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Halt says since when a class is paused or a worker is cordoned, and who did it.
+type Halt struct {
+	By    string    `json:"by,omitempty"` // empty if unknown: asynq's own tools pause without a name
+	Since time.Time `json:"since"`
+}
+
+// Pause makes every worker take no deliveries of a class until [Halts.Resume]. Runs continue. A class that is paused
+// already stays paused by whoever did it first. asynq and its tools use the same key, with only the time in it.
+func (s *Halts) Pause(ctx context.Context, class, by string) error {
+	if _, err := s.run(ctx, "pause", class, strings.TrimSpace(by)); err != nil {
+		return fmt.Errorf("pause %s: %w", class, err)
+	}
+	return nil
+}
+
+// Resume ends a pause, and announces the class to idle workers.
+func (s *Halts) Resume(ctx context.Context, class string) error {
+	if _, err := s.run(ctx, "resume", class); err != nil {
+		return fmt.Errorf("resume %s: %w", class, err)
+	}
+	return nil
+}
+
+// Paused returns which of the classes are paused.
+func (s *Halts) Paused(ctx context.Context, classes ...string) (map[string]Halt, error) {
+	values := make([]*redis.StringCmd, len(classes))
+	_, err := s.redis.Pipelined(ctx, func(p redis.Pipeliner) error {
+		for i, class := range classes {
+			values[i] = p.Get(ctx, "asynq:{"+class+"}:paused")
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, redis.Nil) {
+		return nil, fmt.Errorf("read which classes are paused: %w", err)
+	}
+	paused := map[string]Halt{}
+	for i, class := range classes {
+		if value, err := values[i].Result(); err == nil {
+			paused[class] = halt(value)
+		}
+	}
+	return paused, nil
+}
+
+// Cordon makes a worker take no deliveries until [Halts.Uncordon]. Its runs continue. name is the ID of one worker, or
+// a host: then it is for all workers there, also for those that start later. A name that is cordoned already stays so
+// by whoever did it first. Workers look at each heartbeat.
+func (s *Halts) Cordon(ctx context.Context, name, by string) error {
+	if _, err := s.run(ctx, "cordon", name, strings.TrimSpace(by)); err != nil {
+		return fmt.Errorf("cordon %s: %w", name, err)
+	}
+	return nil
+}
+
+// Uncordon undoes [Halts.Cordon]. It returns false if the name is not cordoned.
+func (s *Halts) Uncordon(ctx context.Context, name string) (bool, error) {
+	n, err := s.redis.HDel(ctx, s.cordoned(), name).Result()
+	if err != nil {
+		return false, fmt.Errorf("uncordon %s: %w", name, err)
+	}
+	return n > 0, nil
+}
+
+// Cordoned returns what is cordoned, by ID or host.
+func (s *Halts) Cordoned(ctx context.Context) (map[string]Halt, error) {
+	fields, err := s.redis.HGetAll(ctx, s.cordoned()).Result()
+	if err != nil {
+		return nil, fmt.Errorf("read which workers are cordoned: %w", err)
+	}
+	cordoned := map[string]Halt{}
+	for name, value := range fields {
+		cordoned[name] = halt(value)
+	}
+	return cordoned, nil
+}
+
+// cordoned is the key of the cordons.
+func (s *db) cordoned() string { return s.key.prefix + "cordoned" }
+
+// halt decodes "<unix seconds> <who>".
+func halt(value string) Halt {
+	since, by, _ := strings.Cut(value, " ")
+	seconds, _ := strconv.ParseInt(since, 10, 64)
+	return Halt{By: by, Since: time.Unix(seconds, 0).UTC()}
+}

@@ -1,0 +1,68 @@
+package store
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/hibiken/asynq"
+)
+
+func TestPause(t *testing.T) {
+	onBoth(t, func(h *harness) {
+		ctx, s, inspector := h.Context(), h.store(Config{}), asynq.NewInspectorFromRedisClient(h.rdb)
+		announced, leave := s.Announced("review")
+		defer leave()
+		<-announced // the subscription
+		h.ok(s.Halts.Pause(ctx, "review", "Ada L."))
+		h.ok(s.Halts.Pause(ctx, "review", "Ben"))
+		h.ok(inspector.PauseQueue("background")) // as asynq's tools do
+		got := must(s.Halts.Paused(ctx, "interactive", "review", "background"))
+		if diff := cmp.Diff(map[string]Halt{"review": {By: "Ada L."}, "background": {}}, got, cmpopts.IgnoreFields(Halt{}, "Since")); diff != "" {
+			h.Error(diff)
+		}
+		for class, halt := range got {
+			if d := time.Since(halt.Since); d < -2*time.Second || d > time.Minute {
+				h.Errorf("%s is paused since %v", class, halt.Since)
+			}
+		}
+		if info := must(inspector.GetQueueInfo("review")); !info.Paused {
+			h.Error("asynq does not know of the pause")
+		}
+		h.ok(s.Halts.Resume(ctx, "review"))
+		<-announced
+		h.ok(s.Halts.Resume(ctx, "review"))
+		h.ok(inspector.UnpauseQueue("background"))
+		if got := must(s.Halts.Paused(ctx, "review", "background")); len(got) != 0 {
+			h.Errorf("still paused: %v", got)
+		}
+	})
+}
+
+func TestCordon(t *testing.T) {
+	onBoth(t, func(h *harness) {
+		ctx, s := h.Context(), h.store(Config{})
+		a, b := Worker{ID: "a", Host: "h1"}, Worker{ID: "b", Host: "h2"}
+		cordoned := func(w Worker) bool { return must(s.Workers.Beat(ctx, w)).Cordoned }
+		if cordoned(a) || cordoned(b) {
+			h.Error("cordoned at first")
+		}
+		h.ok(s.Halts.Cordon(ctx, "a", "Ada"))
+		h.ok(s.Halts.Cordon(ctx, "a", "Ben"))
+		h.ok(s.Halts.Cordon(ctx, "h2", ""))
+		if !cordoned(a) || !cordoned(b) || cordoned(Worker{ID: "c", Host: "h1"}) || !cordoned(Worker{ID: "d", Host: "h2"}) {
+			h.Error("heartbeats do not say what is cordoned")
+		}
+		list := must(s.Workers.List(ctx))
+		if list[0].Cordon == nil || list[0].Cordon.By != "Ada" || list[1].Cordon == nil || list[2].Cordon != nil {
+			h.Errorf("%+v", list)
+		}
+		if !must(s.Halts.Uncordon(ctx, "a")) || must(s.Halts.Uncordon(ctx, "a")) || cordoned(a) {
+			h.Error("not uncordoned")
+		}
+		if got := must(s.Halts.Cordoned(ctx)); len(got) != 1 || got["h2"].Since.IsZero() {
+			h.Errorf("cordoned: %v", got)
+		}
+	})
+}

@@ -1,0 +1,234 @@
+package console
+
+import (
+	"fmt"
+	"html/template"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/errand-fleet/errand/internal/legible"
+	"github.com/errand-fleet/errand/store"
+	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/web/internal/chart"
+	"github.com/errand-fleet/errand/web/internal/respond"
+	"github.com/errand-fleet/errand/web/internal/view"
+)
+
+// fleetPageView is the page that says whether the fleet is well and what it does, with every check and its remedy.
+type fleetPageView struct {
+	view.Fleet
+	Problems, Passed []view.Check // of Redis and the front door; the worst first
+	Machines         []machineView
+	Running, Slots   int
+	Classes          []classView
+	Limits           []tasks.LimitUse
+	Budget           tasks.Spending
+	Chart            template.HTML
+	Ended            int    // in the hours of the chart
+	Success          string // the share of them that did not fail; empty if none ended
+	Operator         bool   // the visitor may pause and cordon
+	Asked            bool   // the services were checked
+	Services         []view.Check
+}
+
+// machineView is a worker with its checks.
+type machineView struct {
+	workerView
+	Name             string // for a cordon: its host, or its ID if the host has several workers
+	Problems, Passed []view.Check
+}
+
+// workerView is a worker, formatted.
+type workerView struct {
+	view.Worker
+	CLI, Memory  string
+	Level, State string // a severity, and words
+}
+
+// classView is a class with the tasks that come first.
+type classView struct {
+	tasks.Depth
+	Age      string // of the oldest task; empty if none waits
+	Why      string // why it is paused; empty: it is not
+	P50, P95 string // of the waiting time, for tasks that started lately
+	Next     []row
+}
+
+// The hours of the chart, and of the tasks that count for waiting times.
+const (
+	chartHours = 24
+	waitHours  = 3
+)
+
+// fleetPage shows the fleet. The services are checked on request only: that takes a while.
+func (c *Console) fleetPage(w http.ResponseWriter, r *http.Request) error {
+	ctx, now := r.Context(), c.view.Now()
+	v := fleetPageView{
+		Fleet: c.view.Fleet(ctx), Asked: r.URL.Query().Has("services"), Operator: view.Configures(ctx),
+	}
+	v.Problems, v.Passed = split(v.Checks)
+	v.addMachines()
+	if v.Redis == "ok" { // otherwise there is nothing more to read
+		busy, err := c.view.Activity(ctx, v.Fleet, chartHours)
+		if err != nil {
+			return err
+		}
+		if err := v.addActivity(busy, now); err != nil {
+			return err
+		}
+	}
+	if v.Asked && c.examine != nil {
+		v.Services = view.WorstFirst(c.examine(ctx))
+	}
+	return c.out.LivePage(w, r, "fleet", v)
+}
+
+func (v *fleetPageView) addMachines() {
+	hosts := map[string]int{}
+	for _, w := range v.Workers {
+		hosts[w.Host]++
+	}
+	for _, w := range newWorkerViews(v.Workers) {
+		m := machineView{workerView: w, Name: w.Host}
+		if hosts[w.Host] != 1 || w.Host == "" {
+			m.Name = w.ID
+		}
+		m.Problems, m.Passed = split(w.Checks)
+		v.Machines = append(v.Machines, m)
+		v.Running, v.Slots = v.Running+w.Running, v.Slots+w.Slots
+	}
+}
+
+func (v *fleetPageView) addActivity(a view.Activity, now time.Time) error {
+	v.Limits, v.Budget = a.Limits, a.Budget
+	for _, q := range v.Queues {
+		line := classView{Depth: q}
+		if q.Waiting > 0 {
+			line.Age = legible.Age(time.Duration(q.Oldest * float64(time.Second)))
+		}
+		if q.Paused != nil {
+			line.Why = view.Sentences(tasks.WhyPaused(q.Class, *q.Paused, now), "")
+		}
+		waited := store.Distribution{}
+		for _, h := range a.Hours[max(0, len(a.Hours)-waitHours):] {
+			waited = waited.Add(h.Waited[q.Class])
+		}
+		if d := waited.Quantile(1); d > 0 {
+			line.P50, line.P95 = "≤ "+legible.Age(waited.Quantile(0.5)), "≤ "+legible.Age(waited.Quantile(0.95))
+		}
+		for _, s := range a.Next[q.Class] {
+			line.Next = append(line.Next, newRow(view.NewTask(s), now))
+		}
+		v.Classes = append(v.Classes, line)
+	}
+	bars := chart.Bars{ID: "ended", Title: "Ended tasks by hour (UTC)", Column: "Hour", Series: []chart.Series{
+		{Name: "done", Class: "done"}, {Name: "stopped", Class: "stopped"}, {Name: "failed", Class: "failed"},
+	}}
+	failed := 0
+	for _, h := range a.Hours {
+		values := make([]float64, len(bars.Series))
+		for kind, n := range h.Ended {
+			i := seriesOf(tasks.EndingKind(kind))
+			values[i] += float64(n)
+			if v.Ended += n; bars.Series[i].Class == "failed" {
+				failed += n
+			}
+		}
+		bars.Bars = append(bars.Bars, chart.Bar{Label: h.Start.Format("Jan 2, 15:04"), Tick: h.Start.Format("15:04"), Values: values})
+	}
+	if v.Ended > 0 {
+		v.Success = fmt.Sprintf("%d %%", 100*(v.Ended-failed)/v.Ended)
+	}
+	var err error
+	v.Chart, err = bars.HTML()
+	return err
+}
+
+// seriesOf returns the series of the chart that an ending belongs to.
+func seriesOf(kind tasks.EndingKind) int {
+	switch kind.Info().Class {
+	case tasks.ClassDone:
+		return 0
+	case tasks.ClassStopped, tasks.ClassRefused:
+		return 1
+	}
+	return 2
+}
+
+// split separates the checks that passed.
+func split(checks []view.Check) (problems, passed []view.Check) {
+	for _, c := range checks {
+		if c.Severity == view.Good {
+			passed = append(passed, c)
+		} else {
+			problems = append(problems, c)
+		}
+	}
+	return problems, passed
+}
+
+// Worst returns the severity of the page's headline: Good, Warning, or Fatal if a check failed or no task would run.
+func (v fleetPageView) Worst() store.Severity {
+	checks := slices.Clone(v.Checks)
+	for _, w := range v.Workers {
+		checks = append(checks, w.Checks...)
+	}
+	worst := append(view.WorstFirst(checks), view.Check{})[0].Severity
+	switch {
+	case !v.OK:
+		return store.Fatal
+	case worst == store.Fatal || worst == store.Warning:
+		return worst
+	}
+	return view.Good
+}
+
+// halt returns the handler of a button that pauses, resumes, cordons or uncordons what the path names.
+func (c *Console) halt(do view.HaltFunc) respond.Handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		if _, err := c.view.Halt(r, do); err != nil {
+			return err
+		}
+		http.Redirect(w, r, "/fleet", http.StatusSeeOther)
+		return nil
+	}
+}
+
+// healthPage leads to the page of the fleet, which has the checks.
+func healthPage(w http.ResponseWriter, r *http.Request) error {
+	to := *r.URL
+	to.Path = "/fleet"
+	http.Redirect(w, r, to.RequestURI(), http.StatusSeeOther)
+	return nil
+}
+
+func newWorkerViews(workers []view.Worker) []workerView {
+	list := make([]workerView, len(workers))
+	for i, w := range workers {
+		cli, err := view.ParseCLI(w.Health)
+		list[i] = workerView{Worker: w, CLI: cli.Version, Memory: memory(w.Memory), Level: "ok", State: "takes tasks"}
+		switch {
+		case err != nil || !cli.OK:
+			list[i].Level, list[i].State = "error", "cannot run tasks"
+		case w.Draining:
+			list[i].Level, list[i].State = "note", "shutting down"
+		case w.Cordon != nil:
+			list[i].Level, list[i].State = "warning", "cordoned"
+		case w.Checks[0].Severity == store.Warning: // the worst is first
+			list[i].Level, list[i].State = "warning", "takes tasks, with a warning"
+		}
+	}
+	return list
+}
+
+// memory formats an amount of memory; it returns "" if it is unknown.
+func memory(bytes int64) string {
+	switch {
+	case bytes <= 0:
+		return ""
+	case bytes < 1<<30:
+		return fmt.Sprintf("%d MiB", bytes>>20)
+	}
+	return fmt.Sprintf("%.1f GiB", float64(bytes)/(1<<30))
+}

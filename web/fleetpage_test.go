@@ -1,0 +1,110 @@
+package web
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/errand-fleet/errand/store"
+	"github.com/errand-fleet/errand/tasks"
+)
+
+func TestHealthPage(t *testing.T) {
+	t.Parallel()
+	asked := 0
+	h := newHarness(t, func(c *Config) {
+		c.Inbound = []Inbound{quiet{}}
+		c.Examine = func(context.Context) []store.Finding {
+			asked++
+			return []store.Finding{{What: "slack accepts the token"}, {Severity: store.Fatal, What: "a scope is missing", Remedy: "Add <it>."}}
+		}
+	})
+	h.contains(h.get("/fleet"), http.StatusOK, "no worker is alive", "Start a worker", "appendonly is off", "Set appendonly yes", "slack: no event has arrived yet")
+	beat := func(id, health string) {
+		t.Helper()
+		if _, err := h.Store.Workers.Beat(t.Context(), store.Worker{ID: id, Host: id + ".test", Health: json.RawMessage(health)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	beat("a", `{"ok":true,"version":"2.1.9","notices":["the <gateway> is off"]}`)
+	h.contains(h.get("/fleet"), http.StatusOK, `class="banner warning"`, `id="a"`, "the CLI is version 2.1.9", "the &lt;gateway&gt; is off")
+	beat("b", `{"ok":false,"problem":"claude has no credential","remedy":"set ANTHROPIC_API_KEY"}`)
+	h.contains(h.get("/fleet"), http.StatusOK, "Some checks failed", "claude has no credential", "set ANTHROPIC_API_KEY", "!slack accepts the token")
+	if asked > 0 {
+		t.Error("the services were checked without a request")
+	}
+	a := h.get("/fleet?services=1")
+	h.contains(a, http.StatusOK, "slack accepts the token", "Add &lt;it&gt;.", "!live.js") // which would check them every 3 s
+	if strings.Index(a.text, "a scope is missing") > strings.Index(a.text, "slack accepts the token") {
+		t.Error("the failed check comes last")
+	}
+}
+
+// Operators pause classes and cordon workers by buttons, viewers see who did it, and the log has both.
+func TestPauseAndCordonByButtons(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	beat := func(id, host string) {
+		t.Helper()
+		if _, err := h.Store.Workers.Beat(t.Context(), store.Worker{ID: id, Host: host, Slots: 4, Running: 1, Credential: "k", Health: json.RawMessage(`{"ok":true}`)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	beat("w1", "mill-1.test")
+	id := h.submit(1)
+	page := func(hs ...string) answer { t.Helper(); return h.get("/fleet", append(hs, "Accept", "text/html")...) }
+	viewer := []string{"Authorization", "Bearer " + h.apiToken("see", "viewer")}
+	h.contains(page(), http.StatusOK, `action="/fleet/classes/interactive/pause"`, `action="/fleet/workers/mill-1.test/cordon"`, `href="/queues/"`,
+		`href="/tasks/`+id+`"`, "1 of 4 slots")
+	h.contains(page(viewer...), http.StatusOK, "mill-1.test", "!<form method=\"post\" action=\"/fleet", `!href="/queues/"`)
+
+	ops := []string{"Authorization", "Bearer " + h.apiToken("ops", "operator")}
+	for _, path := range []string{"/fleet/classes/interactive/pause", "/fleet/workers/mill-1.test/cordon"} {
+		h.redirects(h.do("POST", path, "", append(ops, "Accept", "text/html")...), "/fleet")
+	}
+	h.contains(page(viewer...), http.StatusOK, "token:ops paused interactive tasks at ", ">paused<", "Resume the class", `class="banner error"`, // no worker takes tasks
+		"all workers are cordoned", ">cordoned<", "it takes no tasks: token:ops cordoned it at ")
+	h.contains(page(), http.StatusOK, `action="/fleet/classes/interactive/resume"`, `action="/fleet/workers/mill-1.test/uncordon"`)
+	h.contains(h.get("/tasks/"+id), http.StatusOK, "token:ops paused interactive tasks at ")
+	h.contains(h.get("/api/audit"), http.StatusOK, "POST /fleet/classes/interactive/pause", "POST /fleet/workers/mill-1.test/cordon", `"who": "token:ops"`)
+
+	beat("w2", "mill-2.test")
+	h.contains(page(), http.StatusOK, `class="banner warning"`, "!all workers are cordoned")
+	for _, path := range []string{"/fleet/classes/interactive/resume", "/fleet/workers/mill-1.test/uncordon"} {
+		h.redirects(h.do("POST", path, "", append(ops, "Accept", "text/html")...), "/fleet")
+	}
+	h.contains(page(), http.StatusOK, "!paused interactive", "!cordoned it")
+	h.problem(h.do("POST", "/api/fleet/workers/gone/cordon", "", ops...), http.StatusNotFound)
+	h.problem(h.do("POST", "/api/fleet/classes/fast/pause", "", ops...), http.StatusNotFound)
+	limited := []string{"Authorization", "Bearer " + h.apiToken("team", "operator", "acme/*")}
+	h.problem(h.do("POST", "/api/fleet/classes/review/pause", "", limited...), http.StatusForbidden)
+	h.contains(page(limited...), http.StatusOK, "!/pause", "!/cordon")
+}
+
+// The page shows what ended by hour, and the limits in force with who uses them.
+func TestFleetAtWork(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, func(c *Config) {
+		client := c.Redis.MakeRedisClient().(*redis.Client)
+		t.Cleanup(func() { _ = client.Close() })
+		c.Desk = tasks.NewDesk(c.Store, tasks.NewQueue(c.Store, client, time.Hour), tasks.Policy{
+			Limits: tasks.Limits{Repository: 2, Credential: 3}, Budgets: tasks.Budgets{Day: 50},
+		}, nil)
+	})
+	for i, kind := range []tasks.EndingKind{tasks.Answered, tasks.Answered, tasks.Failed, tasks.Cancelled} {
+		h.End(h.Claim(h.inRepo(i+1, "acme/ended")), tasks.Ending{Kind: kind, At: time.Now()})
+	}
+	h.Claim(h.inRepo(9, "acme/app"))
+	a := h.get("/fleet")
+	h.contains(a, http.StatusOK, `role="img" aria-labelledby="ended-title ended-desc"`, "<b>4</b> ended in 24 h", "<b>75 %</b> did not fail",
+		`<rect class="done"`, `<rect class="failed"`, `<rect class="stopped"`, "done: 2", "≤ ",
+		"Runs at once, each repository", "at most 2", "acme/app <b>1</b>", "$0.00 of $50.00", "!acme/ended <b>")
+	limited := []string{"Authorization", "Bearer " + h.apiToken("team", "operator", "other/*")}
+	h.contains(h.get("/fleet", append(limited, "Accept", "text/html")...), http.StatusOK, "at most 2", "!acme/app")
+	h.redirects(h.get("/health?services=1"), "/fleet?services=1")
+}
