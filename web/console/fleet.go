@@ -197,9 +197,11 @@ func (c *Console) halt(do view.HaltFunc) respond.Handler {
 
 // healthPage leads to the page of the fleet, which has the checks.
 func healthPage(w http.ResponseWriter, r *http.Request) error {
-	to := *r.URL
-	to.Path = "/fleet"
-	http.Redirect(w, r, to.RequestURI(), http.StatusSeeOther)
+	to := "/fleet"
+	if r.URL.Query().Get("services") != "" {
+		to += "?services=1"
+	}
+	http.Redirect(w, r, to, http.StatusSeeOther)
 	return nil
 }
 

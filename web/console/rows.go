@@ -26,7 +26,7 @@ type row struct {
 
 func newRow(v view.Task, now time.Time) row {
 	r := row{
-		ID: v.Task.ID, Title: legible.Text(v.Title), Source: v.Task.Source, Actor: legible.Line(v.Status.Name()), State: v.State, Repo: v.Task.Repo,
+		ID: v.Task.ID, Title: legible.Text(v.Title), Source: v.Task.Source, Actor: legible.Line(v.Name()), State: v.State, Repo: v.Task.Repo,
 		Created: v.Created, Age: legible.Age(now.Sub(v.Created)), Note: legible.Text(cmp.Or(v.Why, v.Sentence)),
 		Label: v.Headline(now).State, Stopping: v.Stopping(), Asking: len(v.Questions) > 0,
 	}
