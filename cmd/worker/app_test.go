@@ -51,7 +51,7 @@ func TestRunOutlivesItsTokens(t *testing.T) {
 		modelfake.Turn{Tools: []modelfake.ToolCall{wait}}, modelfake.Turn{Tools: []modelfake.ToolCall{work}}, modelfake.Turn{Text: "It counts cents."})
 	w.standalone()
 	root := w.mention("mend the total", "")
-	w.saying(root, "Running")
+	w.saying(root, "Working: running")
 	w.github.ExpireTokens()
 	open()
 	if final := w.answers(root, 1)[0]; !strings.Contains(final, w.github.URL()+"/"+repo+"/pull/1") {
