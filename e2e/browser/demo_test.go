@@ -21,7 +21,7 @@ func TestDemo(t *testing.T) {
 			{name: "tasks", want: "explain the rounding", picture: "light"},
 			{name: "task-answered", path: "add a test for totals", want: "TestTotalKeepsCents", picture: "dark"},
 			{name: "failed", path: "rewrite the history", want: "budget"},
-			{name: "stopped", path: "delete everything", want: "topped"},
+			{name: "stopped", path: "delete all unused code", want: "topped"},
 			{name: "task-running", path: "find the flaky test", want: "Run the tests again", picture: "phone"},
 			{name: "asking", path: "store totals as integer cents", want: "Keep Total"},
 			{name: "waiting", path: "explain the rounding", want: "1 of 1"},

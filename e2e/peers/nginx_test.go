@@ -102,7 +102,7 @@ func TestNginx(t *testing.T) {
 	if rest, err := io.ReadAll(lines); err != nil || !strings.Contains(string(rest), "[DONE]") {
 		t.Errorf("the end of the stream: %s, %v", rest, err)
 	}
-	if task := read(t, p.do("GET", "/api/tasks/"+id, "", login...)); !strings.Contains(task, "stopped by ann@acme.example") {
+	if task := read(t, p.do("GET", "/api/tasks/"+id, "", login...)); !strings.Contains(task, "Stopped by ann@acme.example") {
 		t.Errorf("the task says %s", task)
 	}
 	// Events of Slack and GitHub need no login.
