@@ -3,8 +3,11 @@
 -- name.
 local key, every, burst = P .. 'rate:' .. ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 local t = now()
--- A bucket is at most empty. It would be emptier if Redis' clock went back.
-local full = math.min(math.max(tonumber(redis.call('GET', key) or '0'), t), t + every * burst) + every
+local full = tonumber(redis.call('GET', key) or '0')
+-- If Redis' clock went back, the number is too far ahead and means nothing: a refused request is lost to its sender, so
+-- start with a full bucket.
+if full < t or full > t + every * burst then full = t end
+full = full + every
 local wait = full - t - every * burst
 if wait > 0 then return {'ok', int(wait)} end
 redis.call('SET', key, int(full), 'PX', int(math.ceil((full - t) / 1000)))
