@@ -28,10 +28,6 @@ func (b *bench) idle(ctx context.Context) error {
 
 // start measures from Submit to the claim of a worker, by Redis' clock, in an idle fleet.
 func (b *bench) start(ctx context.Context) error {
-	empty, err := b.redis.Usage(ctx)
-	if err != nil {
-		return err
-	}
 	var delays []time.Duration
 	for i := range b.Picked {
 		ids, err := b.submit(ctx, fmt.Sprint("picked", i, "-"), "numbers 1", 1)
@@ -51,14 +47,6 @@ func (b *bench) start(ctx context.Context) error {
 	all := door.Load{Delays: delays}
 	b.report.Most("from Submit to the start of the run, p50", table.Milliseconds(all.Percentile(.5)), 15, "%.0f ms")
 	b.report.Most("the same, p99", table.Milliseconds(all.Percentile(.99)), 100, "%.0f ms")
-	if err := b.running(ctx, 0); err != nil {
-		return err
-	}
-	full, err := b.redis.Usage(ctx)
-	if err != nil {
-		return err
-	}
-	b.report.Note("Redis' memory for an ended task with a short answer, KB", float64(full.Memory-empty.Memory)/float64(b.Picked)/1024, "%.1f")
 	return nil
 }
 
@@ -78,16 +66,11 @@ func (b *bench) silent(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	memory, err := b.redis.Usage(ctx)
-	if err != nil {
-		return err
-	}
 	r := &b.report
 	r.Most("connections that a run adds", float64(o.connections+1-idle.Connections)/float64(b.Runs), 0.1, "%.2f")
 	r.Most("commands a second with silent runs", o.commands, 3000, "%.0f")
 	r.Most("of these, hmget", float64(o.calls["hmget"])/b.Look.Seconds(), 1500, "%.0f")
 	r.Note("Redis' CPU for a silent run, per cent of a core", 100*o.cpu/float64(b.Runs), "%.3f")
-	r.Most("Redis' memory for a run, KB", float64(memory.Memory-idle.Memory)/float64(b.Runs)/1024, 60, "%.1f")
 	return nil
 }
 
