@@ -142,7 +142,19 @@ func (t *tab) do(actions ...chromedp.Action[chromedp.Void]) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.ctx, patience)
 	defer cancel()
-	t.must(chromedp.Do(ctx, actions...))
+	for _, action := range actions {
+		t.must(again(func() error { return chromedp.Do(ctx, action) }))
+	}
+}
+
+// again repeats an action whose element the page replaced after the look-up: the action itself has not begun then.
+func again(act func() error) error {
+	for {
+		err := act()
+		if err == nil || !strings.Contains(err.Error(), "Could not find node with given id") {
+			return err
+		}
+	}
 }
 
 // open goes to a page of the server's, or to a whole address.
@@ -203,8 +215,10 @@ func (t *tab) leave(selector string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.ctx, patience)
 	defer cancel()
-	_, err := chromedp.RunResponse(ctx, chromedp.Click(chromedp.CSS(selector), chromedp.NodeVisible))
-	t.must(err)
+	t.must(again(func() error {
+		_, err := chromedp.RunResponse(ctx, chromedp.Click(chromedp.CSS(selector), chromedp.NodeVisible))
+		return err
+	}))
 }
 
 // as changes what the page is looked at with.
