@@ -63,6 +63,35 @@ func TestCostsAreToldApart(t *testing.T) {
 	})
 }
 
+// Runs with a size are apart from others, with the highest cost of one. The size does not affect what is spent.
+func TestCostsBySize(t *testing.T) {
+	onBoth(t, func(h *harness) {
+		ctx, s := h.Context(), h.store(Config{CostCap: 4})
+		for n, e := range []Expense{
+			{USD: 1, Model: "opus", Size: "small"}, {USD: 4, Model: "opus", Size: "small"}, {USD: 2, Model: "opus", Size: "small"},
+			{USD: 3, Model: "opus", Size: "large"}, {USD: 2.5, Model: "opus"},
+		} {
+			must(h.claim(s, h.scoped(s, n, "repo:r")).Spend(ctx, e))
+		}
+		must(h.claim(s, h.scoped(s, 5)).Spend(ctx, Expense{USD: 0.5, Size: "small"}))
+		must(h.claim(s, h.scoped(s, 6, "repo:s")).Spend(ctx, Expense{USD: 0.25, Size: "small"})) // beyond the cap
+		day, repo := h.today(), []string{"repo:r"}
+		want := []Cost{
+			{Day: day, Scopes: repo, Model: "opus", Size: "small", Runs: 3, USD: 7, Max: 4},
+			{Day: day, Scopes: repo, Model: "opus", Size: "large", Runs: 1, USD: 3, Max: 3},
+			{Day: day, Scopes: repo, Model: "opus", Runs: 1, USD: 2.5},
+			{Day: day, Size: "small", Runs: 1, USD: 0.5, Max: 0.5},
+			{Day: day, Other: true, Runs: 1, USD: 0.25},
+		}
+		if diff := gocmp.Diff(want, h.costs(s)); diff != "" {
+			h.Error(diff)
+		}
+		if spent := must(s.Costs.Spent(ctx, "repo:r")); spent != 12.5 {
+			h.Errorf("spent $%.2f in the repository, want 12.50", spent)
+		}
+	})
+}
+
 // A run counts once, however often it is settled and whatever happens to its worker and task.
 func TestARunCountsOnce(t *testing.T) {
 	onBoth(t, func(h *harness) {

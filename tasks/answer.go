@@ -67,7 +67,22 @@ func (d *Desk) answer(ctx context.Context, id, key string, given Answer) (Answer
 		return Answer{}, fmt.Errorf("read answer of task %s: %w", id, err)
 	}
 	d.log.Info("question answered", "run", id, "by", given.By)
+	if a.By == given.By && a.At.Equal(given.At) {
+		d.audit(ctx, q.action(a.Text), id, nil)
+	}
 	return a, nil
+}
+
+// action returns what an answer to the question does, for the audit log.
+func (q Question) action(answer string) string {
+	switch {
+	case q.Consent == "":
+	case answer == Approve || answer == Always:
+		return "approve"
+	case strings.HasPrefix(answer, Deny):
+		return "deny"
+	}
+	return "answer"
 }
 
 // choose returns the option that an answer names by its text, or by its number if no option has that text. It returns

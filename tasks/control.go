@@ -132,11 +132,16 @@ const (
 // does not change; instead its live run, or the next run of its thread, gets the new text. edit identifies this edit;
 // later edits of a task have greater values. Repeating an edit, or applying an older one, changes nothing. Amend
 // returns the errors of Submit, and ErrNotFound.
-func (d *Desk) Amend(ctx context.Context, t Task, edit string) (Amendment, error) {
+func (d *Desk) Amend(ctx context.Context, t Task, edit string) (done Amendment, _ error) {
 	t, rec, err := d.record(t)
 	if err != nil {
 		return 0, err
 	}
+	defer func() {
+		if done == Replaced || done == Corrected {
+			d.audit(ctx, "edit", t.ID, nil)
+		}
+	}()
 	err = d.store.Amend(ctx, rec, edit)
 	switch {
 	case errors.Is(err, store.ErrBegun):
@@ -188,6 +193,7 @@ func (d *Desk) Withdraw(ctx context.Context, id string) (bool, error) {
 		return false, d.notFound(id, err)
 	}
 	if done {
+		d.audit(ctx, "withdraw", id, nil)
 		d.log.Info("task withdrawn", "run", id)
 	}
 	return done, nil

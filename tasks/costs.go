@@ -19,17 +19,18 @@ import (
 type CostGroup string
 
 // The groups. A run counts on the day (UTC, by Redis' clock) when it is settled; for its task's asker, channel and
-// repository; and for its main model.
+// repository; for its main model; and, if it is a review that was completed, for the size of the reviewed change.
 const (
 	ByDay        CostGroup = "day"
 	ByPerson     CostGroup = "person"
 	ByChannel    CostGroup = "channel"
 	ByRepository CostGroup = "repository"
 	ByModel      CostGroup = "model"
+	BySize       CostGroup = "size"
 )
 
 // CostGroups lists all groups.
-var CostGroups = []CostGroup{ByDay, ByPerson, ByChannel, ByRepository, ByModel}
+var CostGroups = []CostGroup{ByDay, ByPerson, ByChannel, ByRepository, ByModel, BySize}
 
 // CostQuery selects the costs to sum up. Names are those of a [CostKey]; people and channels can be named without
 // their source.
@@ -50,12 +51,14 @@ type CostKey struct {
 	Channel string `json:"channel,omitempty"`
 	Repo    string `json:"repository,omitempty"` // in lower case
 	Model   string `json:"model,omitempty"`
+	Size    string `json:"size,omitempty"`  // one of Sizes
 	Other   bool   `json:"other,omitempty"` // runs of which only the day is known, because that day had too many kinds
 }
 
 // CostSum is the total of several runs.
 type CostSum struct {
 	USD   float64     `json:"cost_usd"`
+	Max   float64     `json:"max_usd,omitempty"` // the highest cost of a run with a size
 	Runs  int64       `json:"runs"`
 	Usage agent.Usage `json:"usage"`
 }
@@ -66,7 +69,19 @@ type CostRow struct {
 	CostSum
 }
 
-// Costs is a table of costs: newest days first, and within a day the highest cost first.
+// Sizes lists the classes of changes by their number of changed lines, the smallest first.
+var Sizes = []string{"≤50", "≤200", "≤500", "≤1000", ">1000"}
+
+// SizeOf returns the class of a change; empty if there is none.
+func SizeOf(lines int) string {
+	if lines <= 0 {
+		return ""
+	}
+	i, _ := slices.BinarySearch([]int{50, 200, 500, 1000}, lines)
+	return Sizes[i]
+}
+
+// Costs is a table of costs: newest days first, and within a day the smallest size and then the highest cost first.
 type Costs struct {
 	Rows    []CostRow `json:"rows"`
 	More    int       `json:"more,omitempty"`     // rows beyond the limit
@@ -106,7 +121,7 @@ func (d *Desk) Costs(ctx context.Context, q CostQuery) (Costs, error) {
 		found.LeftOut = &left
 	}
 	slices.SortFunc(found.Rows, func(a, b CostRow) int {
-		return cmp.Or(cmp.Compare(b.Day, a.Day), cmp.Compare(b.USD, a.USD), cmp.Compare(b.Runs, a.Runs), a.compare(b.CostKey))
+		return cmp.Or(cmp.Compare(b.Day, a.Day), compareSizes(a.Size, b.Size), cmp.Compare(b.USD, a.USD), cmp.Compare(b.Runs, a.Runs), a.compare(b.CostKey))
 	})
 	if q.Limit > 0 && len(found.Rows) > q.Limit {
 		found.Rows, found.More = found.Rows[:q.Limit], len(found.Rows)-q.Limit
@@ -131,7 +146,7 @@ func (q CostQuery) key(c store.Cost, people People) CostKey {
 		return ""
 	}
 	k := CostKey{
-		Day: c.Day.Format(time.DateOnly), Person: people.named(named(userScope)), Channel: named(channelScope), Repo: named(repoScope), Model: c.Model,
+		Day: c.Day.Format(time.DateOnly), Person: people.named(named(userScope)), Channel: named(channelScope), Repo: named(repoScope), Model: c.Model, Size: c.Size,
 	}
 	for i, field := range k.fields() {
 		if !slices.Contains(q.By, CostGroups[i]) {
@@ -144,7 +159,7 @@ func (q CostQuery) key(c store.Cost, people People) CostKey {
 
 // fields returns the properties of a row in the order of CostGroups.
 func (k *CostKey) fields() []*string {
-	return []*string{&k.Day, &k.Person, &k.Channel, &k.Repo, &k.Model}
+	return []*string{&k.Day, &k.Person, &k.Channel, &k.Repo, &k.Model, &k.Size}
 }
 
 // Name returns the row's value for one of the CostGroups.
@@ -154,8 +169,20 @@ func (k CostKey) compare(l CostKey) int {
 	return slices.CompareFunc(k.fields(), l.fields(), func(a, b *string) int { return cmp.Compare(*a, *b) })
 }
 
+// compareSizes orders sizes; runs without one come last.
+func compareSizes(a, b string) int {
+	place := func(size string) int {
+		if i := slices.Index(Sizes, size); i >= 0 {
+			return i
+		}
+		return len(Sizes)
+	}
+	return cmp.Compare(place(a), place(b))
+}
+
 func (s *CostSum) add(c store.Cost) {
 	s.USD += c.USD
+	s.Max = max(s.Max, c.Max)
 	s.Runs += c.Runs
 	s.Usage.Input += c.Input
 	s.Usage.Output += c.Output

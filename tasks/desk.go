@@ -229,7 +229,8 @@ func (p Policy) Allowed(name string) (Repository, error) {
 
 // Cancel stops a task on behalf of by, and returns its new status. A waiting task ends at once, a running one within
 // seconds, and a task that has ended does not change. If the task was absorbed by a run, the whole run stops.
-func (d *Desk) Cancel(ctx context.Context, id, by string) (Status, error) {
+func (d *Desk) Cancel(ctx context.Context, id, by string) (_ Status, err error) {
+	defer func() { d.audit(ctx, "stop", id, err) }()
 	if err := d.may(ctx, id, Operator, true); err != nil {
 		return Status{}, err
 	}
@@ -241,7 +242,8 @@ func (d *Desk) Cancel(ctx context.Context, id, by string) (Status, error) {
 
 // Retry runs a task that has ended again, with fresh attempts, in the same conversation. It returns ErrNotEnded if
 // the task has not ended.
-func (d *Desk) Retry(ctx context.Context, id string) (Status, error) {
+func (d *Desk) Retry(ctx context.Context, id string) (_ Status, err error) {
+	defer func() { d.audit(ctx, "retry", id, err) }()
 	if err := d.may(ctx, id, Operator, false); err != nil {
 		return Status{}, err
 	}

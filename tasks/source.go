@@ -115,6 +115,7 @@ type Brief struct {
 	Since  string          // an earlier head of the same change, as a full SHA: write what is new since then to since.diff, if that head still exists
 	Keep   bool            // keep the clone as the thread's last run left it
 	Fresh  bool            // do not continue the thread's conversation
+	Lines  int             // changed lines of the change that is reviewed; 0: it is no review
 	Schema json.RawMessage // JSON schema of the answer; nil: free text
 }
 

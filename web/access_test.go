@@ -534,6 +534,13 @@ func TestAuditAndSecrets(t *testing.T) {
 	h.contains(h.get("/audit?who=TOKEN%3Asee&verify=1", "Accept", "text/html"), http.StatusOK, "The chain of 7 entries is intact.", "refused", "/cancel", "!/retry", `value="TOKEN:see"`)
 	h.contains(h.get("/audit?what=nothing", "Accept", "text/html"), http.StatusOK, "No entry matches.", "!intact")
 	h.problem(h.get("/audit?since=yesterday"), http.StatusBadRequest)
+	by := tasks.Sender{Source: "slack", Account: "U0ANN", Name: func(context.Context) string { return "Ann <b>" }}
+	if err := h.Desk.As(t.Context(), by, "vote", id, func(context.Context) (bool, error) { return true, nil }); err != nil {
+		t.Fatal(err)
+	}
+	h.contains(h.get("/audit?from=slack", "Accept", "text/html"), http.StatusOK, "Ann &lt;b&gt;", "slack/U0ANN", `<option selected>slack</option>`, `href="/tasks/`+id+`"`, "!POST ")
+	h.contains(h.get("/audit?from=console&who=ann", "Accept", "text/html"), http.StatusOK, "No entry matches.")
+	h.problem(h.get("/audit?from=mail"), http.StatusBadRequest)
 	for _, e := range page.Entries {
 		if !strings.Contains(log.String(), `"hash":"`+e.Hash+`"`) {
 			t.Errorf("entry %d is not in the log", e.Seq)

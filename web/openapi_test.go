@@ -83,7 +83,7 @@ func TestEveryPropertyIsDescribed(t *testing.T) {
 		"Failure": agent.Error{}, "Usage": agent.Usage{}, "Question": tasks.Question{}, "Answer": tasks.Answer{}, "Event": agent.Event{},
 		"Fleet": view.Fleet{}, "Queue": tasks.Depth{}, "Halt": store.Halt{}, "Halted": tasks.Halted{}, "Worker": view.Worker{}, "Finding": store.Finding{}, "Costs": api.Costs{}, "CostRow": tasks.CostRow{}, "CostSum": tasks.CostSum{},
 		"ConfigReport": view.ConfigReport{}, "Setting": view.Setting{}, "WorkerSettings": view.WorkerSettings{},
-		"AuditPage": api.AuditPage{}, "AuditEntry": auth.Entry{}, "Verified": api.Verified{}, "TokenRequest": api.TokenRequest{}, "Token": auth.Token{},
+		"AuditPage": api.AuditPage{}, "AuditEntry": tasks.AuditEntry{}, "Verified": api.Verified{}, "TokenRequest": api.TokenRequest{}, "Token": auth.Token{},
 		"NewToken": api.NewToken{}, "TokenList": api.TokenList{}, "Offer": tasks.Offer{}, "Project": view.Project{},
 	} {
 		var names []string

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -22,6 +23,7 @@ func auditCommand(t *terminal, flags *flag.FlagSet) runFunc {
 		flags,
 		parameter{flag: "who", name: "who", about: "only entries with this part of a `name`"},
 		parameter{flag: "what", name: "what", about: "only entries with these `words`, such as cancel or a task's ID"},
+		parameter{flag: "from", name: "from", about: "only entries from here: console, slack or github"},
 		parameter{flag: "since", name: "since", about: "only entries since this `day` like 2026-01-31, or time like 2026-01-31T12:00:00Z"},
 		parameter{flag: "limit", name: "limit", about: "at most this `number`, up to 1000; default 100", valid: validNumber},
 		parameter{flag: "skip", name: "skip", about: "leave out this `number` of the newest", valid: validNumber},
@@ -63,7 +65,7 @@ func (t *terminal) printAudit(page api.AuditPage) {
 		return term.Green
 	}
 	for _, e := range page.Entries {
-		list.add(strconv.FormatInt(e.Seq, 10), e.Time.UTC().Format("2006-01-02 15:04:05"), e.Who, e.Role, e.From, strconv.Itoa(e.Status), e.What)
+		list.add(strconv.FormatInt(e.Seq, 10), e.Time.UTC().Format("2006-01-02 15:04:05"), cmp.Or(e.Name, e.Who), e.Role, e.From, strconv.Itoa(e.Status), e.What)
 	}
 	list.print(t.stdout)
 	switch {

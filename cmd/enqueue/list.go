@@ -6,6 +6,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -242,6 +243,14 @@ func (t *terminal) printTask(v task) {
 	}
 }
 
+// reviewCosts returns the mean and the highest cost of a review; empty for runs that are not of one size.
+func reviewCosts(s tasks.CostSum, size string) []string {
+	if size == "" || s.Runs == 0 {
+		return []string{"", ""}
+	}
+	return []string{legible.Dollars(s.USD / float64(s.Runs)), legible.Dollars(s.Max)}
+}
+
 // costs is the response of GET /api/costs.
 type costs struct {
 	By []tasks.CostGroup `json:"by"`
@@ -256,7 +265,7 @@ func costsCommand(t *terminal, flags *flag.FlagSet) runFunc {
 		parameter{flag: "from", name: "from", about: "from this `day` on, such as 2026-01-31", valid: validDay},
 		parameter{flag: "to", name: "to", about: "up to this `day`", valid: validDay},
 	)
-	by := flags.String("by", "", "comma-separated `columns` to group by: day, person, channel, repository, model; default day")
+	by := flags.String("by", "", "comma-separated `columns` to group by: day, person, channel, repository, model, size; default day")
 	sheet := flags.Bool("csv", false, "print CSV")
 	return func(ctx context.Context, args []string) error {
 		if len(args) > 0 || t.raw && *sheet {
@@ -279,11 +288,19 @@ func (t *terminal) printCosts(c costs) {
 	for _, group := range c.By {
 		heads = append(heads, strings.ToUpper(string(group)))
 	}
+	bySize := slices.Contains(c.By, tasks.BySize)
+	if bySize {
+		heads = append(heads, "MEAN", "HIGHEST")
+	}
 	list := newTable(append(heads, "COST", "RUNS", "TOKENS IN", "OUT")...)
 	list.spare = []string{"OUT", "TOKENS IN", "RUNS"}
-	line := func(names []string, s tasks.CostSum) {
+	line := func(names []string, size string, s tasks.CostSum) {
 		in := s.Usage.Input + s.Usage.CacheRead + s.Usage.CacheCreation
-		list.add(append(names, legible.Dollars(s.USD), fmt.Sprint(s.Runs), fmt.Sprint(in), fmt.Sprint(s.Usage.Output))...)
+		figures := []string{legible.Dollars(s.USD), fmt.Sprint(s.Runs), fmt.Sprint(in), fmt.Sprint(s.Usage.Output)}
+		if bySize {
+			figures = append(reviewCosts(s, size), figures...)
+		}
+		list.add(append(names, figures...)...)
 	}
 	for _, row := range c.Rows {
 		names := make([]string, len(c.By))
@@ -293,11 +310,11 @@ func (t *terminal) printCosts(c costs) {
 				names[i] = "(other)"
 			}
 		}
-		line(names, row.CostSum)
+		line(names, row.Size, row.CostSum)
 	}
 	total := make([]string, len(c.By))
 	total[0] = "all"
-	line(total, c.Total)
+	line(total, "", c.Total)
 	list.print(t.stdout)
 	if c.More > 0 {
 		printf(t.stderr, "%d more rows are included in the totals; -csv prints all\n", c.More)

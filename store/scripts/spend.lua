@@ -1,4 +1,4 @@
--- prefix, id, fence, cost cap, model, cost, tokens: input, output, cache read, cache creation, (scope or kind, budget)...
+-- prefix, id, fence, cost cap, model, cost, tokens: input, output, cache read, cache creation, size, (scope or kind, budget)...
 --   -> {'ok', 'spent budget scope' for each budget that this cost takes beyond 80 %...} | {'stale'}
 -- Amounts are micro-dollars. The second time, with the same fence, changes nothing.
 local id, fence, cost = ARGV[2], ARGV[3], tonumber(ARGV[6])
@@ -11,7 +11,7 @@ if r[1] ~= fence then
   local today = day(now())
   for scope in each('fleet\n' .. scopes) do
     local spend = spend_key(today, scope)
-    local spent, budget = redis.call('HINCRBY', spend, 'spent', int(cost)), bound(scope, 11)
+    local spent, budget = redis.call('HINCRBY', spend, 'spent', int(cost)), bound(scope, 12)
     redis.call('EXPIRE', spend, '691200')
     -- Report only the crossing of the line: one warning a day.
     if budget and spent >= 0.8 * budget and spent - cost < 0.8 * budget then
@@ -22,14 +22,18 @@ if r[1] ~= fence then
   redis.call('HSET', key, 'settled', fence, 'near', near)
 
   -- Users choose names, so bound their number and length: the costs of a day must not grow without limit.
-  local costs, cell = costs_key(today), scopes .. '\n' .. ARGV[5]
+  local costs, cell, size = costs_key(today), scopes .. '\n' .. ARGV[5], ARGV[11]
+  if size ~= '' then cell = scopes .. '\nsize:' .. size .. '\n' .. ARGV[5] end
   local sums = redis.call('HGET', costs, cell)
   if not sums and (#cell > 1000 or redis.call('HLEN', costs) >= tonumber(ARGV[4])) then
-    cell = 'other'
+    cell, size = 'other', ''
     sums = redis.call('HGET', costs, cell)
   end
   local more, total = {cost, 1, ARGV[7], ARGV[8], ARGV[9], ARGV[10]}, {}
-  for n in string.gmatch(sums or '0 0 0 0 0 0', '%S+') do table.insert(total, int(tonumber(n) + tonumber(more[#total + 1]))) end
+  for n in string.gmatch(sums or '0 0 0 0 0 0', '%S+') do
+    if #total < #more then table.insert(total, int(tonumber(n) + tonumber(more[#total + 1]))) end
+  end
+  if size ~= '' then table.insert(total, int(math.max(cost, tonumber(string.match(sums or '', '^%S+ %S+ %S+ %S+ %S+ %S+ (%S+)') or '0')))) end
   redis.call('HSET', costs, cell, table.concat(total, ' '))
   redis.call('EXPIRE', costs, '7776000')
 end

@@ -31,17 +31,17 @@ func TestBrief(t *testing.T) {
 		}
 		system := b.System
 		b.System = ""
+		pr := w.pull(n)
 		want := tasks.Brief{
 			Prompt: agent.Message{Text: "Review pull request acme/api#1.", Composed: true},
-			Base:   "main", Diff: true, Fresh: true, Schema: review.Schema(),
+			Base:   "main", Diff: true, Fresh: true, Schema: review.Schema(), Lines: pr.Added + pr.Removed,
 		}
-		if diff := cmp.Diff(want, b); diff != "" {
-			w.Error(diff)
+		if diff := cmp.Diff(want, b); diff != "" || b.Lines == 0 {
+			w.Error(diff, b.Lines)
 		}
 		if _, after, _ := strings.Cut(system, "<outside what="); strings.Count(after, "x") > maxDescription {
 			w.Error("the description was not cut")
 		}
-		pr := w.pull(n)
 		system = strings.NewReplacer(hub.ShortSHA(pr.HeadSHA), "<head>", hub.ShortSHA(pr.BaseSHA), "<base>", strings.Repeat("x", 100), "").Replace(system)
 		golden(w.T, "system", system)
 	})

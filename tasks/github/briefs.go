@@ -195,6 +195,7 @@ func (b *briefer) briefReview(ctx context.Context, t tasks.Task, o origin, _ str
 		Base:   o.Base,
 		Schema: review.Schema(),
 		Diff:   true,
+		Lines:  max(1, pr.GetAdditions()+pr.GetDeletions()),
 		Since:  since,
 		Fresh:  true, // an earlier review is of another commit
 	}, nil

@@ -36,16 +36,23 @@ type controls struct {
 
 // obey carries out a control command of a person with write access.
 func (c *controls) obey(ctx context.Context, desk *tasks.Desk, h heard, command string) (said string, err error) {
-	err = c.gate.mustWrite(ctx, h.origin(), h.author)
+	var note string
+	var ok bool
+	err = desk.As(ctx, h.sender(), strings.TrimPrefix(command, "/"), h.origin().String(), func(ctx context.Context) (changed bool, err error) {
+		if err := c.gate.mustWrite(ctx, h.origin(), h.author); err != nil {
+			return false, err
+		}
+		note, ok, err = c.carryOut(ctx, desk, h, command)
+		if err != nil {
+			err = fmt.Errorf("carry out %s on %s: %w", command, h.origin(), err)
+		}
+		return ok && command != sayHelp, err
+	})
 	if _, ok := errors.AsType[*tasks.InputError](err); ok {
 		h.after(func(ctx context.Context) { c.comments.postNote(ctx, h, notDone, "") })
 	}
 	if err != nil {
 		return "", err
-	}
-	note, ok, err := c.carryOut(ctx, desk, h, command)
-	if err != nil {
-		return "", fmt.Errorf("carry out %s on %s: %w", command, h.origin(), err)
 	}
 	c.log.Info("command obeyed", "command", command, "thread", h.thread(), "user", h.author, "done", ok)
 	h.after(func(ctx context.Context) {

@@ -1,6 +1,7 @@
 package github
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -39,6 +40,7 @@ type heard struct {
 	pull         *github.PullRequest // nil if the event does not contain it,
 	issue        *github.Issue       // and then this is set
 	verdict      string              // of a review, in GitHub's words
+	by           string              // who did it; another person than the author may delete a comment
 
 	after func(do func(context.Context)) // runs work after the response
 }
@@ -107,6 +109,7 @@ func readHeard(d delivery) (_ *heard, action string, err error) {
 	if e.Issue != nil {
 		h.number, h.issue = e.Issue.GetNumber(), e.Issue
 	}
+	h.by = cmp.Or(e.Sender.GetLogin(), h.author)
 	h.bot = h.bot || e.Sender.GetType() == "Bot"
 	return h, e.Action, nil
 }
@@ -125,6 +128,11 @@ func (h *heard) validate() error {
 // origin returns the place of the remark. Of the pull request it has only the number.
 func (h heard) origin() origin {
 	return origin{Repo: h.repo, Number: h.number, Installation: h.installation}
+}
+
+// sender returns who did it, for the audit log.
+func (h heard) sender() tasks.Sender {
+	return tasks.Sender{Source: sourceName, Account: cmp.Or(h.by, h.author)}
 }
 
 // thread returns the thread of the pull request's conversation.

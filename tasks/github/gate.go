@@ -47,7 +47,7 @@ func (g *gate) may(ctx context.Context, o origin, login string) (forge.Permissio
 func (g *gate) mustWrite(ctx context.Context, o origin, login string) error {
 	p, err := g.may(ctx, o, login)
 	if err == nil && !p.CanWrite() {
-		err = &tasks.InputError{Sentence: login + " has no write access to " + o.Repo + "."}
+		err = fmt.Errorf("%w: %w", tasks.ErrRefused, &tasks.InputError{Sentence: login + " has no write access to " + o.Repo + "."})
 	}
 	return err
 }

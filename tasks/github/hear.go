@@ -174,9 +174,16 @@ func (i *interpreter) pull(ctx context.Context, h heard) (*github.PullRequest, e
 // forget withdraws the task of a deleted comment, if it has not started.
 func (i *interpreter) forget(ctx context.Context, desk *tasks.Desk, d delivery) (said string, err error) {
 	h := d.remark
-	done, err := desk.Withdraw(ctx, h.task())
+	var done bool
+	err = desk.As(ctx, h.sender(), "withdraw", h.task(), func(ctx context.Context) (_ bool, err error) {
+		done, err = desk.Withdraw(ctx, h.task())
+		if errors.Is(err, tasks.ErrNotFound) { // most comments are no task
+			err = nil
+		}
+		return false, err
+	})
 	switch {
-	case err != nil && !errors.Is(err, tasks.ErrNotFound):
+	case err != nil:
 		return "", err
 	case !done:
 		return "", ignored{"No task of this comment is waiting.", slog.LevelDebug}

@@ -27,7 +27,7 @@ const (
 // to the repository may answer. A comment that was written before the question does not answer it: an approval of one
 // call is not an approval of the next. It returns tasks.ErrNoQuestion for a mention that answers nothing.
 func (i *interpreter) reply(ctx context.Context, desk *tasks.Desk, h heard, command, words string) (said string, err error) {
-	receipt, err := desk.Submit(ctx, tasks.Task{
+	t := tasks.Task{
 		ID: h.task(), Source: sourceName, Thread: h.thread(), Class: tasks.Interactive, Actor: h.author,
 		Reply: &tasks.Reply{
 			Only: true, Precision: time.Second, // GitHub gives times in whole seconds
@@ -39,6 +39,13 @@ func (i *interpreter) reply(ctx context.Context, desk *tasks.Desk, h heard, comm
 				return text, err
 			},
 		},
+	}
+	var receipt tasks.Receipt
+	_ = desk.As(ctx, h.sender(), "answer", h.origin().String(), func(ctx context.Context) (bool, error) {
+		if receipt, err = desk.Submit(ctx, t); errors.Is(err, tasks.ErrNoQuestion) {
+			return false, nil
+		}
+		return false, err
 	})
 	note := noQuestion
 	input, wrong := errors.AsType[*tasks.InputError](err)

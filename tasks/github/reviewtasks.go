@@ -205,5 +205,11 @@ func (i *interpreter) labeled(ctx context.Context, desk *tasks.Desk, d delivery)
 	if t, err = i.settings.expected(ctx, t, e.GetPullRequest()); err != nil {
 		return "", err
 	}
-	return submitted(i.submit(ctx, desk, t))
+	var receipt tasks.Receipt
+	err = desk.As(ctx, tasks.Sender{Source: sourceName, Account: t.origin.ApprovedBy}, "approve the fork of "+t.origin.String(), t.ID,
+		func(ctx context.Context) (_ bool, err error) {
+			receipt, err = i.submit(ctx, desk, t)
+			return receipt.New, err
+		})
+	return submitted(receipt, err)
 }

@@ -47,6 +47,14 @@ type Reply struct {
 	Done bool   // whether the command changed anything
 }
 
+// Refusal returns a tasks.ErrRefused if the person may not do that, or nil.
+func (r Reply) Refusal() error {
+	if r.Text == NotAllowed {
+		return tasks.ErrRefused
+	}
+	return nil
+}
+
 // Command is a command of one person. Carrying it out again changes nothing, so an event may arrive late and twice.
 type Command struct {
 	Desk *tasks.Desk

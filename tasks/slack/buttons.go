@@ -41,9 +41,10 @@ type buttons struct {
 	desk   *tasks.Desk
 }
 
-// handler returns the function that handles a press, or nil for links and unknown buttons.
-func (b *buttons) handler(p press) func(ctx context.Context) {
-	do, ok := map[string]func(context.Context, press) (string, error){
+// actions are the functions that handle a press, by what was pressed. They return a sentence for the person, and an
+// *tasks.InputError if nothing has changed.
+func (b *buttons) actions() map[string]func(context.Context, press) (string, error) {
+	return map[string]func(context.Context, press) (string, error){
 		render.ActionStop:             b.stop,
 		render.ActionRetry:            b.retry,
 		render.ActionGood:             b.vote,
@@ -52,7 +53,12 @@ func (b *buttons) handler(p press) func(ctx context.Context) {
 		render.ActionAnswer:           b.answer,
 		render.ActionDeny:             b.openDenyDialog,
 		submitted + render.ActionDeny: b.deny,
-	}[p.action]
+	}
+}
+
+// handler returns the function that handles a press, or nil for links and unknown buttons.
+func (b *buttons) handler(p press) func(ctx context.Context) {
+	do, ok := b.actions()[p.action]
 	if !ok {
 		return nil
 	}
@@ -63,7 +69,17 @@ func (b *buttons) handler(p press) func(ctx context.Context) {
 func (b *buttons) serve(ctx context.Context, p press, do func(context.Context, press) (string, error)) {
 	limited, cancel := context.WithTimeout(ctx, pressLimit)
 	defer cancel()
-	sentence, err := do(limited, p)
+	by := tasks.Sender{Source: sourceName, Account: p.origin.User, Name: func(context.Context) string { return strings.TrimPrefix(p.name, "@") }}
+	target, _ := p.question()
+	what := strings.TrimPrefix(p.action, submitted)
+	if what == render.ActionGood || what == render.ActionBad {
+		what = "vote " + what
+	}
+	var sentence string
+	err := b.desk.As(limited, by, what, target, func(ctx context.Context) (changed bool, err error) {
+		sentence, err = do(ctx, p)
+		return p.action != render.ActionDeny, err // that one only opens a dialog
+	})
 	if input, ok := errors.AsType[*tasks.InputError](err); ok {
 		sentence, err = input.Sentence, nil
 	}
@@ -95,10 +111,13 @@ func statusOf(ctx context.Context, d *tasks.Desk, id string) (tasks.Status, erro
 func (b *buttons) controlled(ctx context.Context, p press, id string) (tasks.Status, error) {
 	st, err := statusOf(ctx, b.desk, id)
 	if err == nil && !b.guard.controls(p.origin.User, st.Task) {
-		err = inputError(intake.NotAllowed)
+		err = notAllowed()
 	}
 	return st, err
 }
+
+// notAllowed refuses what a person may not do.
+func notAllowed() error { return fmt.Errorf("%w: %w", tasks.ErrRefused, inputError(intake.NotAllowed)) }
 
 // stop stops a task. The task's messages show its end.
 func (b *buttons) stop(ctx context.Context, p press) (string, error) {
@@ -107,10 +126,12 @@ func (b *buttons) stop(ctx context.Context, p press) (string, error) {
 		return "", err
 	}
 	if st.Ending != nil {
-		return intake.HasEnded, nil
+		return "", inputError(intake.HasEnded)
 	}
-	if ok, err := b.guard.mayStop(ctx, b.desk, p.origin.User, st); err != nil || !ok {
-		return intake.NotAllowed, err
+	if ok, err := b.guard.mayStop(ctx, b.desk, p.origin.User, st); err != nil {
+		return "", err
+	} else if !ok {
+		return "", notAllowed()
 	}
 	if st, err = b.desk.Cancel(ctx, st.Task.ID, p.name); err != nil {
 		return "", err
@@ -129,7 +150,7 @@ func (b *buttons) retry(ctx context.Context, p press) (string, error) {
 		return "", err
 	}
 	if _, err = b.desk.Retry(ctx, st.Task.ID); errors.Is(err, tasks.ErrNotEnded) {
-		return intake.StillRunning, nil
+		return "", inputError(intake.StillRunning)
 	}
 	if err != nil {
 		return "", err
@@ -153,7 +174,7 @@ func (b *buttons) vote(ctx context.Context, p press) (string, error) {
 	}
 	b.log.Info("feedback", "run", st.Task.ID, "thread", st.Task.Thread, "user", p.origin.User, "vote", counts)
 	if counts != p.action {
-		return voted + render.VoteSign(counts), nil
+		return "", inputError("%s", voted+render.VoteSign(counts))
 	}
 	return thanks, nil
 }
@@ -233,11 +254,11 @@ func (b *buttons) reply(ctx context.Context, p press, id, text string) (string, 
 	a, err := b.desk.Answer(ctx, id, key, p.name, text)
 	switch {
 	case errors.Is(err, tasks.ErrNotFound):
-		return intake.NotWaiting, nil
+		return "", inputError(intake.NotWaiting)
 	case err != nil:
 		return "", err
 	case a.By != p.name || a.Text != text:
-		return intake.AnsweredBefore(a), nil
+		return "", inputError("%s", intake.AnsweredBefore(a))
 	}
 	b.log.Info("question answered by button", "run", id, "user", p.origin.User)
 	return "", nil

@@ -34,8 +34,10 @@ func (in *interpreter) onChange(ctx context.Context, env envelope) (after func(c
 	case known && st.Task.Actor != c.author():
 		return nil, nil
 	case c.isDeletion() && known:
-		_, err = in.desk.Withdraw(ctx, id)
-		return nil, err
+		return nil, in.as(ctx, c.author(), "withdraw", id, func(ctx context.Context) error {
+			_, err := in.desk.Withdraw(ctx, id)
+			return err
+		})
 	case c.isDeletion():
 		return nil, in.picker.remove(ctx, id)
 	case known:
@@ -114,7 +116,11 @@ func (in *interpreter) edited(ctx context.Context, m message, was tasks.Task) (t
 // amend gives the desk the new words of a task and returns the answer. A task that has ended becomes a new one if again
 // is set.
 func (in *interpreter) amend(ctx context.Context, t tasks.Task, again bool, edit string) (reply string, err error) {
-	done, err := in.desk.Amend(ctx, t, edit)
+	var done tasks.Amendment
+	err = in.as(ctx, t.Actor, "edit", t.ID, func(ctx context.Context) (err error) {
+		done, err = in.desk.Amend(ctx, t, edit)
+		return err
+	})
 	switch {
 	case err != nil:
 		return "", err

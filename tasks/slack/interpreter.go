@@ -168,17 +168,33 @@ func (in *interpreter) obey(ctx context.Context, o origin, word intake.Word, thr
 		Desk: in.desk, ID: o.taskID(), At: timeOf(o.TS), By: in.nameOf(ctx, o.User),
 		May: func(t tasks.Task) bool { return in.guard.controls(o.User, t) },
 	}
+	if word == intake.Status {
+		return c.Status(ctx, o.threadName(), thread, in.now())
+	}
 	var reply intake.Reply
-	var err error
-	switch word {
-	case intake.Status:
-		reply.Text, err = c.Status(ctx, o.threadName(), thread, in.now())
-	case intake.Retry:
-		reply, err = c.RetryLatest(ctx, thread)
-	default:
-		reply, err = c.Stop(ctx, o.threadName())
+	err := in.as(ctx, o.User, string(word), thread.Latest, func(ctx context.Context) (err error) {
+		if word == intake.Retry {
+			reply, err = c.RetryLatest(ctx, thread)
+		} else {
+			reply, err = c.Stop(ctx, o.threadName())
+		}
+		return cmp.Or(err, reply.Refusal())
+	})
+	if errors.Is(err, tasks.ErrRefused) {
+		err = nil
 	}
 	return reply.Text, err
+}
+
+// as does what a user asked for, and records it in the audit log.
+func (in *interpreter) as(ctx context.Context, user, what, target string, do func(context.Context) error) error {
+	by := tasks.Sender{Source: sourceName, Account: user, Name: func(ctx context.Context) string {
+		if u, err := in.people.get(ctx, user); err == nil {
+			return cmp.Or(u.Profile.DisplayName, u.RealName, u.Name)
+		}
+		return ""
+	}}
+	return in.desk.As(ctx, by, what, target, func(ctx context.Context) (bool, error) { return false, do(ctx) })
 }
 
 // nameOf returns the name that people know a user by.
@@ -226,7 +242,11 @@ func (in *interpreter) submit(ctx context.Context, m message, thread tasks.Threa
 	if err != nil {
 		return nil, err
 	}
-	receipt, err := in.desk.Submit(ctx, t)
+	var receipt tasks.Receipt
+	_ = in.as(ctx, m.origin.User, "answer", "", func(ctx context.Context) error { // a refused request is no action
+		receipt, err = in.desk.Submit(ctx, t)
+		return nil
+	})
 	if err == nil && receipt.Answered && len(m.origin.Files) > 0 { // an answer is text only: the files become a message after it
 		files := t
 		files.ID, files.Prompt = t.ID+"-files", "These are the files that I attached to my answer."
@@ -302,10 +322,17 @@ func (in *interpreter) onReaction(ctx context.Context, env envelope) (after func
 		return nil, err
 	}
 	if may {
-		if _, err := in.desk.Cancel(ctx, st.Task.ID, in.nameOf(ctx, r.User)); err != nil {
-			return nil, err
-		}
 		reply = intake.Stopping
+	}
+	err = in.as(ctx, r.User, "stop", st.Task.ID, func(ctx context.Context) error {
+		if !may {
+			return tasks.ErrRefused
+		}
+		_, err := in.desk.Cancel(ctx, st.Task.ID, in.nameOf(ctx, r.User))
+		return err
+	})
+	if may && err != nil {
+		return nil, err
 	}
 	if of, err := originOf(st.Task); err == nil {
 		o.ThreadTS = of.root()

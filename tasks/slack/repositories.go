@@ -310,7 +310,7 @@ func (p *picker) choose(ctx context.Context, pressed press) (string, error) {
 	case !ok:
 		return p.chosen(ctx, pressed, id)
 	case r.Task.Actor != pressed.origin.User || pressed.value != render.NoRepository && !slices.Contains(r.Candidates, pressed.value):
-		return intake.NotAllowed, nil
+		return "", notAllowed()
 	}
 	t := r.Task
 	if t.Repo = pressed.value; t.Repo == render.NoRepository {
@@ -339,9 +339,9 @@ func (p *picker) chosen(ctx context.Context, pressed press, id string) (string, 
 		return "", err
 	}
 	if !p.guard.controls(pressed.origin.User, st.Task) {
-		return intake.NotAllowed, nil
+		return "", notAllowed()
 	}
-	return workingIn(st.Task.Repo) + " If that is wrong, say `stop` in the thread and ask again with [repo=owner/name] at the start.", nil
+	return "", inputError("%s", workingIn(st.Task.Repo)+" If that is wrong, say `stop` in the thread and ask again with [repo=owner/name] at the start.")
 }
 
 // workingIn says where a request is worked on.

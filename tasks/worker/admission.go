@@ -142,7 +142,7 @@ func (a *admission) settle(r *run) tasks.Bill {
 	bill := tasks.Bill{Earlier: rec.Cost, Crashes: rec.Crashes}
 	var near []store.Spending
 	_, err := r.persist("settle", func() (err error) {
-		near, err = r.claim.Spend(r.detached, expense(r.result), a.Policy.Budgets.Daily()...)
+		near, err = r.claim.Spend(r.detached, expense(r.result, r.lines), a.Policy.Budgets.Daily()...)
 		return err
 	})
 	if err != nil {
@@ -155,7 +155,12 @@ func (a *admission) settle(r *run) tasks.Bill {
 	return bill
 }
 
-// expense converts a run's result for the store.
-func expense(r agent.Result) store.Expense {
-	return store.Expense{USD: r.CostUSD, Model: format.OneWord(r.Model), Tokens: store.Tokens(r.Usage)}
+// expense converts a run's result for the store. Only completed reviews have a size, so that those with a size can be
+// compared.
+func expense(r agent.Result, lines int) store.Expense {
+	e := store.Expense{USD: r.CostUSD, Model: format.OneWord(r.Model), Tokens: store.Tokens(r.Usage)}
+	if r.Outcome == agent.Done {
+		e.Size = tasks.SizeOf(lines)
+	}
+	return e
 }

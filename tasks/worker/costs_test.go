@@ -46,3 +46,32 @@ func TestRunsAreInTheCosts(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// A completed review counts for the size of its change. Other runs have no size.
+func TestReviewsAreInTheCostsBySize(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	f.source.brief = func(t tasks.Task) (tasks.Brief, error) {
+		lines := map[string]int{"small": 50, "large": 51, "fails": 51}
+		return tasks.Brief{Lines: lines[t.Prompt]}, nil
+	}
+	f.agent.do = func(_ context.Context, s agent.Spec, _ agent.Host) (agent.Result, error) {
+		r := costing(0.5)
+		if s.Prompt.Text == "fails" {
+			r.Outcome, r.Error = agent.Failed, agent.NewError(agent.ClassRequest, "the request is wrong")
+		}
+		return r, nil
+	}
+	f.worker()
+	for _, prompt := range []string{"small", "large", "large", "fails", "no review"} {
+		f.ending(f.submit(f.task(prompt, prompt)))
+	}
+	want := []tasks.CostRow{
+		{CostKey: tasks.CostKey{Size: "≤50"}, CostSum: tasks.CostSum{USD: 0.5, Max: 0.5, Runs: 1}},
+		{CostKey: tasks.CostKey{Size: "≤200"}, CostSum: tasks.CostSum{USD: 1, Max: 0.5, Runs: 2}},
+		{CostSum: tasks.CostSum{USD: 1, Runs: 2}},
+	}
+	if diff := gocmp.Diff(want, f.costs(tasks.CostQuery{By: []tasks.CostGroup{tasks.BySize}}).Rows); diff != "" {
+		t.Error(diff)
+	}
+}

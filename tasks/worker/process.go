@@ -230,7 +230,7 @@ func (w *Worker) perform(r *run, j job, b briefing, s setting) (agent.Spec, erro
 	host.record.close()
 	result.Text = given.after(result.Text)
 	result.Fresh = result.Fresh || s.conversation.lost
-	r.result = result
+	r.result, r.lines = result, b.Lines
 	return spec, err
 }
 

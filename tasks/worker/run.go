@@ -51,6 +51,7 @@ type run struct {
 	source string       // name of the task's source; set by accept
 	mail   *mailbox     // nil until accept has decoded the task
 	result agent.Result // zero until the agent has run
+	lines  int          // changed lines of the change that it reviews
 	next   *agent.Spec  // the thread's next run, for which a CLI can be kept ready; nil: none
 	away   time.Time    // when Redis began to refuse the run's results; zero if it does not
 }

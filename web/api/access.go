@@ -12,8 +12,8 @@ import (
 
 // AuditPage is the response of GET /api/audit, newest first.
 type AuditPage struct {
-	Entries []auth.Entry `json:"entries"`
-	Next    int          `json:"next,omitempty"` // the skip parameter of the next page; 0 on the last
+	Entries []tasks.AuditEntry `json:"entries"`
+	Next    int                `json:"next,omitempty"` // the skip parameter of the next page; 0 on the last
 }
 
 const (
@@ -31,7 +31,7 @@ func (a *API) audit(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if p.Entries == nil {
-		p.Entries = []auth.Entry{}
+		p.Entries = []tasks.AuditEntry{}
 	}
 	return a.Out.JSON(w, http.StatusOK, p)
 }

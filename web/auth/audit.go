@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -16,20 +17,6 @@ import (
 	"github.com/errand-fleet/errand/web/internal/respond"
 )
 
-// Entry is an entry of the audit log: what a visitor changed, or tried to change.
-type Entry struct {
-	Seq    int64     `json:"seq"` // the first entry has 1
-	Time   time.Time `json:"time"`
-	Who    string    `json:"who"`
-	How    string    `json:"how"` // they authenticated: token, invite, login, proxy, api token, link
-	Role   string    `json:"role"`
-	What   string    `json:"what"`             // login, logout, or the method and path of the request
-	From   string    `json:"from"`             // an IP address
-	Status int       `json:"status"`           // of the response
-	Result string    `json:"result,omitempty"` // the task or page that came of it
-	Hash   string    `json:"hash,omitempty"`   // of the entry and the one before; not part of what is hashed
-}
-
 // Audit records what visitors change.
 type Audit struct {
 	Store *store.Audit
@@ -37,32 +24,11 @@ type Audit struct {
 	Log   *slog.Logger
 }
 
-// auditTime bounds how long recording may delay a response.
-const auditTime = 2 * time.Second
-
-// maxWhat bounds what a visitor chooses of an entry, in bytes.
-const maxWhat = 300
-
-// record appends an entry to Redis and writes it to the log with its hash. An entry that Redis cannot take is in the
-// log only.
+// record appends an entry for a request.
 func (a *Audit) record(r *http.Request, v tasks.Visitor, what string, status int, result string) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), auditTime)
-	defer cancel()
-	e := Entry{
-		Who: v.Name, How: v.Method, Role: v.Role.String(), What: what[:min(len(what), maxWhat)], From: a.Proxy.address(r), Status: status,
-		Result: result[:min(len(result), maxWhat)], Time: time.Now().UTC(),
-	}
-	stored, err := a.Store.Append(ctx, func(seq int64, at time.Time) ([]byte, error) {
-		e.Seq, e.Time = seq, at
-		return json.Marshal(e)
+	tasks.RecordAudit(r.Context(), a.Store, a.Log, tasks.AuditEntry{
+		Who: v.Name, How: v.Method, Role: v.Role.String(), What: what, From: a.Proxy.address(r), Status: status, Result: result,
 	})
-	log := a.Log.With("seq", e.Seq, "at", e.Time, "who", e.Who, "how", e.How, "role", e.Role, "what", e.What, "from", e.From,
-		"status", e.Status, "result", e.Result)
-	if err != nil {
-		log.Error("audit entry is only in this log", "err", err)
-		return
-	}
-	log.Info("audit", "hash", stored.Hash)
 }
 
 // Recorded records every request that may change something, just before its response begins.
@@ -115,15 +81,22 @@ func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
 
 // AuditQuery selects entries of the audit log.
 type AuditQuery struct {
-	Who, What   string    // parts of what the entry says, in any case; What is also looked for in the result
+	Who, What   string    // parts of what the entry says, in any case; Who is also looked for in the name, What in the result
+	From        string    // console, slack or github; empty: all
 	Since       time.Time // zero: all
 	Skip, Limit int
 }
 
-// NewAuditQuery reads a query from the parameters who, what, since, skip and limit.
+// AuditSources lists from where people change something. Actions in the console have the address of the client.
+var AuditSources = []string{tasks.Console, "slack", "github"}
+
+// NewAuditQuery reads a query from the parameters who, what, from, since, skip and limit.
 func NewAuditQuery(q url.Values, limit, maxLimit int) (AuditQuery, error) {
-	a := AuditQuery{Who: q.Get("who"), What: q.Get("what"), Limit: limit}
+	a := AuditQuery{Who: q.Get("who"), What: q.Get("what"), From: q.Get("from"), Limit: limit}
 	var err error
+	if a.From != "" && !slices.Contains(AuditSources, a.From) {
+		return a, respond.BadQuery("from must be one of %s.", strings.Join(AuditSources, ", "))
+	}
 	if text := q.Get("skip"); text != "" {
 		if a.Skip, err = strconv.Atoi(text); err != nil || a.Skip < 0 {
 			return a, respond.BadQuery("skip must be a number.")
@@ -150,20 +123,20 @@ const auditChunk = 1000
 
 // List returns the entries that a query selects, newest first. next is the Skip of the following page, or 0 if there is
 // none.
-func (a *Audit) List(ctx context.Context, q AuditQuery) (list []Entry, next int, err error) {
+func (a *Audit) List(ctx context.Context, q AuditQuery) (list []tasks.AuditEntry, next int, err error) {
 	for skip := q.Skip; ; skip += auditChunk {
 		stored, err := a.Store.List(ctx, skip, auditChunk)
 		if err != nil {
 			return nil, 0, err
 		}
 		for i, s := range stored {
-			e := Entry{Hash: s.Hash}
+			e := tasks.AuditEntry{Hash: s.Hash}
 			switch {
 			case json.Unmarshal(s.Body, &e) != nil:
-				e = Entry{What: "This entry cannot be read: it was changed.", Hash: s.Hash}
+				e = tasks.AuditEntry{What: "This entry cannot be read: it was changed.", Hash: s.Hash}
 			case e.Time.Before(q.Since):
 				return list, 0, nil
-			case !contains(e.Who, q.Who), !contains(e.What+" "+e.Result, q.What):
+			case !contains(e.Who+" "+e.Name, q.Who), !contains(e.What+" "+e.Result, q.What), q.From != "" && q.From != sourceOf(e):
 				continue
 			}
 			if len(list) == q.Limit {
@@ -175,6 +148,14 @@ func (a *Audit) List(ctx context.Context, q AuditQuery) (list []Entry, next int,
 			return list, 0, nil
 		}
 	}
+}
+
+// sourceOf returns the one of AuditSources that an entry is from.
+func sourceOf(e tasks.AuditEntry) string {
+	if slices.Contains(AuditSources, e.From) {
+		return e.From
+	}
+	return tasks.Console
 }
 
 func contains(text, part string) bool {

@@ -3,10 +3,12 @@ package console
 import (
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/errand-fleet/errand/internal/legible"
+	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/web/auth"
 )
 
@@ -16,6 +18,7 @@ const auditRows = 100
 // auditView is a page of the audit log.
 type auditView struct {
 	Who, What, Since string // the filters
+	From             []choice
 	Entries          []auditRow
 	Older            string // the URL of the next page; empty on the last
 	Verified         bool   // the chain was checked
@@ -23,9 +26,14 @@ type auditView struct {
 	Problem          string // of the first that does not; empty: none
 }
 
+// Filtered reports whether some entries are left out.
+func (v auditView) Filtered() bool {
+	return v.Who+v.What+v.Since != "" || slices.ContainsFunc(v.From, func(c choice) bool { return c.Here })
+}
+
 // auditRow is an entry and what came of it in a word.
 type auditRow struct {
-	auth.Entry
+	tasks.AuditEntry
 	Outcome, Level string
 }
 
@@ -37,9 +45,9 @@ func (r auditRow) To() string {
 	return ""
 }
 
-func newAuditRow(e auth.Entry) auditRow {
-	e.Who, e.What, e.Result = legible.Line(e.Who), legible.Line(e.What), legible.Line(e.Result)
-	row := auditRow{Entry: e, Outcome: "done", Level: "ok"}
+func newAuditRow(e tasks.AuditEntry) auditRow {
+	e.Who, e.Name, e.What, e.Result = legible.Line(e.Who), legible.Line(e.Name), legible.Line(e.What), legible.Line(e.Result)
+	row := auditRow{AuditEntry: e, Outcome: "done", Level: "ok"}
 	switch {
 	case e.Status == http.StatusUnauthorized, e.Status == http.StatusForbidden:
 		row.Outcome, row.Level = "refused", "warning"
@@ -59,6 +67,9 @@ func (c *Console) auditPage(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	v := auditView{Who: q.Who, What: q.What, Since: query.Get("since"), Verified: query.Has("verify")}
+	for _, name := range auth.AuditSources {
+		v.From = append(v.From, choice{Label: name, Here: name == q.From})
+	}
 	if v.Verified {
 		if v.Intact, v.Problem, err = c.audit.Verify(r.Context()); err != nil {
 			return err
@@ -73,7 +84,7 @@ func (c *Console) auditPage(w http.ResponseWriter, r *http.Request) error {
 	}
 	if next > 0 {
 		older := url.Values{"skip": {strconv.Itoa(next)}}
-		for name, value := range map[string]string{"who": v.Who, "what": v.What, "since": v.Since} {
+		for name, value := range map[string]string{"who": v.Who, "what": v.What, "from": q.From, "since": v.Since} {
 			if value != "" {
 				older.Set(name, value)
 			}

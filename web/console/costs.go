@@ -24,6 +24,7 @@ type costsView struct {
 	Query       view.CostsQuery
 	Periods, By []choice
 	Chart       template.HTML // by day; empty: none
+	Reviews     []reviewLine  // completed reviews by the size of the change
 	Rows        []costLine
 	Total       costFigures
 	More        int          // rows that are not shown
@@ -54,6 +55,9 @@ type costName struct {
 	Known bool   // it is a name, and not "other" or "no repository"
 }
 
+// reviewLine is what the reviews of changes of one size cost, formatted.
+type reviewLine struct{ Size, Reviews, Mean, Share, Max, Total string }
+
 // costFigures are sums, formatted.
 type costFigures struct{ Cost, Runs, In, Out string }
 
@@ -66,7 +70,41 @@ func (c *Console) costsPage(w http.ResponseWriter, r *http.Request) error {
 	if v.Chart, err = c.costChart(r.Context(), q, found); err != nil {
 		return err
 	}
+	bySize := q.CostQuery
+	bySize.By, bySize.Limit = []tasks.CostGroup{tasks.BySize}, 0
+	if found, err = c.view.Desk.Costs(r.Context(), bySize); err != nil {
+		return err
+	}
+	v.Reviews = newReviewLines(found.Rows)
 	return c.out.Page(w, r, http.StatusOK, "costs", v)
+}
+
+// newReviewLines formats the rows of costs by size. Runs without a size are not completed reviews.
+func newReviewLines(rows []tasks.CostRow) (list []reviewLine) {
+	highest := 0.0
+	for _, row := range rows {
+		if row.Size != "" {
+			highest = max(highest, row.USD/float64(row.Runs))
+		}
+	}
+	for _, row := range rows {
+		if row.Size == "" {
+			continue
+		}
+		mean := row.USD / float64(row.Runs)
+		list = append(list, reviewLine{
+			row.Size, strconv.FormatInt(row.Runs, 10), legible.Dollars(mean), share(mean, highest), legible.Dollars(row.Max), legible.Dollars(row.USD),
+		})
+	}
+	return list
+}
+
+// share returns a part of the highest amount, as a number up to 1; empty if that is 0.
+func share(part, highest float64) string {
+	if highest == 0 {
+		return ""
+	}
+	return strconv.FormatFloat(part/highest, 'f', 3, 64)
 }
 
 func newCostsView(found tasks.Costs, q view.CostsQuery, today time.Time) costsView {
@@ -83,6 +121,9 @@ func newCostsView(found tasks.Costs, q view.CostsQuery, today time.Time) costsVi
 		v.Periods = append(v.Periods, choice{label, costsURL(q, func(q *view.CostsQuery) { q.Days = n }), n == q.Days})
 	}
 	for _, group := range tasks.CostGroups {
+		if group == tasks.BySize {
+			continue // the page has a table of its own
+		}
 		only := []tasks.CostGroup{group}
 		v.By = append(v.By, choice{string(group), costsURL(q, func(q *view.CostsQuery) { q.By = only }), slices.Equal(q.By, only)})
 	}
@@ -110,10 +151,7 @@ func newCostsView(found tasks.Costs, q view.CostsQuery, today time.Time) costsVi
 }
 
 func newCostLine(q view.CostsQuery, row tasks.CostRow, highest float64, today time.Time) costLine {
-	l := costLine{costFigures: newCostFigures(row.CostSum), Tasks: tasksURL(q, row.CostKey, today)}
-	if highest > 0 {
-		l.Share = strconv.FormatFloat(row.USD/highest, 'f', 3, 64)
-	}
+	l := costLine{costFigures: newCostFigures(row.CostSum), Tasks: tasksURL(q, row.CostKey, today), Share: share(row.USD, highest)}
 	for _, group := range q.By {
 		name := costName{Text: row.Name(group), Known: true}
 		switch {
@@ -121,7 +159,7 @@ func newCostLine(q view.CostsQuery, row tasks.CostRow, highest float64, today ti
 			name = costName{Text: "other"}
 		case name.Text == "":
 			name = costName{Text: "no " + string(group)}
-		case len(name.Text) <= view.MaxFilter:
+		case len(name.Text) <= view.MaxFilter && group != tasks.BySize:
 			name.URL = costsURL(narrowed(q, group, name.Text))
 		}
 		name.Text = legible.Text(name.Text)
@@ -148,7 +186,7 @@ func narrowed(q view.CostsQuery, group tasks.CostGroup, name string) view.CostsQ
 func tasksURL(q view.CostsQuery, key tasks.CostKey, today time.Time) string {
 	for _, group := range q.By {
 		name := key.Name(group)
-		if name == "" || len(name) > view.MaxFilter || group == tasks.ByModel {
+		if name == "" || len(name) > view.MaxFilter || group == tasks.ByModel || group == tasks.BySize {
 			return ""
 		}
 		q = narrowed(q, group, name)
