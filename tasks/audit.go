@@ -68,29 +68,36 @@ type acting struct {
 	recorded bool
 }
 
+// trail records what people do through sources. It is part of the desk, so that no source can forget it.
+type trail struct {
+	store  *store.Audit
+	people People
+	log    *slog.Logger
+}
+
 // As does what a person asked for through a source, and records it in the audit log. The desk itself records what do
 // changes in tasks. For all else, and for what is refused, there is one entry: what do was to do, with the task or thread
 // that it is about. If changed is false and there is no error, nothing is recorded. As returns the error of do.
-func (d *Desk) As(ctx context.Context, by Sender, what, target string, do func(context.Context) (changed bool, err error)) error {
+func (l *trail) As(ctx context.Context, by Sender, what, target string, do func(context.Context) (changed bool, err error)) error {
 	a := &acting{Sender: by}
 	ctx = context.WithValue(ctx, senderKey{}, a)
 	changed, err := do(ctx)
 	if !a.recorded && (changed || err != nil) {
-		d.audit(ctx, what, target, err)
+		l.audit(ctx, what, target, err)
 	}
 	return err
 }
 
 // audit records an action of the sender in the context. Without one, the front door records the request, or errand acts
 // by itself.
-func (d *Desk) audit(ctx context.Context, what, target string, err error) {
+func (l *trail) audit(ctx context.Context, what, target string, err error) {
 	a, ok := ctx.Value(senderKey{}).(*acting)
 	if !ok {
 		return
 	}
 	a.recorded = true
 	e := AuditEntry{Who: a.Source + "/" + a.Account, How: a.Source, From: a.Source, What: what, Status: statusOf(err)}
-	if one, ok := d.policy.People.Find(a.Source, a.Account); ok {
+	if one, ok := l.people.Find(a.Source, a.Account); ok {
 		e.Name = one.Name
 	} else if a.Name != nil {
 		e.Name = a.Name(ctx)
@@ -100,7 +107,7 @@ func (d *Desk) audit(ctx context.Context, what, target string, err error) {
 	} else if target != "" {
 		e.What += " " + target
 	}
-	RecordAudit(ctx, d.store.Audit, d.log, e)
+	RecordAudit(ctx, l.store, l.log, e)
 }
 
 // statusOf returns the HTTP status with which the console answers an error.

@@ -52,6 +52,8 @@ type Policy struct {
 // Desk is the only way in: sources, the console and the command line make every request to the fleet through it. It
 // is safe for concurrent use.
 type Desk struct {
+	*trail
+
 	store     *store.Store
 	queue     *Queue
 	policy    Policy
@@ -66,7 +68,7 @@ func NewDesk(s *store.Store, q *Queue, p Policy, log *slog.Logger) *Desk {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return &Desk{store: s, queue: q, policy: p, submitted: func(Task, Receipt) {}, log: log, patience: offerWait}
+	return &Desk{trail: &trail{s.Audit, p.People, log}, store: s, queue: q, policy: p, submitted: func(Task, Receipt) {}, log: log, patience: offerWait}
 }
 
 // Metered returns a copy of the desk that reports each submitted task, for its metrics. It calls submitted from many
