@@ -1,12 +1,17 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/errand-fleet/errand/internal/modelfake"
 	"github.com/errand-fleet/errand/internal/slackfake"
@@ -22,6 +27,7 @@ const (
 // part is a task of the cast: somebody asks for it, and it stays in, or ends in, one state.
 type part struct {
 	user, name, prompt string
+	channel            string // empty: the channel of the two stories
 	turns              []modelfake.Turn
 	becomes            string // what the task has become, for the terminal
 	stays              bool   // in a place for a run
@@ -71,8 +77,8 @@ func cast() []part {
 		{
 			user: carl, name: "Carl", prompt: "rewrite the history of every invoice since 2019",
 			turns: []modelfake.Turn{
-				{Pace: pace, Text: "There are many of them.", Usage: modelfake.Usage{Input: 2_000_000}, Tools: tool("Glob", map[string]any{"pattern": "**/*.go"})},
-				{Pace: pace, Text: "I am not done yet.", Usage: modelfake.Usage{Input: 2_000_000}, Tools: tool("Glob", map[string]any{"pattern": "**/*.md"})},
+				{Pace: pace, Text: "There are many of them.", Usage: modelfake.Usage{Input: 5_000_000}, Tools: tool("Glob", map[string]any{"pattern": "**/*.go"})},
+				{Pace: pace, Text: "I am not done yet.", Usage: modelfake.Usage{Input: 5_000_000}, Tools: tool("Glob", map[string]any{"pattern": "**/*.md"})},
 			},
 			becomes: "failed: its budget is used up", reached: func(s status) bool { return s.ended(tasks.Failed) },
 		},
@@ -101,8 +107,8 @@ func cast() []part {
 
 const test = "package invoice\n\nimport \"testing\"\n\nfunc TestTotalKeepsCents(t *testing.T) {\n\tif got := Total([]float64{0.29}); got != 29 {\n\t\tt.Errorf(\"Total = %d\", got)\n\t}\n}\n"
 
-// inhabit leaves tasks in the other states of the console: stopped, failed, running, asking and waiting, one with a
-// draft pull request, a second review of the pull request, and a conversation.
+// inhabit leaves tasks in the other states of the console: stopped, failed, running, asking, waiting and paused, one with
+// a draft pull request, a second review of the pull request, and a conversation.
 func (s *scene) inhabit(ctx context.Context, sys *system, t *teller) error {
 	second, err := s.push(ctx, sys, t)
 	if err != nil {
@@ -112,6 +118,9 @@ func (s *scene) inhabit(ctx context.Context, sys *system, t *teller) error {
 		return err
 	}
 	if err := s.conversation(ctx, sys, t); err != nil {
+		return err
+	}
+	if err := s.paused(ctx, sys, t); err != nil {
 		return err
 	}
 	for _, p := range cast() {
@@ -137,7 +146,7 @@ func (s *scene) inhabit(ctx context.Context, sys *system, t *teller) error {
 
 // ask posts the mention of a part and returns the task and the message.
 func (s *scene) ask(ctx context.Context, sys *system, p part) (id, ts string, err error) {
-	if ts, err = s.slack.Mention(ctx, slackfake.Message{Channel: channel, User: p.user, Text: p.prompt}); err != nil {
+	if ts, err = s.slack.Mention(ctx, slackfake.Message{Channel: cmp.Or(p.channel, channel), User: p.user, Text: p.prompt}); err != nil {
 		return "", "", fmt.Errorf("mention the bot: %w", err)
 	}
 	id, err = sys.newest(ctx, "slack")
@@ -167,6 +176,60 @@ func (s *scene) stopped(ctx context.Context, sys *system, t *teller) error {
 		return fmt.Errorf("stop the task %q: %w", p.prompt, err)
 	}
 	t.say("slack", "%s: @errand %s\n                 → stopped by %s", p.name, p.prompt, p.name)
+	return nil
+}
+
+// paused lets a task reach the usage limit of the model's account. The limit holds all starts of the fleet, so the demo
+// then does what the documents tell an operator who has raised the plan: this task waits for its time, others start.
+func (s *scene) paused(ctx context.Context, sys *system, t *teller) error {
+	if s.redis == nil {
+		t.say("errand", "there is no redis-server on PATH, so no task waits for a limit of the model")
+		return nil
+	}
+	p := part{user: bea, name: "Bea", prompt: "make the checkout usable with the keyboard", channel: shop}
+	s.model.Answer(p.prompt,
+		modelfake.Turn{Text: "I will look at the form first.", Tools: []modelfake.ToolCall{{Name: "Read", Input: map[string]string{"file_path": "checkout.html"}}}},
+		modelfake.Turn{
+			Status: http.StatusTooManyRequests, Message: "This request would exceed your account's rate limit.", Times: 1, Text: "Every field can now be reached with the Tab key.",
+			Header: http.Header{
+				"Anthropic-Ratelimit-Unified-Status": {"rejected"}, "Anthropic-Ratelimit-Unified-Representative-Claim": {"five_hour"},
+				"Anthropic-Ratelimit-Unified-Reset": {strconv.FormatInt(time.Now().Add(72*time.Minute).Unix(), 10)},
+			},
+		})
+	id, ts, err := s.ask(ctx, sys, p)
+	if err == nil {
+		err = sys.until(ctx, id, func(s status) bool { return s.State == "waiting" && strings.Contains(s.Why, "limit") })
+	}
+	if err == nil {
+		err = s.slack.Wait(ctx, func(f *slackfake.Server) bool {
+			return slices.ContainsFunc(f.Messages(shop, ts), func(m slackfake.Message) bool { return strings.Contains(string(m.Blocks)+m.Text, tasks.Paused) })
+		})
+	}
+	if err == nil {
+		err = s.liftHolds(ctx)
+	}
+	if err != nil {
+		return fmt.Errorf("pause the task %q: %w", p.prompt, err)
+	}
+	t.say("slack", "%s: @errand %s\n                 → waits for the model's usage limit; then the plan is raised", p.name, p.prompt)
+	return nil
+}
+
+// liftHolds makes the fleet forget what it has learnt about its credential.
+func (s *scene) liftHolds(ctx context.Context) error {
+	opt, err := redis.ParseURL(s.redis.URL())
+	if err != nil {
+		return fmt.Errorf("read the address of Redis: %w", err)
+	}
+	client := redis.NewClient(opt)
+	defer client.Close()
+	keys, err := client.Keys(ctx, "errand:credential:*").Result()
+	if err == nil {
+		err = client.Del(ctx, keys...).Err()
+	}
+	if err != nil {
+		return fmt.Errorf("lift the hold of the credential: %w", err)
+	}
 	return nil
 }
 

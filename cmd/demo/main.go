@@ -63,7 +63,7 @@ func show(ctx context.Context, once bool, stdout, log io.Writer) (err error) {
 		return fmt.Errorf("create demo directory: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	s, err := newScene(filepath.Join(dir, "errand.yaml"))
+	s, err := newScene(ctx, filepath.Join(dir, "errand.yaml"))
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/internal/githubfake"
 	"github.com/errand-fleet/errand/internal/modelfake"
+	"github.com/errand-fleet/errand/internal/redisserver"
 	"github.com/errand-fleet/errand/internal/slackfake"
 )
 
@@ -18,6 +19,7 @@ type scene struct {
 	slack  *slackfake.Server
 	github *githubfake.Server
 	model  *modelfake.Server
+	redis  *redisserver.Server // nil: the worker keeps everything in memory
 	yaml   string
 }
 
@@ -25,6 +27,7 @@ const (
 	channel  = "C0PAYMENTS"
 	person   = "U0ANN"
 	repo     = "acme/payments"
+	shop     = "C0SHOP" // the channel of another repository
 	question = "why is the total of invoice 7 one cent short?"
 	before   = "package invoice\n\n// Total adds up the lines of an invoice.\nfunc Total(lines []float64) int {\n\tsum := 0.0\n\tfor _, l := range lines {\n\t\tsum += l\n\t}\n\treturn int(sum * 100)\n}\n"
 	after    = "package invoice\n\nimport \"math\"\n\n// Total adds up the lines of an invoice.\nfunc Total(lines []float64) int {\n\tsum := 0.0\n\tfor _, l := range lines {\n\t\tsum += l\n\t}\n\treturn int(math.Round(sum * 100))\n}\n"
@@ -32,12 +35,12 @@ const (
 
 // workspace has the people of the demo, whose names the console and the posts show.
 var workspace = slackfake.Config{
-	Channels: []slackfake.Channel{{ID: channel, Name: "payments"}},
+	Channels: []slackfake.Channel{{ID: channel, Name: "payments"}, {ID: shop, Name: "shop"}},
 	Users:    []slackfake.User{{ID: person, Name: "Ann"}, {ID: bea, Name: "Bea"}, {ID: carl, Name: "Carl"}},
 }
 
-func newScene(yaml string) (*scene, error) {
-	text := "repositories:\n  " + repo + ":\n    trusted: true\nchannels:\n  " + channel + ":\n    repository: " + repo + "\n" +
+func newScene(ctx context.Context, yaml string) (*scene, error) {
+	text := "repositories:\n  " + repo + ":\n    trusted: true\n  acme/shop: {}\nchannels:\n  " + channel + ":\n    repository: " + repo + "\n  " + shop + ":\n    repository: acme/shop\n" +
 		"limits:\n  repository: 1\nbudgets:\n  task: 5\n"
 	if err := os.WriteFile(yaml, []byte(text), 0o600); err != nil {
 		return nil, fmt.Errorf("write the demo's errand.yaml: %w", err)
@@ -55,6 +58,16 @@ func newScene(yaml string) (*scene, error) {
 		s.close()
 		return nil, fmt.Errorf("create the demo's repository: %w", err)
 	}
+	if _, err := gh.CreateRepo("acme", "shop", map[string]string{"checkout.html": "<form>\n<div onclick=\"pay()\">Pay</div>\n</form>\n"}); err != nil {
+		s.close()
+		return nil, fmt.Errorf("create the demo's other repository: %w", err)
+	}
+	if path, ok := redisserver.Find(); ok {
+		if s.redis, err = redisserver.Start(ctx, redisserver.Config{Path: path}); err != nil {
+			s.close()
+			return nil, err
+		}
+	}
 	s.lines()
 	return s, nil
 }
@@ -63,6 +76,9 @@ func (s *scene) close() {
 	s.slack.Close()
 	s.github.Close()
 	s.model.Close()
+	if s.redis != nil {
+		_ = s.redis.Stop(context.Background()) // nothing in it is needed any more
+	}
 }
 
 // lines scripts the model's answers. The tools in them really run, in a real clone.
@@ -97,9 +113,12 @@ func (s *scene) environment(state string) []string {
 	env := []string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "TMPDIR=" + os.TempDir(),
 		"ERRAND_CONFIG=" + s.yaml, "ERRAND_STATE_DIR=" + state, "ERRAND_HTTP_ADDR=127.0.0.1:0", "ERRAND_WORKER_ADDR=127.0.0.1:0",
-		"ANTHROPIC_BASE_URL=" + s.model.URL(), "ANTHROPIC_API_KEY=sk-ant-demo-key",
+		"ANTHROPIC_BASE_URL=" + s.model.URL(), "CLAUDE_CODE_OAUTH_TOKEN=sk-ant-oat01-demo-token",
 		"SLACK_API_URL=" + s.slack.APIURL(), "SLACK_BOT_TOKEN=xoxb-test", "SLACK_SIGNING_SECRET=slack-secret",
 		"GITHUB_API_URL=" + s.github.APIURL(), "GITHUB_URL=" + s.github.URL(), "GITHUB_TOKEN=ghp_test", "GITHUB_WEBHOOK_SECRET=github-secret",
+	}
+	if s.redis != nil {
+		env = append(env, "REDIS_URL="+s.redis.URL())
 	}
 	// The agents only follow the two scripts, so the demo may also run as root, and without a sandbox.
 	env = append(env, "ERRAND_ALLOW_ROOT=true")

@@ -25,6 +25,7 @@ func TestDemo(t *testing.T) {
 			{name: "task-running", path: "find the flaky test", want: "Run the tests again", picture: "phone"},
 			{name: "asking", path: "store totals as integer cents", want: "Keep Total"},
 			{name: "waiting", path: "explain the rounding", want: "1 of 1"},
+			{name: "paused", path: "make the checkout usable", want: "resumes about"},
 			{name: "reviewed", path: "Review pull request", want: "drifts"},
 			{name: "chat", path: "Which packages", want: "invoice"},
 		} {

@@ -3,6 +3,7 @@ package browser
 import (
 	"fmt"
 	"os"
+	"strconv"
 	"testing"
 )
 
@@ -90,8 +91,14 @@ func (t *tab) fits(page string) {
 	}
 }
 
-// accessible checks a page with axe-core. Serious and critical violations are failures.
+// accessible checks a page with all rules of axe-core, best practices included.
 func (t *tab) accessible(page string) {
+	t.Helper()
+	t.accessibleIn(page, "html")
+}
+
+// accessibleIn checks a part of a page.
+func (t *tab) accessibleIn(page, selector string) {
 	t.Helper()
 	source, err := os.ReadFile("node_modules/axe-core/axe.min.js")
 	if err != nil {
@@ -99,7 +106,7 @@ func (t *tab) accessible(page string) {
 	}
 	type fault struct{ ID, Impact, Help, Where string }
 	for _, f := range eval[[]fault](t, string(source)+`;
-		axe.run(document).then((r) => r.violations.filter((v) => v.impact === "serious" || v.impact === "critical").map((v) => ({
+		axe.run(`+strconv.Quote(selector)+`).then((r) => r.violations.map((v) => ({
 			ID: v.id, Impact: v.impact, Help: v.help, Where: v.nodes.map((n) => n.html + " " + n.any.map((a) => a.message).join(" ")).join("\n"),
 		})))`) {
 		t.Errorf("%s: %s: %s (%s)\n%.1500s", page, f.Impact, f.Help, f.ID, f.Where)

@@ -15,6 +15,7 @@ func TestQueues(t *testing.T) {
 		tb.as(l)
 		tb.open("/queues/")
 		tb.find("body", "interactive")
+		tb.accessibleIn("queues", "#errand") // the rest is asynqmon's
 		tb.keep(out+"/queues-"+l.name+".png", tb.shoot(false))
 	}
 	tb.as(looks[0])
@@ -23,6 +24,7 @@ func TestQueues(t *testing.T) {
 	tb.press(".menu a[href^='/queues/']")
 	tb.find("body", s.waiting)
 	tb.find("#errand", "This task")
+	tb.accessibleIn("a task's delivery", "#errand")
 	tb.keep(out+"/queues-task-light.png", tb.shoot(false))
 	tb.press("#errand a[href^='/queues/tasks/']")
 	tb.find("h1", "Load fonts")
