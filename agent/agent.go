@@ -185,6 +185,7 @@ func New(c Config) (*Runner, error) {
 	r.sandbox = sandbox.New(sandbox.Config{
 		Enabled: r.cfg.Sandbox == SandboxBwrap, Find: func() string { return onPath("bwrap", r.getenv("PATH")) }, TempDir: c.TempDir,
 		Hidden: append(slices.Clone(c.Hidden), c.LogDir), Shown: c.Shown, Log: r.log,
+		CheckOverlays: r.keepers.CheckOverlays,
 	})
 	if err := keeper.BecomeSubreaper(); err != nil {
 		r.log.Warn("processes that outlive their keeper can outlive their run", "err", err)

@@ -232,6 +232,7 @@ func (r *Runner) start(ctx context.Context, s Spec, p sandbox.Place, o keeper.Or
 func (r *Runner) place(ctx context.Context, s Spec, program string, dirs *session.Dirs) (sandbox.Place, *Error) {
 	p, err := r.sandbox.Prepare(ctx, sandbox.Run{
 		Program: program, Root: dirs.Root, Write: append(s.further(), s.Dir), Read: s.Reads,
+		Layers: s.Layers, Dir: s.Dir, SeenAs: s.SeenAs,
 		OwnNetwork: s.Profile == Untrusted && r.model.Gated(), // without a gateway the CLI has to reach the model by itself
 	})
 	if unavailable, ok := errors.AsType[*sandbox.Unavailable](err); ok {

@@ -24,8 +24,12 @@ type Script struct {
 	Files string            // a further directory that it may write; empty: none
 	Reads []string          // as in a Spec
 	Env   map[string]string // as in a Spec
-	Line  string            // run by bash
-	Limit time.Duration     // maximum time; 0: none
+
+	Layers []Layer // as in a Spec
+	SeenAs string  // as in a Spec
+
+	Line  string        // run by bash
+	Limit time.Duration // maximum time; 0: none
 }
 
 // Scripted is the result of a Script.
@@ -56,7 +60,7 @@ func (r *Runner) Script(ctx context.Context, s Script) (Scripted, error) {
 		return Scripted{}, NewError(ClassWorkspace, err.Error())
 	}
 	defer func() { r.removeDirs(s.ID, dirs) }()
-	spec := Spec{ID: s.ID, Dir: s.Dir, Files: s.Files, Reads: s.Reads, Env: s.Env, Profile: Write}
+	spec := Spec{ID: s.ID, Dir: s.Dir, Files: s.Files, Reads: s.Reads, Env: s.Env, Layers: s.Layers, SeenAs: s.SeenAs, Profile: Write}
 	place, e := r.place(ctx, spec, cmp.Or(onPath("bash", r.getenv("PATH")), "/bin/bash"), &dirs)
 	if e != nil {
 		return Scripted{}, e

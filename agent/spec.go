@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/agent/internal/protocol"
+	"github.com/errand-fleet/errand/agent/internal/sandbox"
 	"github.com/errand-fleet/errand/agent/internal/tools"
 )
 
@@ -24,6 +25,12 @@ type Spec struct {
 	// Env has variables for the agent's commands, in addition to those that the runner sets, which win. They are visible
 	// to everything in the run.
 	Env map[string]string
+
+	// Layers are directories that the run shares with others without changing them. They need a sandbox: see Layered.
+	Layers []Layer
+	// SeenAs is a further path at which a sandbox shows Dir, because files in Layers name it. It must be
+	// below a hidden directory, and nothing need exist there.
+	SeenAs string
 
 	Rules []Rule // decide tool calls before the profile does; see Policy
 
@@ -57,6 +64,12 @@ type Spec struct {
 
 	inert bool // nothing from Dir is executed: see Runner.Offer
 }
+
+// Layer is a directory that a run may change although others use it too.
+type Layer = sandbox.Layer
+
+// Layered reports whether runs can have Layers.
+func (r *Runner) Layered() bool { return r.cfg.Sandbox == SandboxBwrap }
 
 // further returns the directories that the run may use in addition to Dir.
 func (s Spec) further() []string {

@@ -37,6 +37,8 @@ const Name = supervise.Name
 type (
 	Order = supervise.Order
 	Exit  = supervise.Exit
+
+	Overlay = supervise.Overlay
 )
 
 // Time limits of a keeper.
@@ -91,6 +93,8 @@ type Process struct {
 type Sandbox struct {
 	Args    []string                 // bubblewrap's command line up to the program
 	Seccomp func() (*os.File, error) // opens the filter for bubblewrap
+
+	Overlays []Overlay // are mounted first, where only bubblewrap sees them
 }
 
 // Start starts the command of an order under a new keeper. The error is or wraps a *StartError if the command could not
@@ -182,7 +186,10 @@ func (s Sandbox) wrap(cmd *exec.Cmd, program *os.File, temp string) (files []*os
 	cmd.Args = slices.Insert(slices.Clone(s.Args), 1, "--seccomp", strconv.Itoa(supervise.FilterFD))
 	cmd.Args = append(cmd.Args, fmt.Sprintf("/proc/self/fd/%d", supervise.ProgramFD), Name)
 	cmd.ExtraFiles = append(append(cmd.ExtraFiles, program), files...)
-	return files, nil
+	if len(s.Overlays) > 0 {
+		err = overlaid(cmd, program, s.Overlays)
+	}
+	return files, err
 }
 
 // sendOrder sends the order and waits until the keeper reports that the CLI runs.

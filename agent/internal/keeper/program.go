@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/errand-fleet/errand/agent/internal/keeper/supervise"
@@ -89,6 +90,40 @@ func checkVersion(ctx context.Context, program *os.File) error {
 	}
 	if version := strings.TrimSpace(string(out)); version != supervise.Version() {
 		return fmt.Errorf("it has version %.40q, and this program needs %q", version, supervise.Version())
+	}
+	return nil
+}
+
+// CheckOverlays reports why keepers cannot have overlays below dir, or nil: a kernel or a policy may forbid them where
+// bubblewrap works otherwise, and some file systems cannot hold them.
+func (p *Program) CheckOverlays(ctx context.Context, dir string) error {
+	program, unavailable := p.open(ctx)
+	if unavailable != nil {
+		return unavailable
+	}
+	dir, err := os.MkdirTemp(dir, "overlay-")
+	if err != nil {
+		return fmt.Errorf("try an overlay: %w", err)
+	}
+	defer func() {
+		_ = os.Chmod(filepath.Join(dir, "work", "work"), 0o700) // the kernel makes it, without any permission
+		_ = os.RemoveAll(dir)
+	}()
+	o := Overlay{Lower: filepath.Join(dir, "lower"), Upper: filepath.Join(dir, "upper"), Work: filepath.Join(dir, "work"), At: filepath.Join(dir, "at")}
+	for _, d := range []string{o.Lower, o.Upper, o.Work, o.At} {
+		if err := os.Mkdir(d, 0o700); err != nil {
+			return fmt.Errorf("try an overlay: %w", err)
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), probeTimeout)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, executable(program))
+	cmd.Dir, cmd.Env, cmd.WaitDelay, cmd.SysProcAttr = "/", []string{}, time.Second, &syscall.SysProcAttr{}
+	if err := overlaid(cmd, program, []Overlay{o}); err != nil {
+		return err
+	}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("try an overlay: %w (%s)", err, strings.TrimSpace(string(out)))
 	}
 	return nil
 }

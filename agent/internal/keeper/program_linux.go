@@ -1,8 +1,11 @@
 package keeper
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
+	"os/exec"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 
@@ -30,6 +33,26 @@ func openProgram(path string) (*os.File, error) {
 
 // executable returns the path by which a child of this process executes a program.
 func executable(program *os.File) string { return fmt.Sprintf("/proc/self/fd/%d", program.Fd()) }
+
+// overlaid makes a command see overlays. They are mounted in namespaces that only the command and its children share. If
+// the command is the program itself, they are only mounted.
+func overlaid(cmd *exec.Cmd, program *os.File, all []Overlay) error {
+	list, err := json.Marshal(all)
+	if err != nil {
+		return fmt.Errorf("list the overlays: %w", err)
+	}
+	args := []string{supervise.OverlayName, string(list)}
+	if cmd.Path != executable(program) {
+		args = append(append(args, cmd.Path), cmd.Args[1:]...)
+	}
+	cmd.Path, cmd.Args = executable(program), args
+	a := cmd.SysProcAttr
+	a.Cloneflags |= unix.CLONE_NEWUSER | unix.CLONE_NEWNS
+	a.UidMappings = []syscall.SysProcIDMap{{ContainerID: os.Geteuid(), HostID: os.Geteuid(), Size: 1}}
+	a.GidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getegid(), HostID: os.Getegid(), Size: 1}}
+	a.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN} // for the mounts
+	return nil
+}
 
 // Readable names those programs, of this process and of its keepers, that their user can read. Of the others, the kernel
 // hides the processes from their first instruction on; MakePrivate takes effect some milliseconds later.

@@ -33,6 +33,9 @@ const GatewayPort = 8080
 // that do not look at TMPDIR find room.
 const insideRoot = "/tmp"
 
+// insideHome is the run's home as seen from inside.
+var insideHome = session.Dirs{InsideRoot: insideRoot}.Inside().Home
+
 // probeTimeout bounds an attempt to start something in a sandbox. It takes 10 ms.
 const probeTimeout = 10 * time.Second
 
@@ -47,6 +50,8 @@ type Config struct {
 	Hidden  []string      // files and directories that no run may see
 	Shown   []string      // files and directories below hidden ones that runs may read; they must exist
 	Log     *slog.Logger
+
+	CheckOverlays func(ctx context.Context, dir string) error // reports why there can be no overlays below a directory, or nil
 }
 
 // Bwrap prepares the sandboxes of runs. Once bubblewrap was seen to work, that is not checked again; if it does not
@@ -59,6 +64,7 @@ type Bwrap struct {
 	noUserns   bool   // it has --disable-userns, as versions since 0.8 do; the seccomp filter also prevents user namespaces
 	ownNetwork bool   // it was seen to give a run its own network
 	warned     bool   // that untrusted runs share the machine's network
+	overlays   *bool  // they were seen to work, or not to; nil: not tried yet
 }
 
 // New returns a Bwrap. It does not look at bubblewrap yet.
@@ -78,6 +84,8 @@ type Run struct {
 	Root        string   // the run's own directory
 	Write, Read []string // directories that it may write, and may only read; empty strings are skipped
 	OwnNetwork  bool     // it should have no network but loopback, where the gateway listens
+	Layers      []Layer
+	Dir, SeenAs string // it also sees Dir at SeenAs, which need not exist; empty: it does not
 }
 
 // Place is where a run is started.
@@ -94,6 +102,9 @@ func (b *Bwrap) Prepare(ctx context.Context, run Run) (Place, error) {
 	if unavailable != nil {
 		return Place{}, unavailable
 	}
+	if path == "" && len(run.Layers) > 0 {
+		return Place{}, errNoLayers
+	}
 	if path == "" {
 		return Place{Program: run.Program, Root: run.Root}, nil
 	}
@@ -102,11 +113,15 @@ func (b *Bwrap) Prepare(ctx context.Context, run Run) (Place, error) {
 		return Place{}, fmt.Errorf("%w: %w", ErrProgram, err)
 	}
 	run.Program = program
-	args, err := b.arguments(path, run)
+	layers, overlays, err := b.layers(ctx, run)
 	if err != nil {
 		return Place{}, err
 	}
-	p := Place{Keeper: keeper.Sandbox{Args: args, Seccomp: openFilter}, Program: program, Root: insideRoot}
+	args, err := b.arguments(path, run, layers...)
+	if err != nil {
+		return Place{}, err
+	}
+	p := Place{Keeper: keeper.Sandbox{Args: args, Seccomp: openFilter, Overlays: overlays}, Program: program, Root: insideRoot}
 	if run.OwnNetwork && b.hasOwnNetwork(ctx, path) {
 		p.OwnNetwork = true
 		p.Keeper.Args = slices.Insert(args, 1, "--unshare-net")
@@ -212,12 +227,13 @@ func (b *Bwrap) try(ctx context.Context, path string, options ...string) *Unavai
 	return nil
 }
 
-// arguments returns bubblewrap's command line for a run, up to the program.
-func (b *Bwrap) arguments(path string, run Run) ([]string, error) {
+// arguments returns bubblewrap's command line for a run with layers, up to the program.
+func (b *Bwrap) arguments(path string, run Run, layers ...mount) ([]string, error) {
 	mounts, err := b.mounts(run)
 	if err != nil {
 		return nil, err
 	}
+	mounts = append(mounts, layers...)
 	args := []string{path, "--unshare-user", "--unshare-pid", "--unshare-ipc", "--as-pid-1", "--cap-drop", "ALL"}
 	if b.noUserns {
 		args = append(args, "--disable-userns")

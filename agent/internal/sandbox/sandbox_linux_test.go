@@ -1,7 +1,11 @@
 package sandbox
 
 import (
+	"context"
+	"errors"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -44,5 +48,37 @@ func TestMountsInOrder(t *testing.T) {
 	want := []string{"--ro-bind /", "--tmpfs /s", "--bind /s/c", "--ro-bind /s/c/.env", "--ro-bind /s/m", "--bind /tmp"}
 	if diff := cmp.Diff(want, at); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// Where overlays are impossible, the directory below is copied once, and the copy keeps the run's changes.
+func TestLayerWithoutOverlays(t *testing.T) {
+	t.Parallel()
+	var logged strings.Builder
+	b := New(Config{Enabled: true, Log: slog.New(slog.NewTextHandler(&logged, nil)), CheckOverlays: func(context.Context, string) error { return errors.New("forbidden") }})
+	root := t.TempDir()
+	l := Layer{Lower: filepath.Join(root, "lower"), Changes: filepath.Join(root, "changes")}
+	file := filepath.Join(l.Lower, "a", "file")
+	if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte("old"), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"old", "new"} {
+		overlay, shown, err := b.layer(t.Context(), l)
+		if err != nil || overlay != nil || shown != l.Upper() {
+			t.Fatal(overlay, shown, err)
+		}
+		copied := filepath.Join(shown, "a", "file")
+		if text, err := os.ReadFile(copied); string(text) != want {
+			t.Errorf("%q %v, want %q", text, err, want)
+		}
+		if err := os.WriteFile(copied, []byte("new"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if text, _ := os.ReadFile(file); string(text) != "old" {
+		t.Errorf("the directory below has %q", text)
+	}
+	if n := strings.Count(logged.String(), "forbidden"); n != 1 {
+		t.Errorf("logged %d times:\n%s", n, logged.String())
 	}
 }

@@ -9,8 +9,15 @@ import (
 	"syscall"
 )
 
-// Main runs the keeper and exits if this process was started as one. In any other process it returns at once.
+// Main runs the keeper and exits if this process was started as one, or as what mounts overlays for one. In any other process it returns at once.
 func Main() {
+	if len(os.Args) > 0 && os.Args[0] == OverlayName {
+		if err := overlay(os.Args[1:]); err != nil {
+			fmt.Fprintln(os.Stderr, Name+":", err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
 	if n := len(os.Args); n == 0 || n > 2 || os.Args[n-1] != Name {
 		return
 	}

@@ -21,6 +21,14 @@ import (
 // one that `ps` shows, except in a sandbox: bubblewrap always passes the path of its program as argv[0].
 const Name = "errand-keeper"
 
+// OverlayName is the program's first argument when it mounts overlays. The second is a JSON list of them, and the rest the
+// command that it executes then: bubblewrap's. Without a command it only tries.
+const OverlayName = "errand-overlays"
+
+// Overlay shows what is in Lower, with the changes in Upper, at At. All are directories; Upper and Work are on one file
+// system, and nothing else uses them meanwhile.
+type Overlay struct{ Lower, Upper, Work, At string }
+
 // File descriptors of a keeper, after the CLI's stdin, stdout and stderr.
 const (
 	ControlFD = 3 // reads the Order, then one Command per line; its end means that the worker is gone

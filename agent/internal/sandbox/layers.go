@@ -1,0 +1,108 @@
+package sandbox
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/errand-fleet/errand/agent/internal/keeper"
+	"github.com/errand-fleet/errand/agent/internal/redact"
+)
+
+// Layer is a directory that a run may change although others use it too: its changes are kept apart.
+type Layer struct {
+	Lower   string // what the run finds, which nothing changes; empty: an empty directory
+	Changes string // a directory for the changes; the next run with it finds them. One run may have it at a time
+	At      string // where the run sees both: a directory that exists; empty: its home
+}
+
+var errNoLayers = errors.New("set up the environment: there is no sandbox")
+
+// Upper returns the directory with the changes themselves.
+func (l Layer) Upper() string { return filepath.Join(l.Changes, "upper") }
+
+// overlay returns the mount that shows the layer.
+func (l Layer) overlay() keeper.Overlay {
+	return keeper.Overlay{Lower: l.Lower, Upper: l.Upper(), Work: filepath.Join(l.Changes, "work"), At: filepath.Join(l.Changes, "merged")}
+}
+
+// layers prepares the layers of a run. It returns what bubblewrap mounts in addition, and the overlays that exist before.
+func (b *Bwrap) layers(ctx context.Context, run Run) (mounts []mount, overlays []keeper.Overlay, err error) {
+	if run.SeenAs != "" {
+		mounts = append(mounts, mount{at: run.SeenAs, how: "--bind", from: run.Dir})
+	}
+	for _, l := range run.Layers {
+		overlay, shown, err := b.layer(ctx, l)
+		if err != nil {
+			return nil, nil, err
+		}
+		if overlay != nil {
+			overlays = append(overlays, *overlay)
+		}
+		mounts = append(mounts, mount{at: cmp.Or(l.At, insideHome), how: "--bind", from: shown})
+		if inside, below := strings.CutPrefix(l.At, run.Dir+"/"); below && run.SeenAs != "" {
+			mounts = append(mounts, mount{at: filepath.Join(run.SeenAs, inside), how: "--bind", from: shown})
+		}
+	}
+	return mounts, overlays, nil
+}
+
+// layer prepares the directories of a layer. It returns the overlay to mount, or nil if there is none, and the directory
+// to show to the run.
+func (b *Bwrap) layer(ctx context.Context, l Layer) (_ *keeper.Overlay, shown string, err error) {
+	switch {
+	case l.Lower == "":
+		err = os.MkdirAll(l.Upper(), 0o700)
+	case b.hasOverlays(ctx, filepath.Dir(l.Changes)):
+		o := l.overlay()
+		for _, dir := range []string{o.Upper, o.Work, o.At} {
+			err = errors.Join(err, os.MkdirAll(dir, 0o700))
+		}
+		if err == nil {
+			return &o, o.At, nil
+		}
+	default:
+		err = l.copy(ctx)
+	}
+	if err != nil {
+		return nil, "", fmt.Errorf("set up the environment: %w", err)
+	}
+	return nil, l.Upper(), nil
+}
+
+// copy copies everything below to the changes, once: for file systems and kernels that have no overlays. Where files can
+// share their blocks, that costs little.
+func (l Layer) copy(ctx context.Context) error {
+	done := filepath.Join(l.Changes, "copied")
+	if _, err := os.Lstat(done); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := errors.Join(os.RemoveAll(l.Upper()), os.MkdirAll(l.Upper(), 0o700)); err != nil {
+		return err
+	}
+	if out, err := exec.CommandContext(ctx, "cp", "-a", "--reflink=auto", "--", l.Lower+"/.", l.Upper()).CombinedOutput(); err != nil {
+		return fmt.Errorf("copy %s: %w (%s)", l.Lower, err, redact.Clip(strings.TrimSpace(string(out)), 300))
+	}
+	return os.WriteFile(done, nil, 0o600)
+}
+
+// hasOverlays reports whether overlays can be mounted below dir.
+func (b *Bwrap) hasOverlays(ctx context.Context, dir string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.overlays == nil {
+		err := b.cfg.CheckOverlays(ctx, dir)
+		if err != nil {
+			b.cfg.Log.Warn("environments are copied for each thread", "why", err)
+		}
+		possible := err == nil
+		b.overlays = &possible
+	}
+	return *b.overlays
+}
