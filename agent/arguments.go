@@ -186,8 +186,14 @@ func (r *Runner) environment(s Spec, d session.Dirs, a gateway.Access) []string 
 	}
 	for name, v := range s.Env {
 		if _, set := env[name]; !set || slices.Contains(localeVariables, name) {
-			env[name] = v
+			env[name] = inHome(v, d.Home)
 		}
+	}
+	for _, dir := range slices.Backward(s.Path) {
+		if dir = inHome(dir, d.Home); !filepath.IsAbs(dir) {
+			dir = filepath.Join(s.Dir, dir)
+		}
+		env["PATH"] = strings.TrimSuffix(dir+":"+env["PATH"], ":")
 	}
 	if a.BaseURL != "" {
 		env["ANTHROPIC_BASE_URL"] = a.BaseURL
@@ -203,6 +209,14 @@ func (r *Runner) environment(s Spec, d session.Dirs, a gateway.Access) []string 
 		list = append(list, k+"="+env[k])
 	}
 	return list
+}
+
+// inHome replaces a leading ~/ by the home of the run.
+func inHome(value, home string) string {
+	if below, ok := strings.CutPrefix(value, "~/"); ok {
+		return filepath.Join(home, below)
+	}
+	return value
 }
 
 // exempt makes connections to host bypass a proxy that env may name. Some programs read one spelling first, some the

@@ -25,8 +25,10 @@ type Script struct {
 	Reads []string          // as in a Spec
 	Env   map[string]string // as in a Spec
 
-	Layers []Layer // as in a Spec
-	SeenAs string  // as in a Spec
+	// These are as in a Spec.
+	Path   []string
+	Layers []Layer
+	SeenAs string
 
 	Line  string        // run by bash
 	Limit time.Duration // maximum time; 0: none
@@ -60,7 +62,7 @@ func (r *Runner) Script(ctx context.Context, s Script) (Scripted, error) {
 		return Scripted{}, NewError(ClassWorkspace, err.Error())
 	}
 	defer func() { r.removeDirs(s.ID, dirs) }()
-	spec := Spec{ID: s.ID, Dir: s.Dir, Files: s.Files, Reads: s.Reads, Env: s.Env, Layers: s.Layers, SeenAs: s.SeenAs, Profile: Write}
+	spec := Spec{ID: s.ID, Dir: s.Dir, Files: s.Files, Reads: s.Reads, Env: s.Env, Path: s.Path, Layers: s.Layers, SeenAs: s.SeenAs, Profile: Write}
 	place, e := r.place(ctx, spec, cmp.Or(onPath("bash", r.getenv("PATH")), "/bin/bash"), &dirs)
 	if e != nil {
 		return Scripted{}, e

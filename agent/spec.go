@@ -23,8 +23,10 @@ type Spec struct {
 	Reads   []string // directories that a sandbox shows although they are inside hidden ones, such as a repository from which Dir borrows objects
 
 	// Env has variables for the agent's commands, in addition to those that the runner sets, which win. They are visible
-	// to everything in the run.
+	// to everything in the run. A leading ~/ of a value is the home of the run.
 	Env map[string]string
+	// Path has directories that come first in PATH: absolute, relative to Dir, or below the home with a leading ~/.
+	Path []string
 
 	// Layers are directories that the run shares with others without changing them. They need a sandbox: see Layered.
 	Layers []Layer

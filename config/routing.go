@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/errand-fleet/errand/environment"
 	"go.yaml.in/yaml/v3"
 )
 
@@ -51,7 +52,7 @@ type Repository struct {
 	Profile string `yaml:"profile"` // the most a run may do: ProfileWrite or ProfileRead; empty = write, or read with Results
 	Results string `yaml:"results"` // Slack channel for the results of its pull requests, which are then read-only; empty = results go to GitHub
 
-	Env map[string]string `yaml:"env"` // variables for the agent's commands; wins over the repository's own settings
+	environment.Declaration `yaml:",inline"` // wins over the repository's own
 }
 
 // The values of Repository.Profile.

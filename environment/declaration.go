@@ -6,10 +6,13 @@
 package environment
 
 import (
+	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -27,12 +30,28 @@ const MaxFile = 64 << 10
 const (
 	maxVariables = 100
 	maxValue     = 4096 // bytes
+	maxList      = 50
 )
 
 // Declaration is what a repository or an operator declares. The zero value declares nothing.
 type Declaration struct {
 	// Env has variables for the agent's commands and the repository's checks. They are no secrets.
 	Env map[string]string `yaml:"env"`
+	// Setup has the lines of a script for bash that prepares the home and the clone, once for all runs with the same
+	// environment. It ends at the first command that fails.
+	Setup []string `yaml:"setup"`
+	// Locks names files of the repository. If one of them changes, the set-up runs again. nil: [DefaultLocks].
+	Locks []string `yaml:"locks"`
+	// Path has directories that come first in the PATH of a run: below the home with a leading ~/, otherwise in the clone.
+	Path []string `yaml:"path"`
+}
+
+// DefaultLocks are files at the root of a repository that name what it depends on.
+var DefaultLocks = []string{
+	".go-version", ".java-version", ".node-version", ".nvmrc", ".python-version", ".ruby-version", ".tool-versions",
+	"Cargo.lock", "Gemfile.lock", "Pipfile.lock", "build.gradle", "build.gradle.kts", "bun.lock", "composer.lock", "go.mod", "go.sum",
+	"gradle.lockfile", "mise.toml", "package-lock.json", "package.json", "pnpm-lock.yaml", "poetry.lock", "pom.xml", "pyproject.toml",
+	"requirements-dev.txt", "requirements.txt", "rust-toolchain.toml", "uv.lock", "yarn.lock",
 }
 
 // Parse reads a declaration from the content of [File] and ignores all other settings. It leaves out invalid parts and
@@ -71,15 +90,66 @@ func (d Declaration) Checked() (Declaration, []string) {
 			delete(kept, name)
 		}
 	}
-	return Declaration{Env: kept}, wrong
+	d.Env = kept
+	for _, list := range []struct {
+		name   string
+		values *[]string
+		fits   func(string) bool
+	}{
+		{"setup", &d.Setup, func(line string) bool { return !strings.ContainsRune(line, 0) }},
+		{"locks", &d.Locks, func(name string) bool { return filepath.IsLocal(name) && !strings.ContainsAny(name, "\n\x00") }},
+		{"path", &d.Path, func(dir string) bool {
+			return filepath.IsLocal(strings.TrimPrefix(dir, "~/")) && !strings.Contains(dir, ":")
+		}},
+	} {
+		complaints := len(wrong)
+		for _, value := range *list.values {
+			if len(value) > maxValue || !list.fits(value) {
+				wrong = append(wrong, fmt.Sprintf("%s: %.100q cannot be used.", list.name, value))
+			}
+		}
+		if len(*list.values) > maxList {
+			wrong = append(wrong, fmt.Sprintf("%s: the list has more than %d entries.", list.name, maxList))
+		}
+		if len(wrong) > complaints { // a part of a list may mean something else than the whole
+			*list.values = nil
+		}
+	}
+	return d, wrong
 }
 
-// Under returns d with everything that the operator declares, which wins.
+// Under returns d with everything that the operator declares, which wins: variables one by one, lists as a whole.
 func (d Declaration) Under(operator Declaration) Declaration {
 	env := map[string]string{}
 	maps.Copy(env, d.Env)
 	maps.Copy(env, operator.Env)
-	return Declaration{Env: env}
+	d.Env = env
+	for _, list := range []struct {
+		own       *[]string
+		operators []string
+	}{{&d.Setup, operator.Setup}, {&d.Locks, operator.Locks}, {&d.Path, operator.Path}} {
+		if list.operators != nil {
+			*list.own = list.operators
+		}
+	}
+	return d
+}
+
+// LockFiles returns the names of the files that d depends on.
+func (d Declaration) LockFiles() []string {
+	if d.Locks == nil {
+		return DefaultLocks
+	}
+	return d.Locks
+}
+
+// Key identifies what a set-up of d leaves for a repository. versions are those of the lock files, in order.
+func (d Declaration) Key(repo string, versions []string) string {
+	text, err := json.Marshal([]any{repo, d.Env, d.Setup, d.Path, d.LockFiles(), versions})
+	if err != nil {
+		panic("marshal an environment: " + err.Error()) // strings can be marshalled
+	}
+	return fmt.Sprintf("%x", sha256.Sum256(text))[:32]
 }
 
 var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,99}$`)

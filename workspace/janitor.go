@@ -81,10 +81,14 @@ func (w *Workspace) Discard(ctx context.Context, t Thread) (bool, error) {
 	return true, nil
 }
 
-// Empty removes everything in the trash, including what a killed process left there.
+// Empty removes everything in the trash, and the environments that killed processes have left incomplete.
 func (w *Workspace) Empty() error {
-	if err := removeAll(w.trash()); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("remove discarded threads: %w", err)
+	err := w.removeIncomplete()
+	if trash := removeAll(w.trash()); !errors.Is(trash, fs.ErrNotExist) {
+		err = errors.Join(err, trash)
+	}
+	if err != nil {
+		return fmt.Errorf("remove discarded directories: %w", err)
 	}
 	return nil
 }

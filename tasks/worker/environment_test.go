@@ -5,8 +5,10 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/environment"
@@ -100,5 +102,107 @@ func TestLargeEnvironment(t *testing.T) {
 	}
 	if said := strings.Join(r.events(id, agent.Notice), "\n"); !strings.Contains(said, "more than 64 KiB") {
 		t.Errorf("followers do not see it: %s", said)
+	}
+}
+
+// leaves is the script of a set-up that leaves a home and a directory that git ignores, or fails.
+func leaves(scripts *[]agent.Script, result agent.Scripted) func(context.Context, agent.Script) (agent.Scripted, error) {
+	return func(_ context.Context, s agent.Script) (agent.Scripted, error) {
+		*scripts = append(*scripts, s)
+		if len(s.Layers) == 1 && s.Layers[0].Lower == "" { // otherwise it is a check
+			for _, dir := range []string{filepath.Join(s.Layers[0].Changes, "upper", "go"), filepath.Join(s.Dir, "cache.log")} {
+				if err := os.MkdirAll(dir, 0o700); err != nil {
+					return agent.Scripted{}, err
+				}
+			}
+			return result, nil
+		}
+		return agent.Scripted{Outcome: agent.Done}, nil
+	}
+}
+
+// The set-up of the base branch runs once. The agent and the checks get what it has left, and the followers see it.
+func TestSetUp(t *testing.T) {
+	t.Parallel()
+	r, h, with := publishingFleet(t, (*remote).everything)
+	r.declare("main", "setup: [go mod download, make tools]\npath: [~/go/bin]\nenv: {GOFLAGS: x}\n")
+	r.declare("head", "setup: [curl evil]\n")
+	h.checks = []string{"make test"}
+	r.policy.Repository = func(string) (tasks.Repository, bool) { return tasks.Repository{}, true }
+	var scripts []agent.Script
+	r.agent.script = leaves(&scripts, agent.Scripted{Outcome: agent.Done, Duration: 41 * time.Second})
+	r.worker(r.disk(t.TempDir()), with, func(c *Config) { c.Slots = 2 })
+	task := r.repoTask("a")
+	task.Ref = "head"
+	first := r.submit(task)
+	if e := r.ending(first); e.Kind != tasks.Answered {
+		t.Fatalf("ending = %+v", e)
+	}
+	if e := r.ending(r.submit(r.repoTask("b"))); e.Kind != tasks.Answered {
+		t.Fatalf("ending = %+v", e)
+	}
+	if len(scripts) != 3 || scripts[0].Line != "set -e\ngo mod download\nmake tools" || scripts[0].Env["GOFLAGS"] != "x" || scripts[0].Limit != setUpLimit {
+		t.Fatalf("%d scripts, the first %+v", len(scripts), scripts[0])
+	}
+	for i, s := range r.agent.specs() {
+		check := scripts[i+1]
+		if len(s.Layers) != 2 || s.Layers[0].At != "" || s.Layers[1].At != filepath.Join(s.Dir, "cache.log") || s.SeenAs != scripts[0].Dir || s.Path[0] != "~/go/bin" {
+			t.Errorf("run %d has %+v, seen as %s", i, s.Layers, s.SeenAs)
+		}
+		if !slices.Equal(check.Layers, s.Layers) || check.SeenAs != s.SeenAs || !slices.Equal(check.Path, s.Path) || check.Line != "make test" {
+			t.Errorf("the check of run %d has %+v", i, check)
+		}
+	}
+	said := strings.Join(r.events(first, agent.Notice), "\n")
+	if !strings.Contains(said, "Setting up the environment of acme/api\n") || !strings.Contains(said, "Set up the environment of acme/api in 41s") {
+		t.Errorf("followers see %s", said)
+	}
+}
+
+// A set-up that fails ends the task, with its last words.
+func TestFailedSetUp(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		result agent.Scripted
+		want   string
+	}{
+		"exit code": {
+			agent.Scripted{Outcome: agent.Failed, ExitCode: 7, Duration: time.Second, Output: "npm error\nnpm error 404"},
+			"The set-up of acme/api ended with exit code 7 after 1s. Its last line: npm error 404",
+		},
+		"limit":  {agent.Scripted{Outcome: agent.Limit}, "The set-up of acme/api did not end within 30m."},
+		"signal": {agent.Scripted{Outcome: agent.Failed, Signal: "SIGSEGV", ExitCode: -1}, "The set-up of acme/api was ended by SIGSEGV after"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRemote(t)
+			r.declare("main", "setup: [npm ci]\n")
+			var scripts []agent.Script
+			r.agent.script = leaves(&scripts, c.result)
+			r.worker(r.disk(t.TempDir()))
+			id := r.submit(r.repoTask("a"))
+			if e := r.ending(id); e.Kind != tasks.Failed || !strings.HasPrefix(e.Reason, c.want) || len(r.agent.specs()) > 0 {
+				t.Errorf("ending = %+v", e)
+			}
+			if said := strings.Join(r.events(id, agent.Notice), "\n"); !strings.Contains(said, c.result.Output) {
+				t.Errorf("followers see %s", said)
+			}
+		})
+	}
+}
+
+// A worker without sandboxes runs no set-up, and says so.
+func TestSetUpWithoutSandbox(t *testing.T) {
+	t.Parallel()
+	r := newRemote(t)
+	r.declare("main", "setup: [npm ci]\n")
+	r.agent.do, r.agent.flat = nil, true
+	r.worker(r.disk(t.TempDir()))
+	id := r.submit(r.repoTask("a"))
+	if e := r.ending(id); e.Kind != tasks.Answered || len(r.agent.specs()[0].Layers) > 0 {
+		t.Errorf("ending = %+v", e)
+	}
+	if said := strings.Join(r.events(id, agent.Notice), "\n"); !strings.Contains(said, "have no sandbox") {
+		t.Errorf("followers see %s", said)
 	}
 }

@@ -46,7 +46,8 @@ func (j *janitor) tidy(ctx context.Context) {
 	}
 }
 
-// tidyThreads handles threads and mirrors together: a mirror can go when its last clone has gone.
+// tidyThreads handles threads, mirrors and environments together, because they share a bound. A mirror can go when its
+// last clone has gone.
 func (j *janitor) tidyThreads(ctx context.Context) error {
 	if j.Retention.Threads == (Bound{}) {
 		return nil // do not scan the disk for nothing
@@ -67,6 +68,16 @@ func (j *janitor) tidyThreads(ctx context.Context) error {
 	}
 	for _, m := range mirrors {
 		all = append(all, kept{m.Used, m.Size, func() (bool, error) { return j.discardMirror(ctx, m) }})
+	}
+	environments, err := j.Workspace.Environments()
+	if err != nil {
+		return err
+	}
+	for _, e := range environments {
+		all = append(all, kept{e.Used, e.Size, func() (bool, error) {
+			gone, err := j.Workspace.DiscardEnvironment(e)
+			return j.discarded(ctx, gone, err, "old environment", "repo", e.Repo, "used", e.Used, "bytes", e.Size)
+		}})
 	}
 	return j.Retention.Threads.apply(time.Now(), all)
 }

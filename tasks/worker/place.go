@@ -27,16 +27,19 @@ const (
 // place is where a run works.
 type place struct {
 	Dir, Files string
-	Reads      []string          // other directories that Dir needs, read-only
-	Clone      workspace.Clone   // the clone in Dir; zero: no clone
-	Writes     bool              // the agent may change Clone
-	Trusted    bool              // use the directory's own configuration of the CLI
-	Fresh      bool              // the directory has nothing from an earlier run
-	Into       string            // base branch of the pull request; empty: the clone's base
-	Branch     string            // branch on which the work in Clone is published; empty: not published
-	About      string            // a paragraph for the agent about the directories
-	Env        map[string]string // variables of the repository's environment
-	Notes      []string          // about the environment, for the followers of the task
+	Reads      []string        // other directories that Dir needs, read-only
+	Clone      workspace.Clone // the clone in Dir; zero: no clone
+	Writes     bool            // the agent may change Clone
+	Trusted    bool            // use the directory's own configuration of the CLI
+	Fresh      bool            // the directory has nothing from an earlier run
+	Into       string          // base branch of the pull request; empty: the clone's base
+	Branch     string          // branch on which the work in Clone is published; empty: not published
+	About      string          // a paragraph for the agent about the directories
+	Notes      []string        // about the environment, for the followers of the task
+
+	Environment environment.Declaration
+	Layers      []agent.Layer // what its set-up has left
+	SeenAs      string        // as in agent.Spec
 }
 
 // placer prepares the directories of runs. It is safe for concurrent use.
@@ -111,7 +114,7 @@ func (l *placer) environment(ctx context.Context, repo tasks.Repository, p *plac
 	for _, one := range wrong {
 		p.Notes = append(p.Notes, environment.File+": "+untrusted.Line(one, 300))
 	}
-	p.Env = declared.Under(repo.Environment).Env
+	p.Environment = declared.Under(repo.Environment)
 	return nil
 }
 
@@ -192,7 +195,7 @@ func (w *Worker) spec(t tasks.Task, b tasks.Brief, s setting) agent.Spec {
 	}
 	return agent.Spec{
 		ID: t.ID, Dir: p.Dir, Files: p.Files, Reads: p.Reads, Prompt: prompt, System: format.Paragraphs(b.System, words, p.About),
-		Profile: t.Profile, TrustedConfig: p.Trusted, Env: p.Env, Rules: w.cfg.Policy.Rules,
+		Profile: t.Profile, TrustedConfig: p.Trusted, Env: p.Environment.Env, Path: p.Environment.Path, Layers: p.Layers, SeenAs: p.SeenAs, Rules: w.cfg.Policy.Rules,
 		Model: cmp.Or(t.Options.Model, w.cfg.Model), Effort: t.Options.Effort, MaxUSD: t.Options.MaxUSD, Schema: b.Schema, Resume: c.session, History: c.said,
 		Limit: t.Options.Limit, IdleLimit: w.cfg.IdleLimit, Thread: t.Thread, Repo: t.Repo,
 		Header: []string{

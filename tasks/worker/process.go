@@ -125,6 +125,9 @@ func (w *Worker) execute(r *run) (tasks.Ending, error) {
 	if err != nil {
 		return w.refused(r, err)
 	}
+	if err := w.setUp(r, j.task, &s.place); err != nil { // set up the repository's environment, or find it
+		return w.refused(r, err)
+	}
 	spec, err := w.perform(r, j, b, s) // run the agent
 	if err != nil {
 		return w.refused(r, err)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/config"
+	"github.com/errand-fleet/errand/environment"
 	"github.com/errand-fleet/errand/tasks"
 )
 
@@ -30,7 +31,7 @@ func TestRulesOfTheConfiguration(t *testing.T) {
 func TestEnvironmentsOfTheConfiguration(t *testing.T) {
 	t.Parallel()
 	c := config.Config{Paths: config.Paths{File: "/etc/errand.yaml"}}
-	c.Routing.Repositories = map[string]config.Repository{"acme/api": {Env: map[string]string{"CI": "1"}}}
+	c.Routing.Repositories = map[string]config.Repository{"acme/api": {Declaration: environment.Declaration{Env: map[string]string{"CI": "1"}}}}
 	p, err := policy(c, nil)
 	if err != nil {
 		t.Fatal(err)

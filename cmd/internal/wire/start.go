@@ -17,7 +17,6 @@ import (
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/config"
-	"github.com/errand-fleet/errand/environment"
 	"github.com/errand-fleet/errand/internal/doctor"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/store/objects"
@@ -83,15 +82,10 @@ func rules(c config.Config) (list []agent.Rule, problems config.Problems) {
 	return list, problems
 }
 
-// declaration returns what the operator declares of a repository's environment.
-func declaration(r config.Repository) environment.Declaration {
-	return environment.Declaration{Env: r.Env}
-}
-
 // environments returns the problems of the declared environments.
 func environments(c config.Config) (problems config.Problems) {
 	for _, name := range slices.Sorted(maps.Keys(c.Routing.Repositories)) {
-		_, wrong := declaration(c.Routing.Repositories[name]).Checked()
+		_, wrong := c.Routing.Repositories[name].Checked()
 		for _, one := range wrong {
 			problems = append(problems, config.Problem{
 				Where: c.Paths.File + ": repositories." + name, What: strings.TrimSuffix(one, "."), Remedy: "correct it; docs/environment.md lists what can be declared",

@@ -161,7 +161,7 @@ func policy(c config.Config, r *agent.Redactor) (tasks.Policy, error) {
 			return tasks.Repository{}, false
 		}
 		return tasks.Repository{
-			Trusted: repo.Trusted, Base: repo.Base, Profile: agent.Profile(repo.Profile), Environment: declaration(repo),
+			Trusted: repo.Trusted, Base: repo.Base, Profile: agent.Profile(repo.Profile), Environment: repo.Declaration,
 		}, true
 	}
 	if site, err := url.Parse(c.GitHub.URL); err == nil {

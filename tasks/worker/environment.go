@@ -1,0 +1,84 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/internal/untrusted"
+	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/workspace"
+)
+
+// setUpLimit bounds a set-up. Other tasks that need the environment wait for it.
+const setUpLimit = 30 * time.Minute
+
+// setUp gives a run the environment of its repository. It runs the set-up if no run on this machine has needed the same
+// environment before.
+func (w *Worker) setUp(r *run, t tasks.Task, p *place) error {
+	d := p.Environment
+	if len(d.Setup) == 0 {
+		return nil
+	}
+	if !w.cfg.Runner.Layered() {
+		r.notice("The set-up of " + t.Repo + " does not run, because the runs of this worker have no sandbox.")
+		return nil
+	}
+	versions, err := w.cfg.Workspace.BaseObjects(r.ctx, p.Clone, d.LockFiles())
+	if err != nil {
+		return err
+	}
+	id := d.Key(t.Repo, versions)
+	e, release, err := w.cfg.Workspace.Environment(r.ctx, p.Clone, id, func(ctx context.Context, c workspace.Clone, home workspace.Layer) error {
+		return w.runSetUp(ctx, r, t, *p, c, home)
+	})
+	if err != nil {
+		return err
+	}
+	context.AfterFunc(r.life, release)
+	layers, err := w.cfg.Workspace.Layers(r.ctx, p.Clone, e)
+	for _, l := range layers {
+		p.Layers = append(p.Layers, agent.Layer(l))
+	}
+	p.SeenAs = e.Seen
+	return err
+}
+
+// runSetUp runs the set-up of a place's repository in a clone of its own, and reports it to the task's followers.
+func (w *Worker) runSetUp(ctx context.Context, r *run, t tasks.Task, p place, c workspace.Clone, home workspace.Layer) error {
+	r.notice("Setting up the environment of " + t.Repo)
+	s, err := w.cfg.Runner.Script(ctx, agent.Script{
+		ID: t.ID, Dir: c.Dir, Reads: []string{c.Mirror}, Env: p.Environment.Env, Path: p.Environment.Path, Layers: []agent.Layer{agent.Layer(home)},
+		Line: "set -e\n" + strings.Join(p.Environment.Setup, "\n"), Limit: setUpLimit,
+	})
+	took := tasks.Lasted(s.Duration)
+	switch {
+	case err != nil:
+		return err
+	case s.Outcome == agent.Stopped:
+		return fmt.Errorf("set up %s: %w", t.Repo, context.Cause(ctx))
+	case s.Stuck > 0:
+		return fmt.Errorf("set up %s: %d processes could not be ended", t.Repo, s.Stuck)
+	case s.Outcome == agent.Done:
+		w.cfg.Log.Info("environment set up", "run", t.ID, "repo", t.Repo, "dur", s.Duration.Round(time.Millisecond))
+		r.notice("Set up the environment of " + t.Repo + " in " + took)
+		return nil
+	}
+	how := fmt.Sprintf("ended with exit code %d after %s", s.ExitCode, took)
+	if s.Outcome == agent.Limit {
+		how = "did not end within " + tasks.Lasted(setUpLimit)
+	} else if s.Signal != "" {
+		how = "was ended by " + s.Signal + " after " + took
+	}
+	r.notice(strings.TrimSpace("The set-up of " + t.Repo + " " + how + ".\n" + end(s.Output, maxVerifyOutput)))
+	failed := agent.NewError(agent.ClassWorkspace, "the set-up "+how)
+	failed.User = "The set-up of " + t.Repo + " " + how + "."
+	lines := strings.Split(strings.TrimSpace(s.Output), "\n")
+	if last := untrusted.Line(lines[len(lines)-1], 300); last != "" {
+		failed.User += " Its last line: " + last
+	}
+	failed.Remedy = "Correct setup in .github/errand.yml on the base branch, or in errand.yaml; the task's events have the end of its output."
+	return failed
+}

@@ -1,0 +1,297 @@
+package workspace
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Environment is what the set-up of a repository has left: a home, and directories of the clone that git ignores. The
+// runs of the repository on this machine share it, each with its own changes (Layers). Nothing changes it once it is
+// complete.
+type Environment struct {
+	ID   string        `json:"id"`
+	Repo string        `json:"repo"`
+	Made time.Time     `json:"made"`
+	Took time.Duration `json:"took"` // by the set-up
+	Size int64         `json:"size"` // bytes of its files
+	Dirs []string      `json:"dirs"` // directories of the clone, relative to it
+	Seen string        `json:"seen"` // path of the clone during the set-up: its files may contain it
+	Used time.Time     `json:"-"`    // by the start of a run
+
+	dir string
+}
+
+// Layer is one directory of an environment for one thread.
+type Layer struct {
+	Lower   string // the environment's; empty: an empty directory
+	Changes string // for what the thread's runs change
+	At      string // in the clone; empty: the home
+}
+
+const (
+	environmentFile = "environment.json"
+	environmentHome = "home"
+)
+
+// environmentPath returns the directory of an environment. Its files .lock, .used and .tmp lie beside it.
+func (w *Workspace) environmentPath(id string) string {
+	return filepath.Join(w.cfg.Dir, "environments", id)
+}
+
+// Environment returns the environment with an ID, and sets it up first if there is none. fill is called with a new clone of c's base commit and a layer for the home; one process of the machine does that while
+// the others wait. The environment stays until release is called. If fill fails, its error is returned as it is, and
+// nothing is kept.
+func (w *Workspace) Environment(
+	ctx context.Context, c Clone, id string, fill func(ctx context.Context, setUp Clone, home Layer) error,
+) (e Environment, release func(), err error) {
+	for {
+		held, err := share(ctx, w.environmentPath(id)+".lock")
+		if err != nil {
+			return e, nil, fmt.Errorf("set up %s: %w", c.Repo, err)
+		}
+		if e, err = w.readEnvironment(id); err == nil {
+			now := time.Now()
+			_ = os.Chtimes(w.environmentPath(id)+".used", now, now) // a full disk must not prevent the run
+			return e, func() { unlock(held) }, nil
+		}
+		unlock(held)
+		if err := w.makeEnvironment(ctx, c, id, fill); err != nil {
+			return e, nil, err
+		}
+	}
+}
+
+func (w *Workspace) readEnvironment(id string) (e Environment, err error) {
+	dir := w.environmentPath(id)
+	data, err := os.ReadFile(filepath.Join(dir, environmentFile))
+	if err == nil {
+		err = json.Unmarshal(data, &e)
+	}
+	if err != nil {
+		return Environment{}, fmt.Errorf("read environment: %w", err)
+	}
+	e.dir, e.Used = dir, e.Made
+	if info, err := os.Stat(dir + ".used"); err == nil {
+		e.Used = info.ModTime()
+	}
+	return e, nil
+}
+
+// makeEnvironment sets up an environment, unless another process has done so meanwhile.
+func (w *Workspace) makeEnvironment(
+	ctx context.Context, c Clone, id string, fill func(ctx context.Context, setUp Clone, home Layer) error,
+) error {
+	held, err := lock(ctx, w.environmentPath(id)+".lock")
+	if err != nil {
+		return fmt.Errorf("set up %s: %w", c.Repo, err)
+	}
+	defer unlock(held)
+	if _, err := w.readEnvironment(id); err == nil {
+		return nil
+	}
+	dir := w.environmentPath(id)
+	thread := "environment/" + id
+	begun := time.Now()
+	setUp, tmp, err := w.beginEnvironment(ctx, c, thread, dir+".tmp")
+	if err != nil {
+		return fmt.Errorf("set up %s: %w", c.Repo, err)
+	}
+	defer func() { _ = w.dropThread(thread) }()
+	home := Layer{Changes: filepath.Join(tmp, "work")}
+	if err := fill(ctx, setUp, home); err != nil {
+		return err
+	}
+	e := Environment{ID: id, Repo: c.Repo, Made: time.Now(), Took: time.Since(begun), Seen: setUp.Dir, dir: tmp}
+	if err := w.finishEnvironment(ctx, &e, setUp, home); err != nil {
+		return fmt.Errorf("set up %s: %w", c.Repo, err)
+	}
+	if err := replace(tmp, dir, filepath.Join(w.trash(), rand.Text())); err != nil {
+		return fmt.Errorf("keep the environment of %s: %w", c.Repo, err)
+	}
+	return os.WriteFile(dir+".used", nil, 0o600)
+}
+
+// beginEnvironment makes the clone in which a set-up runs, and an empty directory for the environment.
+func (w *Workspace) beginEnvironment(ctx context.Context, c Clone, thread, tmp string) (Clone, string, error) {
+	if err := errors.Join(removeAll(tmp), os.MkdirAll(tmp, 0o700), os.MkdirAll(w.trash(), 0o700)); err != nil {
+		return Clone{}, "", err
+	}
+	if err := w.name(thread, true); err != nil { // for the janitor, if this process is killed
+		return Clone{}, "", err
+	}
+	setUp, err := w.Checkout(ctx, Want{Thread: thread, Repo: c.Repo, Ref: c.BaseSHA, Base: c.Base})
+	return setUp, tmp, err
+}
+
+// finishEnvironment moves what a set-up has left to the directory of its environment, and describes it there.
+func (w *Workspace) finishEnvironment(ctx context.Context, e *Environment, setUp Clone, home Layer) error {
+	if err := os.Rename(filepath.Join(home.Changes, "upper"), filepath.Join(e.dir, environmentHome)); err != nil {
+		return err
+	}
+	if err := removeAll(home.Changes); err != nil {
+		return err
+	}
+	own, release, err := w.reach(ctx, setUp)
+	if err != nil {
+		return err
+	}
+	defer release()
+	if e.Dirs, err = own.ignoredDirs(ctx); err != nil {
+		return err
+	}
+	for i, name := range e.Dirs {
+		if err := os.Rename(filepath.Join(setUp.Dir, name), filepath.Join(e.dir, strconv.Itoa(i))); err != nil {
+			return err
+		}
+	}
+	e.Size = diskSize(ctx, e.dir)
+	data, err := json.Marshal(e)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(e.dir, environmentFile), data, 0o600)
+}
+
+// maxEnvironmentDirs bounds the directories of an environment, because each is a mount of every run.
+const maxEnvironmentDirs = 50
+
+// ignoredDirs lists the directories of a clone that git ignores, without those inside others.
+func (c clone) ignoredDirs(ctx context.Context) (dirs []string, err error) {
+	if err := c.secure(); err != nil {
+		return nil, err
+	}
+	out, err := c.git.run(ctx, "ls-files", "--others", "--ignored", "--exclude-standard", "--directory", "-z")
+	if err != nil {
+		return nil, err
+	}
+	for name := range strings.SplitSeq(out, "\x00") {
+		if dir, is := strings.CutSuffix(name, "/"); is && filepath.IsLocal(dir) {
+			dirs = append(dirs, dir)
+		}
+	}
+	if len(dirs) > maxEnvironmentDirs {
+		return nil, fmt.Errorf("it left %d directories that git ignores, and at most %d can be kept", len(dirs), maxEnvironmentDirs)
+	}
+	return dirs, nil
+}
+
+// dropThread moves a thread's directories to the trash.
+func (w *Workspace) dropThread(thread string) error {
+	return os.Rename(w.threadDir(thread), filepath.Join(w.trash(), rand.Text()))
+}
+
+// Layers returns the directories of an environment for the runs in c, and makes the mount points in c. What the
+// thread's earlier runs changed there is kept, unless the clone is new or they had another environment. A path that is
+// not a directory in c any more is left out.
+func (w *Workspace) Layers(ctx context.Context, c Clone, e Environment) ([]Layer, error) {
+	own, release, err := w.reach(ctx, c)
+	if err != nil {
+		return nil, fmt.Errorf("lay out the environment of %s: %w", c.Repo, err)
+	}
+	defer release()
+	all := own.beside("changes")
+	// The changes belong to this environment: an overlay above another one is undefined.
+	version := filepath.Join(all, fmt.Sprintf("%s-%d", e.ID, e.Made.UnixNano()))
+	if c.Fresh || !exists(version) {
+		if err := removeAll(all); err != nil {
+			return nil, fmt.Errorf("remove old changes: %w", err)
+		}
+	}
+	root, err := os.OpenRoot(c.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("open clone: %w", err)
+	}
+	defer root.Close()
+	layers := []Layer{{Lower: filepath.Join(e.dir, environmentHome), Changes: filepath.Join(version, environmentHome)}}
+	for i, name := range e.Dirs {
+		if !makeDir(root, name) {
+			continue
+		}
+		n := strconv.Itoa(i)
+		layers = append(layers, Layer{Lower: filepath.Join(e.dir, n), Changes: filepath.Join(version, n), At: filepath.Join(c.Dir, name)})
+	}
+	for _, l := range layers {
+		if err := os.MkdirAll(l.Changes, 0o700); err != nil {
+			return nil, fmt.Errorf("lay out the environment of %s: %w", c.Repo, err)
+		}
+	}
+	return layers, nil
+}
+
+// makeDir makes a directory with its parents. It returns false if something else is in the place of one of them: a link
+// would lead somewhere else.
+func makeDir(root *os.Root, name string) bool {
+	for at, part := "", filepath.ToSlash(name); part != ""; {
+		var next string
+		next, part, _ = strings.Cut(part, "/")
+		at = filepath.Join(at, next)
+		info, err := root.Lstat(at)
+		if errors.Is(err, fs.ErrNotExist) {
+			err = root.Mkdir(at, 0o700)
+		} else if err == nil && !info.IsDir() {
+			return false
+		}
+		if err != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// Environments lists the environments on this machine.
+func (w *Workspace) Environments() ([]Environment, error) {
+	names, err := list(w.environmentPath(""))
+	if err != nil {
+		return nil, fmt.Errorf("list environments: %w", err)
+	}
+	var all []Environment
+	for _, name := range names {
+		if e, err := w.readEnvironment(name); err == nil {
+			all = append(all, e)
+		}
+	}
+	return all, nil
+}
+
+// DiscardEnvironment moves an environment to the trash, for Empty to remove. It returns false if a run uses it.
+func (w *Workspace) DiscardEnvironment(e Environment) (bool, error) {
+	held, err := tryLock(e.dir + ".lock")
+	if held == nil || err != nil {
+		return false, err
+	}
+	defer unlock(held)
+	if err := os.MkdirAll(w.trash(), 0o700); err != nil {
+		return false, fmt.Errorf("discard environment: %w", err)
+	}
+	if err := os.Rename(e.dir, filepath.Join(w.trash(), rand.Text())); err != nil {
+		return false, fmt.Errorf("discard environment: %w", err)
+	}
+	return true, nil
+}
+
+// removeIncomplete removes what set-ups have left that did not end, because their process was killed.
+func (w *Workspace) removeIncomplete() error {
+	names, err := list(w.environmentPath(""))
+	for _, name := range names {
+		id, incomplete := strings.CutSuffix(name, ".tmp")
+		if !incomplete {
+			continue
+		}
+		held, lockErr := tryLock(w.environmentPath(id) + ".lock")
+		if held != nil {
+			lockErr = removeAll(w.environmentPath(name))
+			unlock(held)
+		}
+		err = errors.Join(err, lockErr)
+	}
+	return err
+}
