@@ -30,7 +30,7 @@ func setUp(t *testing.T, times *atomic.Int32) func(context.Context, Clone, Layer
 				return err
 			}
 		}
-		return os.Chmod(filepath.Join(home.Changes, "upper", "go"), 0o555) //nolint:gosec // as Go's module cache
+		return os.Chmod(filepath.Join(home.Changes, "upper", "go"), 0o555) // as Go's module cache
 	}
 }
 

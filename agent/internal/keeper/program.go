@@ -106,7 +106,7 @@ func (p *Program) CheckOverlays(ctx context.Context, dir string) error {
 		return fmt.Errorf("try an overlay: %w", err)
 	}
 	defer func() {
-		_ = os.Chmod(filepath.Join(dir, "work", "work"), 0o700) // the kernel makes it, without any permission
+		_ = os.Chmod(filepath.Join(dir, "work", "work"), 0o700) //nolint:gosec // the kernel makes this directory, without any permission
 		_ = os.RemoveAll(dir)
 	}()
 	o := Overlay{Lower: filepath.Join(dir, "lower"), Upper: filepath.Join(dir, "upper"), Work: filepath.Join(dir, "work"), At: filepath.Join(dir, "at")}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -35,14 +36,13 @@ func overlay(args []string) error {
 
 // mount mounts one overlay. Its options name descriptors, because a comma or a colon in a path would end it there.
 func (o Overlay) mount() error {
-	var options string
+	options := []string{"userxattr"} // an unprivileged user may set no other attributes than user.*, since Linux 5.11
 	for _, part := range []struct{ option, path string }{{"lowerdir", o.Lower}, {"upperdir", o.Upper}, {"workdir", o.Work}} {
 		fd, err := unix.Open(part.path, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 		if err != nil {
 			return fmt.Errorf("open %s: %w", part.path, err)
 		}
-		options += fmt.Sprintf("%s=/proc/self/fd/%d,", part.option, fd)
+		options = append(options, fmt.Sprintf("%s=/proc/self/fd/%d", part.option, fd))
 	}
-	// An unprivileged user may set no other attributes than user.*, since Linux 5.11.
-	return unix.Mount("overlay", o.At, "overlay", unix.MS_NODEV|unix.MS_NOSUID, options+"userxattr")
+	return unix.Mount("overlay", o.At, "overlay", unix.MS_NODEV|unix.MS_NOSUID, strings.Join(options, ","))
 }
