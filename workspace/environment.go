@@ -14,6 +14,12 @@ import (
 	"time"
 )
 
+// Environments are the environments on this machine. It is a Workspace's view, so several may be used.
+type Environments struct{ w *Workspace }
+
+// Environments returns the environments below the workspace's directory.
+func (w *Workspace) Environments() Environments { return Environments{w} }
+
 // Environment is what the set-up of a repository has left: a home, and directories of the clone that git ignores. The
 // runs of the repository on this machine share it, each with its own changes (Layers). Nothing changes it once it is
 // complete.
@@ -42,36 +48,36 @@ const (
 	environmentHome = "home"
 )
 
-// environmentPath returns the directory of an environment. Its files .lock, .used and .tmp lie beside it.
-func (w *Workspace) environmentPath(id string) string {
-	return filepath.Join(w.cfg.Dir, "environments", id)
+// path returns the directory of an environment. Its files .lock, .used and .tmp lie beside it.
+func (s Environments) path(id string) string {
+	return filepath.Join(s.w.cfg.Dir, "environments", id)
 }
 
-// Environment returns the environment with an ID, and sets it up first if there is none. fill is called with a new clone of c's base commit and a layer for the home; one process of the machine does that while
-// the others wait. The environment stays until release is called. If fill fails, its error is returned as it is, and
-// nothing is kept.
-func (w *Workspace) Environment(
+// Use returns the environment with an ID, and sets it up first if there is none. fill is called with a new clone of c's
+// base commit and a layer for the home; one process of the machine does that while the others wait. The environment
+// stays until release is called. If fill fails, its error is returned as it is, and nothing is kept.
+func (s Environments) Use(
 	ctx context.Context, c Clone, id string, fill func(ctx context.Context, setUp Clone, home Layer) error,
 ) (e Environment, release func(), err error) {
 	for {
-		held, err := share(ctx, w.environmentPath(id)+".lock")
+		held, err := share(ctx, s.path(id)+".lock")
 		if err != nil {
 			return e, nil, fmt.Errorf("set up %s: %w", c.Repo, err)
 		}
-		if e, err = w.readEnvironment(id); err == nil {
+		if e, err = s.read(id); err == nil {
 			now := time.Now()
-			_ = os.Chtimes(w.environmentPath(id)+".used", now, now) // a full disk must not prevent the run
+			_ = os.Chtimes(s.path(id)+".used", now, now) // a full disk must not prevent the run
 			return e, func() { unlock(held) }, nil
 		}
 		unlock(held)
-		if err := w.makeEnvironment(ctx, c, id, fill); err != nil {
+		if err := s.make(ctx, c, id, fill); err != nil {
 			return e, nil, err
 		}
 	}
 }
 
-func (w *Workspace) readEnvironment(id string) (e Environment, err error) {
-	dir := w.environmentPath(id)
+func (s Environments) read(id string) (e Environment, err error) {
+	dir := s.path(id)
 	data, err := os.ReadFile(filepath.Join(dir, environmentFile))
 	if err == nil {
 		err = json.Unmarshal(data, &e)
@@ -86,61 +92,61 @@ func (w *Workspace) readEnvironment(id string) (e Environment, err error) {
 	return e, nil
 }
 
-// makeEnvironment sets up an environment, unless another process has done so meanwhile.
-func (w *Workspace) makeEnvironment(
+// make sets up an environment, unless another process has done so meanwhile.
+func (s Environments) make(
 	ctx context.Context, c Clone, id string, fill func(ctx context.Context, setUp Clone, home Layer) error,
 ) error {
-	held, err := lock(ctx, w.environmentPath(id)+".lock")
+	held, err := lock(ctx, s.path(id)+".lock")
 	if err != nil {
 		return fmt.Errorf("set up %s: %w", c.Repo, err)
 	}
 	defer unlock(held)
-	if _, err := w.readEnvironment(id); err == nil {
+	if _, err := s.read(id); err == nil {
 		return nil
 	}
-	dir := w.environmentPath(id)
+	dir := s.path(id)
 	thread := "environment/" + id
 	begun := time.Now()
-	setUp, tmp, err := w.beginEnvironment(ctx, c, thread, dir+".tmp")
+	setUp, tmp, err := s.begin(ctx, c, thread, dir+".tmp")
 	if err != nil {
 		return fmt.Errorf("set up %s: %w", c.Repo, err)
 	}
-	defer func() { _ = w.dropThread(thread) }()
+	defer func() { _ = s.drop(thread) }()
 	home := Layer{Changes: filepath.Join(tmp, "work")}
 	if err := fill(ctx, setUp, home); err != nil {
 		return err
 	}
 	e := Environment{ID: id, Repo: c.Repo, Made: time.Now(), Took: time.Since(begun), Seen: setUp.Dir, dir: tmp}
-	if err := w.finishEnvironment(ctx, &e, setUp, home); err != nil {
+	if err := s.finish(ctx, &e, setUp, home); err != nil {
 		return fmt.Errorf("set up %s: %w", c.Repo, err)
 	}
-	if err := replace(tmp, dir, filepath.Join(w.trash(), rand.Text())); err != nil {
+	if err := replace(tmp, dir, filepath.Join(s.w.trash(), rand.Text())); err != nil {
 		return fmt.Errorf("keep the environment of %s: %w", c.Repo, err)
 	}
 	return os.WriteFile(dir+".used", nil, 0o600)
 }
 
-// beginEnvironment makes the clone in which a set-up runs, and an empty directory for the environment.
-func (w *Workspace) beginEnvironment(ctx context.Context, c Clone, thread, tmp string) (Clone, string, error) {
-	if err := errors.Join(removeAll(tmp), os.MkdirAll(tmp, 0o700), os.MkdirAll(w.trash(), 0o700)); err != nil {
+// begin makes the clone in which a set-up runs, and an empty directory for the environment.
+func (s Environments) begin(ctx context.Context, c Clone, thread, tmp string) (Clone, string, error) {
+	if err := errors.Join(removeAll(tmp), os.MkdirAll(tmp, 0o700), os.MkdirAll(s.w.trash(), 0o700)); err != nil {
 		return Clone{}, "", err
 	}
-	if err := w.name(thread, true); err != nil { // for the janitor, if this process is killed
+	if err := s.w.name(thread, true); err != nil { // for the janitor, if this process is killed
 		return Clone{}, "", err
 	}
-	setUp, err := w.Checkout(ctx, Want{Thread: thread, Repo: c.Repo, Ref: c.BaseSHA, Base: c.Base})
+	setUp, err := s.w.Checkout(ctx, Want{Thread: thread, Repo: c.Repo, Ref: c.BaseSHA, Base: c.Base})
 	return setUp, tmp, err
 }
 
-// finishEnvironment moves what a set-up has left to the directory of its environment, and describes it there.
-func (w *Workspace) finishEnvironment(ctx context.Context, e *Environment, setUp Clone, home Layer) error {
+// finish moves what a set-up has left to the directory of its environment, and describes it there.
+func (s Environments) finish(ctx context.Context, e *Environment, setUp Clone, home Layer) error {
 	if err := os.Rename(filepath.Join(home.Changes, "upper"), filepath.Join(e.dir, environmentHome)); err != nil {
 		return err
 	}
 	if err := removeAll(home.Changes); err != nil {
 		return err
 	}
-	own, release, err := w.reach(ctx, setUp)
+	own, release, err := s.w.reach(ctx, setUp)
 	if err != nil {
 		return err
 	}
@@ -184,16 +190,46 @@ func (c clone) ignoredDirs(ctx context.Context) (dirs []string, err error) {
 	return dirs, nil
 }
 
-// dropThread moves a thread's directories to the trash.
-func (w *Workspace) dropThread(thread string) error {
-	return os.Rename(w.threadDir(thread), filepath.Join(w.trash(), rand.Text()))
+// drop moves a thread's directories to the trash.
+func (s Environments) drop(thread string) error {
+	return os.Rename(s.w.threadDir(thread), filepath.Join(s.w.trash(), rand.Text()))
+}
+
+// Versions returns the object IDs of files of the base branch at c.BaseSHA, in order: the same ID means the same content. A
+// file that does not exist has the ID "".
+func (s Environments) Versions(ctx context.Context, c Clone, names []string) ([]string, error) {
+	own, release, err := s.w.reach(ctx, c)
+	if err != nil {
+		return nil, fmt.Errorf("look for files in %s: %w", c.Repo, err)
+	}
+	defer release()
+	var ask strings.Builder
+	for _, name := range names {
+		if strings.ContainsAny(name, "\n\x00") {
+			return nil, fmt.Errorf("look for files in %s: %.100q is not the name of a file", c.Repo, name)
+		}
+		ask.WriteString(c.BaseSHA + ":" + name + "\n")
+	}
+	out, err := own.mirror.git.reading(ask.String()).run(ctx, "cat-file", "--batch-check=%(objectname) %(objecttype)")
+	if err != nil {
+		return nil, fmt.Errorf("look for files in %s: %w", c.Repo, err)
+	}
+	var ids []string
+	for line := range strings.Lines(out) {
+		id, kind, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if kind != "blob" {
+			id = ""
+		}
+		ids = append(ids, id)
+	}
+	return ids, nil
 }
 
 // Layers returns the directories of an environment for the runs in c, and makes the mount points in c. What the
 // thread's earlier runs changed there is kept, unless the clone is new or they had another environment. A path that is
 // not a directory in c any more is left out.
-func (w *Workspace) Layers(ctx context.Context, c Clone, e Environment) ([]Layer, error) {
-	own, release, err := w.reach(ctx, c)
+func (s Environments) Layers(ctx context.Context, c Clone, e Environment) ([]Layer, error) {
+	own, release, err := s.w.reach(ctx, c)
 	if err != nil {
 		return nil, fmt.Errorf("lay out the environment of %s: %w", c.Repo, err)
 	}
@@ -247,48 +283,48 @@ func makeDir(root *os.Root, name string) bool {
 	return true
 }
 
-// Environments lists the environments on this machine.
-func (w *Workspace) Environments() ([]Environment, error) {
-	names, err := list(w.environmentPath(""))
+// List lists the environments on this machine.
+func (s Environments) List() ([]Environment, error) {
+	names, err := list(s.path(""))
 	if err != nil {
 		return nil, fmt.Errorf("list environments: %w", err)
 	}
 	var all []Environment
 	for _, name := range names {
-		if e, err := w.readEnvironment(name); err == nil {
+		if e, err := s.read(name); err == nil {
 			all = append(all, e)
 		}
 	}
 	return all, nil
 }
 
-// DiscardEnvironment moves an environment to the trash, for Empty to remove. It returns false if a run uses it.
-func (w *Workspace) DiscardEnvironment(e Environment) (bool, error) {
+// Discard moves an environment to the trash, for Empty to remove. It returns false if a run uses it.
+func (s Environments) Discard(e Environment) (bool, error) {
 	held, err := tryLock(e.dir + ".lock")
 	if held == nil || err != nil {
 		return false, err
 	}
 	defer unlock(held)
-	if err := os.MkdirAll(w.trash(), 0o700); err != nil {
+	if err := os.MkdirAll(s.w.trash(), 0o700); err != nil {
 		return false, fmt.Errorf("discard environment: %w", err)
 	}
-	if err := os.Rename(e.dir, filepath.Join(w.trash(), rand.Text())); err != nil {
+	if err := os.Rename(e.dir, filepath.Join(s.w.trash(), rand.Text())); err != nil {
 		return false, fmt.Errorf("discard environment: %w", err)
 	}
 	return true, nil
 }
 
 // removeIncomplete removes what set-ups have left that did not end, because their process was killed.
-func (w *Workspace) removeIncomplete() error {
-	names, err := list(w.environmentPath(""))
+func (s Environments) removeIncomplete() error {
+	names, err := list(s.path(""))
 	for _, name := range names {
 		id, incomplete := strings.CutSuffix(name, ".tmp")
 		if !incomplete {
 			continue
 		}
-		held, lockErr := tryLock(w.environmentPath(id) + ".lock")
+		held, lockErr := tryLock(s.path(id) + ".lock")
 		if held != nil {
-			lockErr = removeAll(w.environmentPath(name))
+			lockErr = removeAll(s.path(name))
 			unlock(held)
 		}
 		err = errors.Join(err, lockErr)

@@ -157,36 +157,6 @@ func (w *Workspace) BaseFile(ctx context.Context, c Clone, name string, limit in
 	return content, nil
 }
 
-// BaseObjects returns the IDs of files of the base branch at c.BaseSHA, in order: the same ID means the same content. A
-// file that does not exist has the ID "".
-func (w *Workspace) BaseObjects(ctx context.Context, c Clone, names []string) ([]string, error) {
-	own, release, err := w.reach(ctx, c)
-	if err != nil {
-		return nil, fmt.Errorf("look for files in %s: %w", c.Repo, err)
-	}
-	defer release()
-	var ask strings.Builder
-	for _, name := range names {
-		if strings.ContainsAny(name, "\n\x00") {
-			return nil, fmt.Errorf("look for files in %s: %.100q is not the name of a file", c.Repo, name)
-		}
-		ask.WriteString(c.BaseSHA + ":" + name + "\n")
-	}
-	out, err := own.mirror.git.reading(ask.String()).run(ctx, "cat-file", "--batch-check=%(objectname) %(objecttype)")
-	if err != nil {
-		return nil, fmt.Errorf("look for files in %s: %w", c.Repo, err)
-	}
-	var ids []string
-	for line := range strings.Lines(out) {
-		id, kind, _ := strings.Cut(strings.TrimSpace(line), " ")
-		if kind != "blob" {
-			id = ""
-		}
-		ids = append(ids, id)
-	}
-	return ids, nil
-}
-
 // follow returns the target of a link within its commit; kind is the object's type, or any other word.
 func (m mirror) follow(ctx context.Context, commit, name string) (object, kind string, err error) {
 	out, err := m.git.reading(commit+":"+name).run(ctx, "cat-file", "--batch-check", "--follow-symlinks")

@@ -26,19 +26,20 @@ func (w *Worker) setUp(r *run, t tasks.Task, p *place) error {
 		r.notice("The set-up of " + t.Repo + " does not run, because the runs of this worker have no sandbox.")
 		return nil
 	}
-	versions, err := w.cfg.Workspace.BaseObjects(r.ctx, p.Clone, d.LockFiles())
+	kept := w.cfg.Workspace.Environments()
+	versions, err := kept.Versions(r.ctx, p.Clone, d.LockFiles())
 	if err != nil {
 		return err
 	}
 	id := d.Key(t.Repo, versions)
-	e, release, err := w.cfg.Workspace.Environment(r.ctx, p.Clone, id, func(ctx context.Context, c workspace.Clone, home workspace.Layer) error {
-		return w.runSetUp(ctx, r, t, *p, c, home)
+	e, release, err := kept.Use(r.ctx, p.Clone, id, func(ctx context.Context, c workspace.Clone, home workspace.Layer) error {
+		return w.runSetUp(ctx, r, *p, agent.Script{ID: t.ID, Dir: c.Dir, Reads: []string{c.Mirror}, Layers: []agent.Layer{agent.Layer(home)}})
 	})
 	if err != nil {
 		return err
 	}
 	context.AfterFunc(r.life, release)
-	layers, err := w.cfg.Workspace.Layers(r.ctx, p.Clone, e)
+	layers, err := kept.Layers(r.ctx, p.Clone, e)
 	for _, l := range layers {
 		p.Layers = append(p.Layers, agent.Layer(l))
 	}
@@ -46,24 +47,24 @@ func (w *Worker) setUp(r *run, t tasks.Task, p *place) error {
 	return err
 }
 
-// runSetUp runs the set-up of a place's repository in a clone of its own, and reports it to the task's followers.
-func (w *Worker) runSetUp(ctx context.Context, r *run, t tasks.Task, p place, c workspace.Clone, home workspace.Layer) error {
-	r.notice("Setting up the environment of " + t.Repo)
-	s, err := w.cfg.Runner.Script(ctx, agent.Script{
-		ID: t.ID, Dir: c.Dir, Reads: []string{c.Mirror}, Env: p.Environment.Env, Path: p.Environment.Path, Layers: []agent.Layer{agent.Layer(home)},
-		Line: "set -e\n" + strings.Join(p.Environment.Setup, "\n"), Limit: setUpLimit,
-	})
+// runSetUp runs the set-up of a place's repository where script says, and reports it to the task's followers.
+func (w *Worker) runSetUp(ctx context.Context, r *run, p place, script agent.Script) error {
+	repo := p.Clone.Repo
+	r.notice("Setting up the environment of " + repo)
+	script.Env, script.Path, script.Limit = p.Environment.Env, p.Environment.Path, setUpLimit
+	script.Line = "set -e\n" + strings.Join(p.Environment.Setup, "\n")
+	s, err := w.cfg.Runner.Script(ctx, script)
 	took := tasks.Lasted(s.Duration)
 	switch {
 	case err != nil:
 		return err
 	case s.Outcome == agent.Stopped:
-		return fmt.Errorf("set up %s: %w", t.Repo, context.Cause(ctx))
+		return fmt.Errorf("set up %s: %w", repo, context.Cause(ctx))
 	case s.Stuck > 0:
-		return fmt.Errorf("set up %s: %d processes could not be ended", t.Repo, s.Stuck)
+		return fmt.Errorf("set up %s: %d processes could not be ended", repo, s.Stuck)
 	case s.Outcome == agent.Done:
-		w.cfg.Log.Info("environment set up", "run", t.ID, "repo", t.Repo, "dur", s.Duration.Round(time.Millisecond))
-		r.notice("Set up the environment of " + t.Repo + " in " + took)
+		w.cfg.Log.Info("environment set up", "run", script.ID, "repo", repo, "dur", s.Duration.Round(time.Millisecond))
+		r.notice("Set up the environment of " + repo + " in " + took)
 		return nil
 	}
 	how := fmt.Sprintf("ended with exit code %d after %s", s.ExitCode, took)
@@ -72,9 +73,9 @@ func (w *Worker) runSetUp(ctx context.Context, r *run, t tasks.Task, p place, c 
 	} else if s.Signal != "" {
 		how = "was ended by " + s.Signal + " after " + took
 	}
-	r.notice(strings.TrimSpace("The set-up of " + t.Repo + " " + how + ".\n" + end(s.Output, maxVerifyOutput)))
+	r.notice(strings.TrimSpace("The set-up of " + repo + " " + how + ".\n" + end(s.Output, maxVerifyOutput)))
 	failed := agent.NewError(agent.ClassWorkspace, "the set-up "+how)
-	failed.User = "The set-up of " + t.Repo + " " + how + "."
+	failed.User = "The set-up of " + repo + " " + how + "."
 	lines := strings.Split(strings.TrimSpace(s.Output), "\n")
 	if last := untrusted.Line(lines[len(lines)-1], 300); last != "" {
 		failed.User += " Its last line: " + last
