@@ -17,8 +17,8 @@ import (
 // Environments are the environments on this machine. It is a Workspace's view, so several may be used.
 type Environments struct{ w *Workspace }
 
-// Environments returns the environments below the workspace's directory.
-func (w *Workspace) Environments() Environments { return Environments{w} }
+// EnvironmentsOf returns the environments below the workspace's directory.
+func EnvironmentsOf(w *Workspace) Environments { return Environments{w} }
 
 // Environment is what the set-up of a repository has left: a home, and directories of the clone that git ignores. The
 // runs of the repository on this machine share it, each with its own changes (Layers). Nothing changes it once it is

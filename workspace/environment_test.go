@@ -55,7 +55,7 @@ func TestEnvironment(t *testing.T) {
 	var all sync.WaitGroup
 	for range 3 {
 		all.Go(func() {
-			e, release, err := w.Environments().Use(t.Context(), c, "one", setUp(t, &times))
+			e, release, err := EnvironmentsOf(w).Use(t.Context(), c, "one", setUp(t, &times))
 			if err != nil {
 				t.Error(err)
 				return
@@ -70,11 +70,11 @@ func TestEnvironment(t *testing.T) {
 	if times.Load() != 1 {
 		t.Errorf("set up %d times", times.Load())
 	}
-	e, release, err := w.Environments().Use(t.Context(), c, "one", nil)
+	e, release, err := EnvironmentsOf(w).Use(t.Context(), c, "one", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	layers, err := w.Environments().Layers(t.Context(), c, e)
+	layers, err := EnvironmentsOf(w).Layers(t.Context(), c, e)
 	if err != nil || len(layers) != 2 || layers[0].At != "" || layers[1].At != filepath.Join(c.Dir, "a", "node_modules") {
 		t.Fatalf("%+v %v", layers, err)
 	}
@@ -86,15 +86,15 @@ func TestEnvironment(t *testing.T) {
 	if status := testGit(t, c.Dir, "status", "--porcelain", "--ignored"); status != "" {
 		t.Errorf("the clone has %s", status)
 	}
-	listed, err := w.Environments().List()
+	listed, err := EnvironmentsOf(w).List()
 	if err != nil || len(listed) != 1 || listed[0].ID != "one" {
 		t.Fatalf("%+v %v", listed, err)
 	}
-	if gone, err := w.Environments().Discard(e); gone || err != nil {
+	if gone, err := EnvironmentsOf(w).Discard(e); gone || err != nil {
 		t.Error("discarded while it was used", err)
 	}
 	release()
-	if gone, err := w.Environments().Discard(e); !gone || err != nil {
+	if gone, err := EnvironmentsOf(w).Discard(e); !gone || err != nil {
 		t.Error(gone, err)
 	}
 	if err := w.Empty(); err != nil {
@@ -114,12 +114,12 @@ func TestChangesOfAnEnvironment(t *testing.T) {
 	var times atomic.Int32
 	changes := func(c Clone, id string) []Layer {
 		t.Helper()
-		e, release, err := w.Environments().Use(t.Context(), c, id, setUp(t, &times))
+		e, release, err := EnvironmentsOf(w).Use(t.Context(), c, id, setUp(t, &times))
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer release()
-		layers, err := w.Environments().Layers(t.Context(), c, e)
+		layers, err := EnvironmentsOf(w).Layers(t.Context(), c, e)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -161,26 +161,26 @@ func TestFailedSetUp(t *testing.T) {
 	w, c := environmentOf(t)
 	var times atomic.Int32
 	failed := errors.New("no network")
-	_, _, err := w.Environments().Use(t.Context(), c, "one", func(ctx context.Context, c Clone, home Layer) error {
+	_, _, err := EnvironmentsOf(w).Use(t.Context(), c, "one", func(ctx context.Context, c Clone, home Layer) error {
 		return errors.Join(setUp(t, &times)(ctx, c, home), failed)
 	})
 	if !errors.Is(err, failed) {
 		t.Fatal(err)
 	}
-	if listed, err := w.Environments().List(); len(listed) > 0 || err != nil {
+	if listed, err := EnvironmentsOf(w).List(); len(listed) > 0 || err != nil {
 		t.Errorf("%+v %v", listed, err)
 	}
 	if threads, err := filepath.Glob(filepath.Join(w.cfg.Dir, "threads", "environment-*[^k]")); len(threads) > 0 || err != nil {
 		t.Errorf("the clone is left: %s", strings.Join(threads, " "))
 	}
-	if _, release, err := w.Environments().Use(t.Context(), c, "one", setUp(t, &times)); err != nil {
+	if _, release, err := EnvironmentsOf(w).Use(t.Context(), c, "one", setUp(t, &times)); err != nil {
 		t.Error(err)
 	} else {
 		release()
 	}
-	incomplete := w.Environments().path("killed") + ".tmp"
+	incomplete := EnvironmentsOf(w).path("killed") + ".tmp"
 	write(t, filepath.Join(incomplete, "file"), "x")
-	if err := w.Empty(); err != nil || exists(incomplete) || !exists(w.Environments().path("one")) {
+	if err := w.Empty(); err != nil || exists(incomplete) || !exists(EnvironmentsOf(w).path("one")) {
 		t.Error("an incomplete environment is left, or a complete one has gone:", err)
 	}
 }

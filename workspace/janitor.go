@@ -83,7 +83,7 @@ func (w *Workspace) Discard(ctx context.Context, t Thread) (bool, error) {
 
 // Empty removes everything in the trash, and the environments that killed processes have left incomplete.
 func (w *Workspace) Empty() error {
-	err := w.Environments().removeIncomplete()
+	err := EnvironmentsOf(w).removeIncomplete()
 	if trash := removeAll(w.trash()); !errors.Is(trash, fs.ErrNotExist) {
 		err = errors.Join(err, trash)
 	}

@@ -26,7 +26,7 @@ func (w *Worker) setUp(r *run, t tasks.Task, p *place) error {
 		r.notice("The set-up of " + t.Repo + " does not run, because the runs of this worker have no sandbox.")
 		return nil
 	}
-	kept := w.cfg.Workspace.Environments()
+	kept := workspace.EnvironmentsOf(w.cfg.Workspace)
 	versions, err := kept.Versions(r.ctx, p.Clone, d.LockFiles())
 	if err != nil {
 		return err

@@ -69,13 +69,13 @@ func (j *janitor) tidyThreads(ctx context.Context) error {
 	for _, m := range mirrors {
 		all = append(all, kept{m.Used, m.Size, func() (bool, error) { return j.discardMirror(ctx, m) }})
 	}
-	environments, err := j.Workspace.Environments().List()
+	environments, err := workspace.EnvironmentsOf(j.Workspace).List()
 	if err != nil {
 		return err
 	}
 	for _, e := range environments {
 		all = append(all, kept{e.Used, e.Size, func() (bool, error) {
-			gone, err := j.Workspace.Environments().Discard(e)
+			gone, err := workspace.EnvironmentsOf(j.Workspace).Discard(e)
 			return j.discarded(ctx, gone, err, "old environment", "repo", e.Repo, "used", e.Used, "bytes", e.Size)
 		}})
 	}
