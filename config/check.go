@@ -16,7 +16,7 @@ import (
 
 // checks are the checks that the tags of fields name. bound is the text after the name in the tag.
 var checks = map[string]func(p *Problems, s setting, bound string){
-	"addr": checkAddr, "dirs": checkDirs, "grace": checkGrace, "limit": checkLimit, "objects": checkObjects, "oneof": checkOneOf, "token": checkToken, "url": checkURL, "version": checkVersion,
+	"addr": checkAddr, "dirs": checkDirs, "grace": checkGrace, "limit": checkLimit, "objects": checkObjects, "oneof": checkOneOf, "pool": checkPool, "token": checkToken, "url": checkURL, "version": checkVersion,
 }
 
 // check validates each value independently of the role.
@@ -60,6 +60,17 @@ var version = regexp.MustCompile(`^\d+\.\d+\.\d+$`)
 func checkVersion(p *Problems, s setting, _ string) {
 	if !version.MatchString(s.field.String()) {
 		p.add(s.name, fmt.Sprintf("must be a version like %s, not %q", s.preset, s.value), "")
+	}
+}
+
+// pool describes the name of a pool.
+var pool = regexp.MustCompile(`^[a-z0-9-]{1,30}$`)
+
+const poolForm = "write at most 30 characters of a-z, 0-9 and -"
+
+func checkPool(p *Problems, s setting, _ string) {
+	if !pool.MatchString(s.field.String()) {
+		p.add(s.name, fmt.Sprintf("is %q, which is not the name of a pool", s.value), poolForm)
 	}
 }
 

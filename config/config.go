@@ -146,6 +146,7 @@ type Worker struct {
 	MinClaude   string        `env:"ERRAND_MIN_CLAUDE" envDefault:"2.1.329" check:"version"`         // oldest CLI with the protocol that agent expects
 	Sandbox     string        `env:"ERRAND_SANDBOX" envDefault:"auto" check:"oneof auto bwrap none"` // SandboxAuto, SandboxBwrap or SandboxNone
 	AllowRoot   bool          `env:"ERRAND_ALLOW_ROOT" envDefault:"false"`                           // start even as root
+	Pool        string        `env:"ERRAND_POOL" envDefault:"default" check:"pool"`                  // whose tasks it takes; see Repository.Pool
 	Concurrency int           `env:"ERRAND_CONCURRENCY"`                                             // runs at once, at least 2; the default follows the memory
 	ReadyCLIs   uint          `env:"ERRAND_READY_CLIS" envDefault:"0"`                               // CLIs kept ready for the next messages of conversations
 	RunLimit    time.Duration `env:"ERRAND_RUN_LIMIT" envDefault:"2h" check:"limit"`                 // longest run; 0 = no limit

@@ -51,6 +51,7 @@ type Repository struct {
 	Base    string `yaml:"base"`    // branch to start from and to open pull requests against; empty = the default branch
 	Profile string `yaml:"profile"` // the most a run may do: ProfileWrite or ProfileRead; empty = write, or read with Results
 	Results string `yaml:"results"` // Slack channel for the results of its pull requests, which are then read-only; empty = results go to GitHub
+	Pool    string `yaml:"pool"`    // of the workers that run its tasks; empty = default
 
 	environment.Declaration `yaml:",inline"` // wins over the repository's own
 }
@@ -197,6 +198,9 @@ func (v routingCheck) repositories(r Routing) {
 		}
 		if base := r.Repositories[name].Base; strings.HasPrefix(base, "-") || strings.ContainsAny(base, " \t\n~^:?*[\\") {
 			v.add(fmt.Sprintf("is %q, which is not the name of a branch", base), "write it without refs/heads/, like main", append(path, "base")...)
+		}
+		if name := r.Repositories[name].Pool; name != "" && !pool.MatchString(name) {
+			v.add(fmt.Sprintf("is %q, which is not the name of a pool", name), poolForm, append(path, "pool")...)
 		}
 	}
 }

@@ -17,7 +17,7 @@ type Halt struct {
 	Since time.Time `json:"since"`
 }
 
-// Pause makes every worker take no deliveries of a class until [Halts.Resume]. Runs continue. A class that is paused
+// Pause makes every worker of every pool take no deliveries of a class until [Halts.Resume]. Runs continue. A class that is paused
 // already stays paused by whoever did it first. asynq and its tools use the same key, with only the time in it.
 func (s *Halts) Pause(ctx context.Context, class, by string) error {
 	if _, err := s.run(ctx, "pause", class, strings.TrimSpace(by)); err != nil {
@@ -26,7 +26,7 @@ func (s *Halts) Pause(ctx context.Context, class, by string) error {
 	return nil
 }
 
-// Resume ends a pause, and announces the class to idle workers.
+// Resume ends a pause in all pools, and announces the class to idle workers.
 func (s *Halts) Resume(ctx context.Context, class string) error {
 	if _, err := s.run(ctx, "resume", class); err != nil {
 		return fmt.Errorf("resume %s: %w", class, err)
@@ -34,22 +34,22 @@ func (s *Halts) Resume(ctx context.Context, class string) error {
 	return nil
 }
 
-// Paused returns which of the classes are paused.
-func (s *Halts) Paused(ctx context.Context, classes ...string) (map[string]Halt, error) {
-	values := make([]*redis.StringCmd, len(classes))
+// Paused returns which of the queues are paused. A class names its queue in the default pool.
+func (s *Halts) Paused(ctx context.Context, queues ...string) (map[string]Halt, error) {
+	values := make([]*redis.StringCmd, len(queues))
 	_, err := s.redis.Pipelined(ctx, func(p redis.Pipeliner) error {
-		for i, class := range classes {
-			values[i] = p.Get(ctx, "asynq:{"+class+"}:paused")
+		for i, queue := range queues {
+			values[i] = p.Get(ctx, "asynq:{"+queue+"}:paused")
 		}
 		return nil
 	})
 	if err != nil && !errors.Is(err, redis.Nil) {
-		return nil, fmt.Errorf("read which classes are paused: %w", err)
+		return nil, fmt.Errorf("read which queues are paused: %w", err)
 	}
 	paused := map[string]Halt{}
-	for i, class := range classes {
+	for i, queue := range queues {
 		if value, err := values[i].Result(); err == nil {
-			paused[class] = halt(value)
+			paused[queue] = halt(value)
 		}
 	}
 	return paused, nil

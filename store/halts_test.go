@@ -40,6 +40,30 @@ func TestPause(t *testing.T) {
 	})
 }
 
+// A pause is for all pools, also for one whose queue is new, and ends in all.
+func TestPauseInAllPools(t *testing.T) {
+	onBoth(t, func(h *harness) {
+		ctx, s, inspector := h.Context(), h.store(Config{}), asynq.NewInspectorFromRedisClient(h.rdb)
+		h.ok(s.Enqueue(ctx, "gpu.review", "a", nil, time.Time{}))
+		h.ok(s.Halts.Pause(ctx, "review", "Ada"))
+		h.ok(s.Enqueue(ctx, "arm.review", "b", nil, time.Time{}))
+		h.ok(s.Enqueue(ctx, "arm.background", "c", nil, time.Time{}))
+		queues := []string{"review", "gpu.review", "arm.review", "arm.background"}
+		got := must(s.Halts.Paused(ctx, queues...))
+		if got["gpu.review"].By != "Ada" || got["arm.review"].By != "Ada" || len(got) != 3 || !must(inspector.GetQueueInfo("arm.review")).Paused {
+			h.Errorf("paused: %v", got)
+		}
+		announced, leave := s.Announced("arm.review")
+		defer leave()
+		<-announced // the subscription
+		h.ok(s.Halts.Resume(ctx, "review"))
+		<-announced
+		if got := must(s.Halts.Paused(ctx, queues...)); len(got) != 0 {
+			h.Errorf("still paused: %v", got)
+		}
+	})
+}
+
 func TestCordon(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		ctx, s := h.Context(), h.store(Config{})

@@ -15,7 +15,7 @@ func (h *harness) responder(s *Store, ready func() bool, answer func(context.Con
 	ctx, cancel := context.WithCancel(h.Context())
 	var done sync.WaitGroup
 	done.Go(func() {
-		if err := s.Workers.Respond(ctx, ready, answer); !errors.Is(err, context.Canceled) {
+		if err := s.Workers.Respond(ctx, "", ready, answer); !errors.Is(err, context.Canceled) {
 			h.Errorf("Respond: %v", err)
 		}
 	})
@@ -40,13 +40,13 @@ func TestInquiry(t *testing.T) {
 			h.responder(s, always, echo)
 		}
 		for range 3 {
-			got, err := s.Workers.Inquire(h.Context(), "k", json.RawMessage(`"what?"`))
+			got, err := s.Workers.Inquire(h.Context(), "", "k", json.RawMessage(`"what?"`))
 			if err != nil || string(got) != `{"to":"what?"}` {
 				h.Errorf("%s, %v", got, err)
 			}
 		}
 		h.lapse("errand:reply:k", time.Minute)
-		if _, err := s.Workers.Inquire(h.Context(), "k", json.RawMessage(`"what now?"`)); err != nil {
+		if _, err := s.Workers.Inquire(h.Context(), "", "k", json.RawMessage(`"what now?"`)); err != nil {
 			h.Error(err)
 		}
 		mu.Lock()
@@ -70,7 +70,7 @@ func TestInquiryThatNobodyAnswers(t *testing.T) {
 			}
 			return false
 		}, nil)
-		if got, err := s.Workers.Inquire(ctx, "k", json.RawMessage(`1`)); !errors.Is(err, context.Canceled) {
+		if got, err := s.Workers.Inquire(ctx, "", "k", json.RawMessage(`1`)); !errors.Is(err, context.Canceled) {
 			h.Errorf("%s, %v", got, err)
 		}
 		if n := h.rdb.LLen(h.Context(), "errand:inquiries").Val(); n != 0 {
@@ -94,7 +94,7 @@ func TestInquiryLapses(t *testing.T) {
 			}
 			return false
 		}, nil)
-		if got, err := s.Workers.Inquire(ctx, "k", json.RawMessage(`1`)); !errors.Is(err, context.Canceled) {
+		if got, err := s.Workers.Inquire(ctx, "", "k", json.RawMessage(`1`)); !errors.Is(err, context.Canceled) {
 			h.Errorf("%s, %v", got, err)
 		}
 	})

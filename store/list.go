@@ -109,7 +109,7 @@ type ListQuery struct {
 	Before string    // an ID: only older tasks, for the next page; the task itself may have expired
 	Since  time.Time // only tasks whose IDs are not older; zero = all
 
-	// Head and Match filter; nil accepts all. Head sees only ID, Class, State and Scopes, so that the rest of a
+	// Head and Match filter; nil accepts all. Head sees only ID, Class, Pool, State and Scopes, so that the rest of a
 	// dropped record is never read. Match sees the whole record.
 	Head, Match func(Record) bool
 	Look        int // stop after about this many tasks, give or take a few hundred; 0 = never
@@ -251,7 +251,7 @@ func (s *Store) readHeads(ctx context.Context, ids []string) ([]Record, error) {
 	replies := make([]*redis.SliceCmd, len(ids))
 	err := s.pipelined(ctx, func(p redis.Pipeliner) error {
 		for i, id := range ids {
-			replies[i] = p.HMGet(ctx, s.key.task(id), "state", "class", "scopes")
+			replies[i] = p.HMGet(ctx, s.key.task(id), "state", "class", "scopes", "pool")
 		}
 		return nil
 	})
@@ -261,7 +261,7 @@ func (s *Store) readHeads(ctx context.Context, ids []string) ([]Record, error) {
 	var heads []Record
 	for i, id := range ids {
 		f := reply(replies[i].Val())
-		r := Record{ID: id, State: State(f.text(0)), Class: f.text(1), Scopes: lines(f.text(2))}
+		r := Record{ID: id, State: State(f.text(0)), Class: f.text(1), Scopes: lines(f.text(2)), Pool: f.text(3)}
 		if r.State != "" || wrongType(replies[i].Err()) {
 			heads = append(heads, r)
 		}

@@ -98,7 +98,7 @@ func (s *Store) LiveAfter(ctx context.Context, after string, n int) (live []Live
 
 // liveFields are the fields that a reconciler reads. A whole record may be large.
 var liveFields = []string{
-	"thread", "class", "state", "delivery", "at", "attempt", "crashes", "fence", "created", "started", "retried",
+	"thread", "class", "pool", "state", "delivery", "at", "attempt", "crashes", "fence", "created", "started", "retried",
 	"cancel_by", "cancel_cause", "scopes", "blocked",
 }
 

@@ -28,7 +28,8 @@ const (
 type Record struct {
 	ID       string          // begins with 16 digits of unix microseconds and a dash; [a-z0-9.-], at most 80 bytes
 	Thread   string          // tasks of one thread run one after the other, in the order of their IDs
-	Class    string          // the queue it belongs to; only lines for a cap know an order of classes
+	Class    string          // with Pool, the queue it belongs to; only lines for a cap know an order of classes
+	Pool     string          // only workers of the pool run it; empty: those of the default one
 	Task     json.RawMessage // opaque, at most 1 MiB
 	Scopes   []string        // "<kind>:<name>" each, for caps and budgets; the names are opaque here
 	State    State
@@ -94,7 +95,7 @@ func (r Record) Due() time.Time {
 
 func decode(id string, f map[string]string) Record {
 	return Record{
-		ID: id, Thread: f["thread"], Class: f["class"], Task: raw(f["task"]), State: State(f["state"]), MergeKey: f["merge_key"], Into: f["into"],
+		ID: id, Thread: f["thread"], Class: f["class"], Pool: f["pool"], Task: raw(f["task"]), State: State(f["state"]), MergeKey: f["merge_key"], Into: f["into"],
 		Delivery: number(f["delivery"]), At: fromMicros(f["at"]), Why: f["why"], Blocked: blocked(f["blocked"]),
 		Attempt: number(f["attempt"]), Parks: number(f["parks"]), Crashes: number(f["crashes"]), Doubt: f["doubt"] != "",
 		Fence: int64(number(f["fence"])), Worker: f["worker"], Runs: runs(f["runs"]), Scopes: lines(f["scopes"]), Cost: usd(f["cost"]),

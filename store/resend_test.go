@@ -82,8 +82,11 @@ func TestLostAnswers(t *testing.T) {
 			p, _, err := s.Outbox.Take(h.Context(), c.ID())
 			return []any{p.Attempt, err, s.Outbox.MarkPosted(h.Context(), p)}
 		},
-		"alias":       func(h *harness, s *Store, _ *Claim) any { return s.Threads.Alias(h.Context(), "a", "b") },
-		"beat":        func(h *harness, s *Store, _ *Claim) any { return failed(s.Workers.Beat(h.Context(), Worker{ID: "w"})) },
+		"alias": func(h *harness, s *Store, _ *Claim) any { return s.Threads.Alias(h.Context(), "a", "b") },
+		"beat":  func(h *harness, s *Store, _ *Claim) any { return failed(s.Workers.Beat(h.Context(), Worker{ID: "w"})) },
+		"move": func(h *harness, s *Store, _ *Claim) any {
+			return s.Pools.Move(h.Context(), Record{ID: other(h, s)}, Move{Pool: "gpu", Last: "d", Next: "d.r1"})
+		},
 		"pause":       func(h *harness, s *Store, _ *Claim) any { return s.Halts.Pause(h.Context(), "review", "Ada") },
 		"cordon":      func(h *harness, s *Store, _ *Claim) any { return s.Halts.Cordon(h.Context(), "w", "Ada") },
 		"lock thread": func(h *harness, s *Store, _ *Claim) any { return failed(s.Threads.Lock(h.Context(), "idle", never)) },

@@ -99,6 +99,9 @@ var steps = map[string]func(ctx context.Context, w world, id string) error{
 	"Questions.Answer": func(ctx context.Context, w world, id string) error {
 		return failed(w.s.Questions.Answer(ctx, id, "k", nil, ""))
 	},
+	"Pools.Move": func(ctx context.Context, w world, id string) error {
+		return w.s.Pools.Move(ctx, Record{ID: id}, Move{Pool: "gpu", Last: id, Next: id + ".r1"})
+	},
 	"Threads.Lock": func(ctx context.Context, w world, _ string) error {
 		return failed(w.s.Threads.Lock(ctx, "t", time.Minute))
 	},

@@ -82,6 +82,7 @@ type Store struct {
 	Memos       *Memos
 	Outbox      *Outbox
 	Pictures    *Pictures
+	Pools       *Pools
 	Questions   *Questions
 	Tally       *Tally
 	Threads     *Threads
@@ -107,6 +108,8 @@ type (
 	Outbox struct{ *db }
 	// Pictures holds the pictures that came with tasks.
 	Pictures struct{ *db }
+	// Pools moves tasks between pools.
+	Pools struct{ *db }
 	// Questions holds the questions of running tasks and their answers.
 	Questions struct{ *db }
 	// Tally counts the tasks of the last days by hour.
@@ -166,7 +169,7 @@ func New(cfg Config) (*Store, error) {
 	d := &db{cfg: cfg, redis: cfg.Redis, blocking: cfg.Blocking, key: keys{cfg.Prefix}, scripts: scripts, hints: newHints(cfg.Blocking, keys{cfg.Prefix})}
 	return &Store{
 		db: d, Access: &Access{d}, Audit: &Audit{d}, Costs: &Costs{d}, Credentials: &Credentials{d}, Doctor: newDoctor(d), Events: newEventLog(d), Halts: &Halts{d}, Memos: &Memos{d},
-		Outbox: &Outbox{d}, Pictures: &Pictures{d}, Questions: &Questions{d}, Tally: &Tally{d}, Threads: &Threads{d}, Votes: &Votes{d},
+		Outbox: &Outbox{d}, Pictures: &Pictures{d}, Pools: &Pools{d}, Questions: &Questions{d}, Tally: &Tally{d}, Threads: &Threads{d}, Votes: &Votes{d},
 		Workers: &Workers{d},
 	}, nil
 }
@@ -252,8 +255,10 @@ func (s *Store) Ping(ctx context.Context) error {
 //	<prefix>credentials       zset    trimmed by each report       their names; score = when the hash is gone (credential)
 //	<prefix>worker:<id>       string  15 s                         a worker's state, JSON (workers)
 //	<prefix>workers           zset    trimmed by each beat         worker IDs; score = when it was seen (workers)
+//	<prefix>pool:<pool>       zset    15 s since the last beat     the IDs of its workers; score = when it was seen (workers)
 //	<prefix>cordoned          hash    forever                      worker IDs and hosts that take no tasks = "<unix seconds> <who>" (halts)
-//	<prefix>inquiries         list    30 s since the last          questions of front doors to any worker (workers)
+//	<prefix>inquiries         list    30 s since the last          questions of front doors to any worker of the default pool (workers)
+//	<prefix>inquiries:<pool>  list    30 s since the last          the same of another pool (workers)
 //	<prefix>reply:<key>       string  as long as its worker set    a worker's reply to one of them (workers)
 //	<prefix>cancel            channel                              IDs with a new tombstone: only a hint, read the record (transition)
 //	<prefix>answers           channel                              IDs with a new answer: likewise (questions)
@@ -261,7 +266,7 @@ func (s *Store) Ping(ctx context.Context) error {
 //	<prefix>asked             channel                              a hint that there is a new inquiry (workers)
 //	<prefix>replies           channel                              keys with a new reply: likewise (workers)
 //	<prefix>news              channel                              IDs with new events: likewise (output)
-//	<prefix>due               channel                              classes whose empty queue got a delivery: likewise (transition)
+//	<prefix>due               channel                              queues that were empty and got a delivery: likewise (transition)
 //
 // A session, a checkpoint, a picture and a part of a log are values as in values.go, which may be in Config.Objects.
 //
@@ -291,7 +296,6 @@ func (k keys) reply(key string) string        { return k.prefix + "reply:" + key
 func (k keys) login(hash string) string       { return k.prefix + "login:" + hash }
 func (k keys) tokens() string                 { return k.prefix + "tokens" }
 func (k keys) audit() string                  { return k.prefix + "audit" }
-func (k keys) inquiries() string              { return k.prefix + "inquiries" }
 func (k keys) asked() string                  { return k.prefix + "asked" }
 func (k keys) replies() string                { return k.prefix + "replies" }
 func (k keys) tasks() string                  { return k.prefix + "tasks" }
@@ -308,3 +312,10 @@ func (k keys) answers() string                { return k.prefix + "answers" }
 func (k keys) mail() string                   { return k.prefix + "mail" }
 func (k keys) news() string                   { return k.prefix + "news" }
 func (k keys) due() string                    { return k.prefix + "due" }
+
+func (k keys) inquiries(pool string) string {
+	if pool == "" {
+		return k.prefix + "inquiries"
+	}
+	return k.prefix + "inquiries:" + pool
+}

@@ -110,7 +110,7 @@ const (
 )
 
 // Submit stores a new task as waiting, in the thread that rec.Thread resolves to (see [Threads.Alias]), and enqueues its
-// first delivery, in one step. It reads the fields ID, Thread, Class, Task, Scopes, MergeKey, Topic, At, Reply and
+// first delivery, in one step. It reads the fields ID, Thread, Class, Pool, Task, Scopes, MergeKey, Topic, At, Reply and
 // Message of rec. It is idempotent by ID: if the record exists, in whatever state, Submit returns it unchanged with
 // created = false.
 //
@@ -124,7 +124,7 @@ func (s *Store) Submit(ctx context.Context, rec Record, budgets ...Budget) (stor
 	}
 	args := []any{
 		rec.ID, rec.Thread, rec.Class, []byte(rec.Task), micros(rec.At), string(rec.Reply), rec.MergeKey, strings.Join(rec.Scopes, "\n"),
-		[]byte(rec.Topic), s.cfg.SessionTTL.Milliseconds(), rec.Message,
+		[]byte(rec.Topic), s.cfg.SessionTTL.Milliseconds(), rec.Message, rec.Pool,
 	}
 	r, err := s.run(ctx, "submit", append(args, budgetArgs(budgets)...)...)
 	if err != nil {
@@ -134,33 +134,33 @@ func (s *Store) Submit(ctx context.Context, rec Record, budgets ...Budget) (stor
 		return r.record(rec.ID, 1), false, nil
 	}
 	return Record{
-		ID: rec.ID, Thread: r.text(2), Class: rec.Class, Task: rec.Task, Scopes: rec.Scopes, State: Waiting,
+		ID: rec.ID, Thread: r.text(2), Class: rec.Class, Pool: rec.Pool, Task: rec.Task, Scopes: rec.Scopes, State: Waiting,
 		At: rec.At.Truncate(time.Microsecond).UTC(), Created: fromMicros(r.text(1)),
 		MergeKey: rec.MergeKey, Before: r.number(3), Joins: r.text(4) == "1",
 	}, true, nil
 }
 
-// Enqueue puts a delivery with asynq's message into the queue of a class, due at the given time; the zero time is now.
-// It does nothing if the queue has the delivery.
-func (s *Store) Enqueue(ctx context.Context, class, delivery string, message []byte, at time.Time) error {
-	if _, err := s.run(ctx, "enqueue", class, delivery, message, micros(at)); err != nil {
+// Enqueue puts a delivery with asynq's message into a queue, due at the given time; the zero time is now. It does
+// nothing if the queue has the delivery.
+func (s *Store) Enqueue(ctx context.Context, queue, delivery string, message []byte, at time.Time) error {
+	if _, err := s.run(ctx, "enqueue", queue, delivery, message, micros(at)); err != nil {
 		return fmt.Errorf("enqueue %s: %w", delivery, err)
 	}
 	return nil
 }
 
-// Announce lets idle workers look at the queue of a class. Enqueue and Submit do so themselves.
-func (s *Store) Announce(ctx context.Context, class string) error {
-	if err := s.redis.Publish(ctx, s.key.due(), class).Err(); err != nil {
-		return fmt.Errorf("announce deliveries of %s: %w", class, err)
+// Announce lets idle workers look at a queue. Enqueue and Submit do so themselves.
+func (s *Store) Announce(ctx context.Context, queue string) error {
+	if err := s.redis.Publish(ctx, s.key.due(), queue).Err(); err != nil {
+		return fmt.Errorf("announce deliveries of %s: %w", queue, err)
 	}
 	return nil
 }
 
-// Announced returns a channel with a token when the queue of a class was announced since the last receive. An
-// announcement can be lost, so callers look without one from time to time. The caller calls leave once.
-func (s *Store) Announced(class string) (due <-chan struct{}, leave func()) {
-	return s.hints.listen(subject{s.key.due(), class})
+// Announced returns a channel with a token when a queue was announced since the last receive. An announcement can be
+// lost, so callers look without one from time to time. The caller calls leave once.
+func (s *Store) Announced(queue string) (due <-chan struct{}, leave func()) {
+	return s.hints.listen(subject{s.key.due(), queue})
 }
 
 func check(rec Record) error {

@@ -19,8 +19,9 @@ const workerTTL = 15 * time.Second
 // Worker is the state that a worker publishes.
 type Worker struct {
 	ID, Host, Version   string
-	Pid, Slots, Running int   // Running of Slots are taken
-	Memory              int64 `json:",omitempty"` // bytes available for further runs; 0 = unknown
+	Pool                string `json:",omitempty"` // whose tasks it takes; empty: the default one
+	Pid, Slots, Running int    // Running of Slots are taken
+	Memory              int64  `json:",omitempty"` // bytes available for further runs; 0 = unknown
 	Started             time.Time
 	Seen                time.Time         `json:"-"` // of the last beat, by Redis' clock; Beat ignores it
 	Draining            bool              // takes no new tasks
@@ -34,9 +35,12 @@ type Worker struct {
 	URL                 string            `json:",omitempty"` // where front doors on other machines can request logs
 }
 
+// defaultPool names the default pool in keys.
+const defaultPool = "default"
+
 // Pulse is the reply to a heartbeat.
 type Pulse struct {
-	Alive    int  // workers, with this one
+	Alive    int  // workers of its pool, with this one
 	Cordoned bool // this one takes no tasks; see [Halts.Cordon]
 }
 
@@ -46,7 +50,7 @@ func (s *Workers) Beat(ctx context.Context, w Worker) (Pulse, error) {
 	if err != nil {
 		return Pulse{}, fmt.Errorf("beat %s: %w", w.ID, err)
 	}
-	r, err := s.run(ctx, "beat", w.ID, state, workerTTL.Milliseconds(), w.Host)
+	r, err := s.run(ctx, "beat", w.ID, state, workerTTL.Milliseconds(), w.Host, cmp.Or(w.Pool, defaultPool))
 	if err != nil {
 		return Pulse{}, fmt.Errorf("beat %s: %w", w.ID, err)
 	}
@@ -104,16 +108,16 @@ const (
 	maxInquiries = 1000
 )
 
-// inquiry is a question that any worker can answer.
+// inquiry is a question that any worker of a pool can answer.
 type inquiry struct {
 	Key      string          `json:"key"`
 	Question json.RawMessage `json:"question"`
 }
 
-// Inquire sends a question to any free worker and waits for the reply until ctx ends, which is the error. It then
-// withdraws the question unless a worker has it already. The key identifies the question: while an earlier reply with
-// that key is kept, Inquire returns that reply.
-func (s *Workers) Inquire(ctx context.Context, key string, question json.RawMessage) (json.RawMessage, error) {
+// Inquire sends a question to any free worker of a pool and waits for the reply until ctx ends, which is the error. It
+// then withdraws the question unless a worker has it already. The key identifies the question: while an earlier reply
+// with that key is kept, Inquire returns that reply.
+func (s *Workers) Inquire(ctx context.Context, pool, key string, question json.RawMessage) (json.RawMessage, error) {
 	answer, err := s.replied(ctx, key)
 	if err != nil || answer != nil {
 		return answer, err
@@ -123,9 +127,9 @@ func (s *Workers) Inquire(ctx context.Context, key string, question json.RawMess
 		return nil, fmt.Errorf("inquire %s: %w", key, err)
 	}
 	_, err = s.redis.TxPipelined(ctx, func(p redis.Pipeliner) error {
-		p.LPush(ctx, s.key.inquiries(), body)
-		p.LTrim(ctx, s.key.inquiries(), 0, maxInquiries-1)
-		p.PExpire(ctx, s.key.inquiries(), inquiryTTL)
+		p.LPush(ctx, s.key.inquiries(pool), body)
+		p.LTrim(ctx, s.key.inquiries(pool), 0, maxInquiries-1)
+		p.PExpire(ctx, s.key.inquiries(pool), inquiryTTL)
 		p.Publish(ctx, s.key.asked(), "")
 		return nil
 	})
@@ -138,7 +142,7 @@ func (s *Workers) Inquire(ctx context.Context, key string, question json.RawMess
 	})
 	if gone != nil {
 		// Withdraw the question, so that no worker prepares a reply for nothing. If that fails, the question expires.
-		_ = s.redis.LRem(context.WithoutCancel(ctx), s.key.inquiries(), 1, body).Err()
+		_ = s.redis.LRem(context.WithoutCancel(ctx), s.key.inquiries(pool), 1, body).Err()
 		return nil, fmt.Errorf("inquire %s: %w", key, errors.Join(gone, err))
 	}
 	return answer, nil
@@ -156,15 +160,15 @@ func (s *Workers) replied(ctx context.Context, key string) (json.RawMessage, err
 	return raw(answer), nil
 }
 
-// Respond answers inquiries one after the other until ctx ends, which is the error. While ready returns false, it
+// Respond answers the inquiries of a pool one after the other until ctx ends, which is the error. While ready returns false, it
 // leaves them to other workers. A reply is kept for the time that answer returns; nil is no reply, and the inquirer
 // keeps waiting.
 func (s *Workers) Respond(
-	ctx context.Context, ready func() bool, answer func(ctx context.Context, question json.RawMessage) (json.RawMessage, time.Duration),
+	ctx context.Context, pool string, ready func() bool, answer func(ctx context.Context, question json.RawMessage) (json.RawMessage, time.Duration),
 ) error {
 	return s.waitFor(ctx, s.key.asked(), "", func() bool {
 		for ctx.Err() == nil && ready() {
-			body, err := s.redis.RPop(ctx, s.key.inquiries()).Bytes()
+			body, err := s.redis.RPop(ctx, s.key.inquiries(pool)).Bytes()
 			if err != nil {
 				return false // no inquiry, or Redis is away
 			}

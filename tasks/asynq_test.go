@@ -101,7 +101,7 @@ func TestRequestsOfAsynq(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
 	seen := make(chan string, 1000)
-	server := f.queue.Server(1, requests(seen), time.Second, slog.New(slog.DiscardHandler))
+	server := f.queue.Server("", 1, requests(seen), time.Second, slog.New(slog.DiscardHandler))
 	if err := server.Start(asynq.NotFoundHandler()); err != nil {
 		t.Fatal(err)
 	}

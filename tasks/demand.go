@@ -36,8 +36,8 @@ func (d *Demand) Add(rec store.LiveRecord, now time.Time) {
 	}
 }
 
-// Running returns the number of running tasks by class.
-func (d *Demand) Running() map[string]int { return byClass(d.running) }
+// Running returns the running tasks.
+func (d *Demand) Running() []store.LiveRecord { return d.running }
 
 // Startable returns the tasks that would start now if there were enough slots, in the order of their classes and IDs.
 func (d *Demand) Startable(caps []store.Cap) []store.LiveRecord {
@@ -67,11 +67,11 @@ func (d *Demand) Startable(caps []store.Cap) []store.LiveRecord {
 	return slices.DeleteFunc(list, func(rec store.LiveRecord) bool { return d.busy[rec.Thread] || !take(rec, true) })
 }
 
-// ByShare returns at most n of a class's startable tasks in the order in which they should start, so that a repository
+// ByShare returns at most n of a queue's startable tasks in the order in which they should start, so that a repository
 // with many of them delays those of others by no more than its share: the next task of a repository comes after those
 // of repositories with fewer tasks that run or come before. It returns nil if all are of one repository: then their
 // own order is right. Tasks that have run before come first, because they had their turn.
-func (d *Demand) ByShare(startable []store.LiveRecord, class string, n int) []store.LiveRecord {
+func (d *Demand) ByShare(startable []store.LiveRecord, queue string, n int) []store.LiveRecord {
 	before := map[string]int{} // tasks of a repository that run or come first
 	for _, rec := range d.running {
 		before[repoOf(rec.Record)]++
@@ -83,7 +83,7 @@ func (d *Demand) ByShare(startable []store.LiveRecord, class string, n int) []st
 	var turns []turn
 	repos := map[string]bool{}
 	for _, rec := range startable {
-		if rec.Class != class {
+		if rec.Queue() != queue {
 			continue
 		}
 		repo := repoOf(rec.Record)
@@ -104,14 +104,6 @@ func (d *Demand) ByShare(startable []store.LiveRecord, class string, n int) []st
 		list[i] = turns[i].rec
 	}
 	return list
-}
-
-func byClass(list []store.LiveRecord) map[string]int {
-	n := map[string]int{}
-	for _, rec := range list {
-		n[rec.Class]++
-	}
-	return n
 }
 
 // repoOf returns the scope of a record's repository, or "".

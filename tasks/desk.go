@@ -31,6 +31,7 @@ type Repository struct {
 	Trusted bool   // use the repository's own settings, hooks and servers for the CLI
 	Base    string // branch to start from; empty: the default branch
 	Profile agent.Profile
+	Pool    string // of workers that run its tasks; empty: the default one
 
 	Environment environment.Declaration // the operator's, which wins over the repository's own
 }
@@ -47,6 +48,7 @@ type Policy struct {
 	Limits     Limits          // on concurrent tasks
 	Budgets    Budgets         // on the cost of tasks
 	People     People          // maps accounts to people
+	Pools      []string        // names of the pools that repositories have
 }
 
 // Desk is the only way in: sources, the console and the command line make every request to the fleet through it. It
@@ -169,8 +171,9 @@ func (d *Desk) record(t Task) (Task, store.Record, error) {
 	}
 	rec := store.Record{
 		ID: t.ID, Thread: t.Thread, Class: t.Class, Task: body, MergeKey: MergeKey(t), Scopes: t.scopes(), Topic: topic, At: t.NotBefore,
-		Message: d.queue.message(t.ID, t.Class, 0),
 	}
+	rec.Pool = d.policy.PoolOf(rec)
+	rec.Message = d.queue.message(t.ID, rec.Queue(), 0)
 	if t.Reply != nil {
 		rec.Reply = store.MayReply
 	}
@@ -256,7 +259,7 @@ func (d *Desk) Retry(ctx context.Context, id string) (_ Status, err error) {
 	if err != nil {
 		return Status{}, d.notFound(id, err)
 	}
-	if err := d.queue.Enqueue(ctx, rec.ID, rec.Class, rec.Delivery, rec.At); err != nil {
+	if err := d.queue.Enqueue(ctx, rec.ID, rec.Queue(), rec.Delivery, rec.At); err != nil {
 		d.log.Warn("enqueue task", "run", id, "err", err) // the task waits again, and the reconciler enqueues it
 	}
 	return d.Status(ctx, id)

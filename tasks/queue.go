@@ -93,9 +93,18 @@ func DeliveryNumber(id, delivery string) (int, error) {
 	return n, nil
 }
 
-// Enqueue puts a delivery into the queue of its class. It succeeds if the delivery is already there.
-func (q *Queue) Enqueue(ctx context.Context, id, class string, delivery int, at time.Time) error {
-	return q.store.Enqueue(ctx, class, DeliveryID(id, delivery), q.message(id, class, delivery), at)
+// Enqueue puts a delivery into a queue. It succeeds if the delivery is already there.
+func (q *Queue) Enqueue(ctx context.Context, id, queue string, delivery int, at time.Time) error {
+	return q.store.Enqueue(ctx, queue, DeliveryID(id, delivery), q.message(id, queue, delivery), at)
+}
+
+// Move gives a waiting task to another pool, whose workers can take it at the given time. It returns [store.ErrStale]
+// if the task has another delivery or no longer waits.
+func (q *Queue) Move(ctx context.Context, rec store.Record, pool string, at time.Time) error {
+	return q.store.Pools.Move(ctx, rec, store.Move{
+		Pool: pool, Last: DeliveryID(rec.ID, rec.Delivery), Next: DeliveryID(rec.ID, rec.Delivery+1),
+		Message: q.message(rec.ID, store.QueueOf(pool, rec.Class), rec.Delivery+1), At: at,
+	})
 }
 
 // The field numbers of asynq's message, from its asynq.proto.
@@ -111,7 +120,7 @@ const (
 
 // message returns what asynq stores for a delivery. Submit stores it together with the task, so that a task never
 // exists without a delivery and an event costs one round trip. TestQueueOfAsynq compares it with asynq's own.
-func (q *Queue) message(id, class string, delivery int) []byte {
+func (q *Queue) message(id, queue string, delivery int) []byte {
 	var b []byte
 	text := func(n protowire.Number, s string) {
 		b = protowire.AppendString(protowire.AppendTag(b, n, protowire.BytesType), s)
@@ -122,7 +131,7 @@ func (q *Queue) message(id, class string, delivery int) []byte {
 	text(messageType, taskType)
 	text(messagePayload, id)
 	text(messageID, DeliveryID(id, delivery))
-	text(messageQueue, class)
+	text(messageQueue, queue)
 	// asynq archives a task that has used up its retries, without calling IsFailure. So the limit is out of reach, and
 	// the record counts attempts.
 	number(messageRetry, math.MaxInt32)
@@ -132,17 +141,17 @@ func (q *Queue) message(id, class string, delivery int) []byte {
 }
 
 // Wake makes a scheduled delivery due now. It does nothing if the delivery is not scheduled.
-func (q *Queue) Wake(ctx context.Context, id, class string, delivery int) {
-	if q.inspector.RunTask(class, DeliveryID(id, delivery)) == nil {
-		_ = q.store.Announce(ctx, class) // workers look without it, a little later
+func (q *Queue) Wake(ctx context.Context, id, queue string, delivery int) {
+	if q.inspector.RunTask(queue, DeliveryID(id, delivery)) == nil {
+		_ = q.store.Announce(ctx, queue) // workers look without it, a little later
 	}
 }
 
 // Redis keys of asynq v0.26, for data that its API returns one at a time or not at all. TestLayoutOfAsynq checks them
 // against asynq.
-func asynqTask(class, delivery string) string { return "asynq:{" + class + "}:t:" + delivery }
+func asynqTask(queue, delivery string) string { return "asynq:{" + queue + "}:t:" + delivery }
 
-func asynqPending(class string) string { return "asynq:{" + class + "}:pending" }
+func asynqPending(queue string) string { return "asynq:{" + queue + "}:pending" }
 
 // Delivered returns, in one round trip, whether asynq has each delivery, and whether that delivery can still reach a
 // worker.
@@ -150,7 +159,7 @@ func (q *Queue) Delivered(ctx context.Context, recs []store.LiveRecord) (present
 	states := make([]*redis.StringCmd, len(recs))
 	_, err = q.redis.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for i, rec := range recs {
-			states[i] = p.HGet(ctx, asynqTask(rec.Class, DeliveryID(rec.ID, rec.Delivery)), "state")
+			states[i] = p.HGet(ctx, asynqTask(rec.Queue(), DeliveryID(rec.ID, rec.Delivery)), "state")
 		}
 		return nil
 	})
@@ -168,9 +177,9 @@ func (q *Queue) Delivered(ctx context.Context, recs []store.LiveRecord) (present
 	return present, alive, nil
 }
 
-// ToFront makes pending deliveries the next ones of their class, in this order. It does nothing to deliveries that are not
+// ToFront makes pending deliveries the next ones of their queue, in this order. It does nothing to deliveries that are not
 // pending.
-func (q *Queue) ToFront(ctx context.Context, class string, deliveries ...string) error {
+func (q *Queue) ToFront(ctx context.Context, queue string, deliveries ...string) error {
 	// asynq takes from the right end and adds at the left. Search for a delivery from the end where it is, and not for
 	// one that is not pending: that would read the whole list.
 	const move = `local near, n = {}, #ARGV - 1
@@ -184,22 +193,22 @@ return 1`
 	for _, d := range deliveries {
 		args = append(args, d)
 	}
-	args = append(args, asynqTask(class, ""))
-	if err := q.redis.Eval(ctx, move, []string{asynqPending(class)}, args...).Err(); err != nil {
+	args = append(args, asynqTask(queue, ""))
+	if err := q.redis.Eval(ctx, move, []string{asynqPending(queue)}, args...).Err(); err != nil {
 		return fmt.Errorf("put deliveries %s first: %w", strings.Join(deliveries, ", "), err)
 	}
 	return nil
 }
 
-// Server returns an asynq server for all classes, the most urgent first. concurrency is the number of deliveries that it
-// processes at once. Its requests to Redis pass the hook.
-func (q *Queue) Server(concurrency int, hook redis.Hook, shutdown time.Duration, log *slog.Logger) *asynq.Server {
+// Server returns an asynq server for all classes in a pool, the most urgent first. concurrency is the number of
+// deliveries that it processes at once. Its requests to Redis pass the hook.
+func (q *Queue) Server(pool string, concurrency int, hook redis.Hook, shutdown time.Duration, log *slog.Logger) *asynq.Server {
 	o := q.redis.Options()
 	client := q.redis.WithTimeout(o.ReadTimeout) // a copy with the same connections, because a hook is for a whole client
 	client.AddHook(hook)
 	priorities := map[string]int{}
 	for i, class := range Classes {
-		priorities[class] = len(Classes) - i
+		priorities[store.QueueOf(pool, class)] = len(Classes) - i
 	}
 	return asynq.NewServerFromRedisClient(client, asynq.Config{
 		Concurrency: concurrency, Queues: priorities, StrictPriority: true,
@@ -219,24 +228,24 @@ type Request int
 // The requests.
 const (
 	Other   Request = iota
-	Dequeue         // take the next delivery of a class
-	Forward         // make the due deliveries of a class pending
+	Dequeue         // take the next delivery of a queue
+	Forward         // make the due deliveries of a queue pending
 )
 
-// RequestOf returns what a command of an asynq server asks for, and the class. Commands that it does not know are Other.
-func RequestOf(cmd redis.Cmder) (what Request, class string) {
+// RequestOf returns what a command of an asynq server asks for, and the queue. Commands that it does not know are Other.
+func RequestOf(cmd redis.Cmder) (what Request, queue string) {
 	args := cmd.Args()
 	if len(args) < 4 || cmd.Name() != "evalsha" && cmd.Name() != "eval" {
 		return Other, ""
 	}
 	n, isInt := args[2].(int)
 	first, _ := args[3].(string)
-	class, key, _ := strings.Cut(strings.TrimPrefix(first, "asynq:{"), "}:")
+	queue, key, _ := strings.Cut(strings.TrimPrefix(first, "asynq:{"), "}:")
 	switch {
 	case isInt && n == 4 && key == "pending":
-		return Dequeue, class
+		return Dequeue, queue
 	case isInt && n == 2 && (key == "scheduled" || key == "retry"):
-		return Forward, class
+		return Forward, queue
 	default:
 		return Other, ""
 	}
@@ -263,9 +272,10 @@ func (l asynqLog) Warn(args ...any)  { l.log.Warn("asynq", "says", fmt.Sprint(ar
 func (l asynqLog) Error(args ...any) { l.log.Error("asynq", "says", fmt.Sprint(args...)) }
 func (l asynqLog) Fatal(args ...any) { l.log.Error("asynq", "says", fmt.Sprint(args...)) }
 
-// Depth is the length of a class's queue. It counts deliveries, so it can differ for a moment from what the tasks'
-// states say.
+// Depth is the length of the queue of a class in a pool. It counts deliveries, so it can differ for a moment from what
+// the tasks' states say.
 type Depth struct {
+	Pool    string  `json:"pool,omitempty"` // empty: the default one
 	Class   string  `json:"class"`
 	Waiting int     `json:"waiting"`             // deliveries that a worker can take now
 	Oldest  float64 `json:"oldest_wait_seconds"` // age of the oldest of these
@@ -275,31 +285,35 @@ type Depth struct {
 	Paused *store.Halt `json:"paused,omitempty"` // nil: workers take its tasks
 }
 
-// Depths returns the queue depth of every class, the most urgent first. Its cost does not depend on the number of
-// waiting tasks.
+// Depths returns the queue depth of every class in the default pool, the most urgent first, and then of the other pools
+// with deliveries. Its cost does not depend on the number of waiting tasks.
 func (d *Desk) Depths(ctx context.Context) ([]Depth, error) {
 	inspector := d.queue.inspector
 	used, err := inspector.Queues()
 	if err != nil {
 		return nil, fmt.Errorf("list queues: %w", err)
 	}
-	paused, err := d.store.Halts.Paused(ctx, Classes...)
+	queues := slices.Concat(slices.Clone(Classes), poolQueues(used))
+	paused, err := d.store.Halts.Paused(ctx, queues...)
 	if err != nil {
 		return nil, err
 	}
-	list := make([]Depth, 0, len(Classes))
-	for _, class := range Classes {
+	list := make([]Depth, 0, len(queues))
+	for _, queue := range queues {
 		info := &asynq.QueueInfo{}
 		if err := context.Cause(ctx); err != nil {
-			return nil, fmt.Errorf("read queue %s: %w", class, err) // asynq's inspector takes no context
+			return nil, fmt.Errorf("read queue %s: %w", queue, err) // asynq's inspector takes no context
 		}
-		if slices.Contains(used, class) { // asynq creates a queue with its first task
-			if info, err = inspector.GetQueueInfo(class); err != nil {
-				return nil, fmt.Errorf("read queue %s: %w", class, err)
+		if slices.Contains(used, queue) { // asynq creates a queue with its first task
+			if info, err = inspector.GetQueueInfo(queue); err != nil {
+				return nil, fmt.Errorf("read queue %s: %w", queue, err)
 			}
 		}
-		depth := Depth{Class: class, Waiting: info.Pending, Oldest: info.Latency.Seconds(), Later: info.Scheduled + info.Retry, Running: info.Active}
-		if h, ok := paused[class]; ok {
+		depth := Depth{Waiting: info.Pending, Oldest: info.Latency.Seconds(), Later: info.Scheduled + info.Retry, Running: info.Active}
+		if depth.Pool, depth.Class = store.CutQueue(queue); depth.Pool != "" && depth.Waiting+depth.Later+depth.Running == 0 {
+			continue
+		}
+		if h, ok := paused[queue]; ok {
 			depth.Paused = &h
 		}
 		list = append(list, depth)

@@ -21,6 +21,7 @@ type Status struct {
 	Person   string        `json:"person,omitempty"` // the asker's configured name; see People
 	State    string        `json:"state"`            // waiting, running, absorbed, ended
 	Into     string        `json:"into,omitempty"`   // the task whose run absorbed this one and has its log and answer
+	Pool     string        `json:"pool,omitempty"`   // whose workers run it; empty: the default one
 	Position int           `json:"position,omitempty"`
 	Attempt  int           `json:"attempt"`
 	Delivery string        `json:"delivery"` // the asynq ID of its latest delivery
@@ -96,7 +97,7 @@ func (d *Desk) status(rec store.Record) Status {
 		t = Task{ID: rec.ID, Source: SourceOf(rec.ID), Kind: "unreadable", Thread: rec.Thread, Class: rec.Class, Prompt: err.Error()}
 	}
 	s := Status{
-		Task: t, State: string(rec.State), Attempt: rec.Attempt, Delivery: DeliveryID(rec.ID, rec.Delivery), Worker: rec.Worker,
+		Task: t, Pool: rec.Pool, State: string(rec.State), Attempt: rec.Attempt, Delivery: DeliveryID(rec.ID, rec.Delivery), Worker: rec.Worker,
 		Cancel: rec.CancelBy, Into: rec.Into, Created: rec.Created, Started: rec.Started, Ended: rec.Ended, Retried: rec.Retried,
 		Posted: rec.Outbox < 0, Runs: rec.Runs, Blocked: rec.Blocked,
 	}
@@ -215,7 +216,8 @@ type Filter struct {
 	Channel      string     // its name in any source, or with a source like Person
 	Ending       EndingKind // how it ended
 	Text         string     // part of the prompt or the ID; case does not matter
-	Class        string     // the queue it waits in
+	Class        string     // the class of its queue
+	Pool         string     // the name of its pool, also of the default one
 	Days         int        // asked for today, in UTC, or on the so many days up to it; 0: at any time
 }
 
@@ -260,10 +262,10 @@ func (f Filter) query(people People, sees func(scopes []string) bool) store.List
 	if f.Days > 0 {
 		q.Since = time.Now().UTC().Truncate(24*time.Hour).AddDate(0, 0, 1-f.Days)
 	}
-	if f.Source+f.Repo+f.Person+f.Channel+f.Class != "" || sees != nil {
+	if f.Source+f.Repo+f.Person+f.Channel+f.Class+f.Pool != "" || sees != nil {
 		persons := people.filter(f.Person)
 		q.Head = func(r store.Record) bool {
-			return (f.Source == "" || f.Source == SourceOf(r.ID)) && (f.Class == "" || f.Class == r.Class) && within(r.Scopes, f.Repo, persons, f.Channel) &&
+			return (f.Source == "" || f.Source == SourceOf(r.ID)) && (f.Class == "" || f.Class == r.Class) && (f.Pool == "" || f.Pool == PoolName(r.Pool)) && within(r.Scopes, f.Repo, persons, f.Channel) &&
 				(sees == nil || sees(r.Scopes))
 		}
 	}

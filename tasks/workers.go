@@ -31,11 +31,16 @@ func serves(seen []store.Worker, source string) bool {
 	return slices.ContainsFunc(seen, func(w store.Worker) bool { return Able(w) && Serves(w, source) })
 }
 
-// Unserved counts, by source, the waiting tasks for which able workers exist, but none that is set up for their source.
+// Unserved counts, by source, the waiting tasks for which able workers of their pool exist, but none that is set up for
+// their source.
 func Unserved(live []store.LiveRecord, seen []store.Worker) map[string]int {
-	waiting := map[string]int{}
+	waiting, pools := map[string]int{}, map[string][]store.Worker{}
+	for _, w := range seen {
+		pools[w.Pool] = append(pools[w.Pool], w)
+	}
 	for _, rec := range live {
-		if source := SourceOf(rec.ID); rec.State == store.Waiting && slices.ContainsFunc(seen, Able) && !serves(seen, source) {
+		members := pools[rec.Pool]
+		if source := SourceOf(rec.ID); rec.State == store.Waiting && slices.ContainsFunc(members, Able) && !serves(members, source) {
 			waiting[source]++
 		}
 	}
@@ -98,20 +103,26 @@ func (d *Desk) noteUnable(ctx context.Context, list []Status) {
 	if err != nil {
 		return // the task's own reason still holds
 	}
-	paused, err := d.store.Halts.Paused(ctx, Classes...)
+	var queues []string
+	for _, s := range list {
+		queues = append(queues, store.QueueOf(s.Pool, s.Task.Class))
+	}
+	slices.Sort(queues)
+	paused, err := d.store.Halts.Paused(ctx, slices.Compact(queues)...)
 	if err != nil {
 		return
 	}
-	why := WhyNoWorker(seen)
-	for i := range list {
-		switch source := list[i].Task.Source; {
-		case !due(list[i]):
-		case paused[list[i].Task.Class] != store.Halt{}:
-			list[i].Why = WhyPaused(list[i].Task.Class, paused[list[i].Task.Class], time.Now())
-		case why != "":
+	for i, s := range list {
+		if !due(s) {
+			continue
+		}
+		halt, isPaused := paused[store.QueueOf(s.Pool, s.Task.Class)]
+		if why := WhyNoWorkerIn(seen, s.Pool); isPaused {
+			list[i].Why = WhyPaused(s.Task.Class, halt, time.Now())
+		} else if why != "" {
 			list[i].Why = why
-		case !serves(seen, source):
-			list[i].Why = "no worker is set up for " + source
+		} else if !serves(InPool(seen, s.Pool), s.Task.Source) {
+			list[i].Why = "no worker is set up for " + s.Task.Source
 		}
 	}
 }
@@ -153,6 +164,7 @@ type OfferReply struct {
 // answer is cached for a minute. An *InputError says that no task can work there, and a *CLIError why the CLI could
 // not answer. It returns [ErrNoAnswer] if no worker that can run tasks answered in time.
 func (d *Desk) Offer(ctx context.Context, where Where) (Offer, error) {
+	pool := ""
 	switch {
 	case where.Repo != "" && where.Dir != "":
 		return Offer{}, &InputError{Sentence: "Name either a repository or a directory, not both."}
@@ -160,9 +172,11 @@ func (d *Desk) Offer(ctx context.Context, where Where) (Offer, error) {
 		return Offer{}, &InputError{Sentence: fmt.Sprintf("The path of a directory can have at most %d bytes.", maxPath)}
 	case where.Repo != "":
 		// Check this first, because a worker takes seconds to answer.
-		if _, err := d.policy.Allowed(where.Repo); err != nil {
+		allowed, err := d.policy.Allowed(where.Repo)
+		if err != nil {
 			return Offer{}, err
 		}
+		pool = allowed.Pool
 	}
 	repo := d.policy.withoutHost(where.Repo)
 	if v := VisitorOf(ctx); v.RoleIn(ctx, repo) < Viewer && (repo != "" || where.Dir != "") {
@@ -171,7 +185,7 @@ func (d *Desk) Offer(ctx context.Context, where Where) (Offer, error) {
 	question := format.JSON(where)
 	ctx, cancel := context.WithTimeoutCause(ctx, d.patience, ErrNoAnswer)
 	defer cancel()
-	answer, err := d.store.Workers.Inquire(ctx, "offer-"+format.Hash(string(question)), question)
+	answer, err := d.store.Workers.Inquire(ctx, pool, "offer-"+format.Hash(string(question)), question)
 	if ctx.Err() != nil && err != nil {
 		err = context.Cause(ctx) // the same error for every step that was too slow
 	}

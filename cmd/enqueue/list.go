@@ -21,6 +21,7 @@ func listCommand(t *terminal, flags *flag.FlagSet) runFunc {
 		flags, person, channel, repository,
 		parameter{flag: "state", name: "state", about: "only tasks in this `state`: waiting, running, absorbed or ended"},
 		parameter{flag: "source", name: "source", about: "only tasks from this `source`: slack, github or chat"},
+		parameter{flag: "pool", name: "pool", about: "only tasks of this `pool`, such as default"},
 		parameter{flag: "ending", name: "ending", about: "only tasks with this `ending`: answered, failed, cancelled, …"},
 		parameter{flag: "text", name: "text", about: "only tasks with these `words` in the request or the ID"},
 		parameter{flag: "before", name: "before", about: "only tasks older than the one with this `ID`"},
@@ -221,6 +222,7 @@ func (t *terminal) printTask(v task) {
 	at("ended", v.Ended)
 	fact("waits", v.Why)
 	at("not before", v.At)
+	fact("pool", v.Pool)
 	fact("worker", v.Worker)
 	if v.Ending != nil {
 		fact("run", v.Ending.Footer())

@@ -168,8 +168,10 @@ type fleetHealth struct {
 	Problem, Redis string
 	Checks         []store.Finding
 	Tasks          struct{ Running, Waiting, Held int }
+	Pools          []tasks.PoolState
 	Workers        []struct {
 		ID, Version    string
+		Pool           string
 		Slots, Running int
 		Checks         []store.Finding
 	}
@@ -224,7 +226,11 @@ func (t *terminal) printHealth(f fleetHealth, services []store.Finding) {
 	answers := store.Finding{What: "the front door answers at " + t.api.base}
 	t.printFindings("", slices.Concat([]store.Finding{answers}, f.Checks, services))
 	for _, w := range f.Workers {
-		printf(t.stdout, "\nworker %s, version %s, %d of %d slots in use\n", legible.Line(w.ID), legible.Line(cmp.Or(w.Version, "unknown")), w.Running, w.Slots)
+		member := ""
+		if w.Pool != "" {
+			member = ", pool " + legible.Line(w.Pool)
+		}
+		printf(t.stdout, "\nworker %s, version %s%s, %d of %d slots in use\n", legible.Line(w.ID), legible.Line(cmp.Or(w.Version, "unknown")), member, w.Running, w.Slots)
 		t.printFindings("  ", w.Checks)
 	}
 	if f.Redis != "ok" {
@@ -235,6 +241,11 @@ func (t *terminal) printHealth(f fleetHealth, services []store.Finding) {
 		words += fmt.Sprintf(", %d of them until a set time", f.Tasks.Held)
 	}
 	printf(t.stdout, "\n%s\n", words)
+	for _, p := range f.Pools {
+		if len(f.Pools) > 1 {
+			printf(t.stdout, "pool %s: workers %d, slots in use %d of %d, tasks waiting %d\n", legible.Line(p.Name), p.Workers, p.Running, p.Slots, p.Waiting)
+		}
+	}
 }
 
 // printFindings prints findings behind a margin. A check that passed has no severity.

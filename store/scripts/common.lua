@@ -32,7 +32,10 @@ local function credential_key(name) return P .. 'credential:' .. name end
 local function absorbed_key(id) return P .. 'absorbed:' .. id end
 
 -- The keys of asynq v0.26. TestQueueOfAsynq compares them, and what push writes, with what asynq itself writes.
-local function queue_keys(class) return 'asynq:{' .. class .. '}:' end
+local function queue_keys(queue) return 'asynq:{' .. queue .. '}:' end
+-- queue_of and class_of are as in pools.go. No pool is the default one.
+local function queue_of(pool, class) return (pool or '') == '' and class or pool .. '.' .. class end
+local function class_of(queue) return string.match(queue, '[^.]*$') end
 local function delivery_key(queue, delivery) return queue .. 't:' .. delivery end
 
 local function int(n) return string.format('%.0f', n) end
@@ -77,20 +80,29 @@ local function doubtful(id, created)
   return math.min(tonumber(created or '0'), begun) < since or begun <= newest
 end
 
--- push puts a delivery into a queue, as asynq's own scripts do: scheduled if it is due after t, else pending. Workers
--- that are idle look at a queue when it is announced; one that has deliveries is looked at again after each of them.
-local function push(queue, class, delivery, message, at, t)
+-- register makes a queue known to asynq. A new one of a class that is paused is paused, too.
+local function register(queue)
+  if redis.call('SADD', 'asynq:queues', queue) == 0 or class_of(queue) == queue then return end
+  local paused = redis.call('GET', queue_keys(class_of(queue)) .. 'paused')
+  if paused then redis.call('SET', queue_keys(queue) .. 'paused', paused) end
+end
+
+-- push puts a delivery into the queue of that name, as asynq's own scripts do: scheduled if it is due after t, else
+-- pending. Workers that are idle look at a queue when it is announced; one that has deliveries is looked at again after
+-- each of them.
+local function push(name, delivery, message, at, t)
+  local queue = queue_keys(name)
   local key = delivery_key(queue, delivery)
   if at > t then
     redis.call('HSET', key, 'msg', message, 'state', 'scheduled')
     redis.call('ZADD', queue .. 'scheduled', int(math.floor(at / 1000000)), delivery)
-    redis.call('SADD', 'asynq:queues', class)
+    register(name)
     return
   end
   redis.call('HSET', key, 'msg', message, 'state', 'pending', 'pending_since', int(t) .. '000')
   if redis.call('LPUSH', queue .. 'pending', delivery) > 1 then return end
-  redis.call('SADD', 'asynq:queues', class)
-  redis.call('PUBLISH', P .. 'due', class)
+  register(name)
+  redis.call('PUBLISH', P .. 'due', name)
 end
 
 -- replaced returns the value of a field if that is an object (see values.go) that the new value replaces, or ''.

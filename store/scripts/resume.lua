@@ -1,4 +1,9 @@
 -- prefix, class -> {'ok'}
-redis.call('DEL', queue_keys(ARGV[2]) .. 'paused')
-redis.call('PUBLISH', P .. 'due', ARGV[2])
+redis.call('SADD', 'asynq:queues', ARGV[2])
+for _, queue in ipairs(redis.call('SMEMBERS', 'asynq:queues')) do
+  if class_of(queue) == ARGV[2] then
+    redis.call('DEL', queue_keys(queue) .. 'paused')
+    redis.call('PUBLISH', P .. 'due', queue)
+  end
+end
 return {'ok'}

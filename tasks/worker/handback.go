@@ -87,6 +87,12 @@ func (w *Worker) handBack(run *run, cause error) error {
 	if err != nil {
 		return err
 	}
+	if _, moves := errors.AsType[otherPool](cause); moves && done {
+		if err = move(run.detached, &w.cfg, rec); err == nil {
+			return nil
+		}
+		w.cfg.Log.Warn("move task to another pool", "run", rec.ID, "err", err)
+	}
 	if !done {
 		w.orphaned(run)
 	} else if note.key != "" {

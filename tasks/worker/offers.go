@@ -33,7 +33,7 @@ type offerer struct {
 // answer answers the offer queries of front doors until ctx ends, one at a time, so that at most one extra CLI
 // runs. A worker whose CLI does not work leaves them to others.
 func (o *offerer) answer(ctx context.Context) {
-	_ = o.Store.Workers.Respond(ctx, o.health.good, func(ctx context.Context, question json.RawMessage) (json.RawMessage, time.Duration) {
+	_ = o.Store.Workers.Respond(ctx, o.Pool, o.health.good, func(ctx context.Context, question json.RawMessage) (json.RawMessage, time.Duration) {
 		ctx, cancel := context.WithTimeout(ctx, offerTime)
 		defer cancel()
 		reply, keep := tasks.OfferReply{}, offerFail

@@ -22,15 +22,15 @@ import (
 // It is safe for concurrent use.
 type poller struct {
 	store  *store.Store
-	limits map[string]int // deliveries of a class that this worker processes at once
-	last   string         // the class that asynq asks for last
+	queues []string       // of the worker's pool, the most urgent class first
+	limits map[string]int // deliveries of a queue that this worker processes at once
 
 	mu   sync.Mutex
 	look map[string]bool // the queue may have a delivery
 	busy map[string]int  // deliveries that are being processed
 	more bool            // the last request to forward made deliveries pending; asynq repeats it until it makes none
 
-	peers *atomic.Int64 // live workers of the fleet, with this one; 0: unknown
+	peers *atomic.Int64 // live workers of the pool, with this one; 0: unknown
 	wake  chan struct{} // has a token when look or busy changed
 	once  sync.Once
 	quit  chan struct{} // closed by stop
@@ -39,19 +39,21 @@ type poller struct {
 const (
 	// pollAnyway is how long a poll is held back at most, ± 50 %, because announcements can be lost.
 	pollAnyway = 3 * time.Second
-	// forwarders is how many workers make the due deliveries of a class pending, each second, on average. One would do;
+	// forwarders is how many workers of a pool make the due deliveries of a class pending, each second, on average. One would do;
 	// more make it unlikely that none does.
 	forwarders = 3
 )
 
-func newPoller(s *store.Store, slots int, peers *atomic.Int64) *poller {
+func newPoller(s *store.Store, pool string, slots int, peers *atomic.Int64) *poller {
 	p := &poller{
-		store: s, limits: map[string]int{}, last: tasks.Classes[len(tasks.Classes)-1], look: map[string]bool{}, busy: map[string]int{},
+		store: s, limits: map[string]int{}, look: map[string]bool{}, busy: map[string]int{},
 		peers: peers, wake: make(chan struct{}, 1), quit: make(chan struct{}),
 	}
 	for _, class := range tasks.Classes {
-		p.limits[class] = SlotsOf(class, slots)
-		p.look[class] = true
+		queue := store.QueueOf(pool, class)
+		p.queues = append(p.queues, queue)
+		p.limits[queue] = SlotsOf(class, slots)
+		p.look[queue] = true
 	}
 	return p
 }
@@ -66,29 +68,29 @@ func (p *poller) concurrency() (sum int) {
 
 // start notes the announcements of all queues until stop.
 func (p *poller) start() {
-	for _, class := range tasks.Classes {
-		go p.listen(class)
+	for _, queue := range p.queues {
+		go p.listen(queue)
 	}
 }
 
-func (p *poller) listen(class string) {
-	due, leave := p.store.Announced(class)
+func (p *poller) listen(queue string) {
+	due, leave := p.store.Announced(queue)
 	defer leave()
 	for {
 		select {
 		case <-due:
-			p.note(class)
+			p.note(queue)
 		case <-p.quit:
 			return
 		}
 	}
 }
 
-// note makes the next poll of a class reach Redis.
-func (p *poller) note(class string) {
+// note makes the next poll of a queue reach Redis.
+func (p *poller) note(queue string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.look[class] = true
+	p.look[queue] = true
 	p.signal()
 }
 
@@ -100,10 +102,10 @@ func (p *poller) signal() {
 }
 
 // done records that a delivery has been processed.
-func (p *poller) done(class string) {
+func (p *poller) done(queue string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.busy[class]--
+	p.busy[queue]--
 	p.signal()
 }
 
@@ -121,21 +123,21 @@ func (p *poller) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proce
 // ProcessHook implements redis.Hook.
 func (p *poller) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
-		switch what, class := tasks.RequestOf(cmd); what {
+		switch what, queue := tasks.RequestOf(cmd); what {
 		case tasks.Dequeue:
-			return p.dequeue(ctx, class, cmd, next)
+			return p.dequeue(ctx, queue, cmd, next)
 		case tasks.Forward:
-			return p.forward(ctx, class, cmd, next)
+			return p.forward(ctx, queue, cmd, next)
 		}
 		return next(ctx, cmd)
 	}
 }
 
-// dequeue passes a poll to Redis if the class may have a delivery and is not full. A poll of the last class first waits
+// dequeue passes a poll to Redis if the class may have a delivery and is not full. A poll of the last queue first waits
 // until one of the classes is worth a poll: asynq then starts again with the most urgent one.
-func (p *poller) dequeue(ctx context.Context, class string, cmd redis.Cmder, next redis.ProcessHook) error {
-	if !p.begin(class) {
-		if class == p.last {
+func (p *poller) dequeue(ctx context.Context, queue string, cmd redis.Cmder, next redis.ProcessHook) error {
+	if !p.begin(queue) {
+		if queue == p.queues[len(p.queues)-1] {
 			p.await()
 		}
 		cmd.SetErr(redis.Nil) // for asynq: the queue is empty
@@ -143,29 +145,29 @@ func (p *poller) dequeue(ctx context.Context, class string, cmd redis.Cmder, nex
 	}
 	err := next(ctx, cmd)
 	if err != nil { // nothing was taken
-		p.done(class)
+		p.done(queue)
 	}
 	if err != redis.Nil { //nolint:errorlint // as asynq compares it
-		p.note(class) // there may be more, or Redis did not answer
+		p.note(queue) // there may be more, or Redis did not answer
 	}
 	return err
 }
 
 // begin reports whether a class is worth a poll, and then counts the delivery that the poll may take.
-func (p *poller) begin(class string) bool {
+func (p *poller) begin(queue string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.stopped() || !p.worthwhile(class) {
+	if p.stopped() || !p.worthwhile(queue) {
 		return false
 	}
-	p.look[class] = false
-	p.busy[class]++
+	p.look[queue] = false
+	p.busy[queue]++
 	return true
 }
 
 // worthwhile is called with mu held.
-func (p *poller) worthwhile(class string) bool {
-	return p.look[class] && p.busy[class] < p.limits[class]
+func (p *poller) worthwhile(queue string) bool {
+	return p.look[queue] && p.busy[queue] < p.limits[queue]
 }
 
 func (p *poller) stopped() bool {
@@ -183,7 +185,7 @@ func (p *poller) await() {
 	defer anyway.Stop()
 	for {
 		p.mu.Lock()
-		found := slices.ContainsFunc(tasks.Classes, p.worthwhile)
+		found := slices.ContainsFunc(p.queues, p.worthwhile)
 		p.mu.Unlock()
 		if found {
 			return
@@ -194,8 +196,8 @@ func (p *poller) await() {
 			return
 		case <-anyway.C:
 			p.mu.Lock()
-			for _, class := range tasks.Classes {
-				p.look[class] = true
+			for _, queue := range p.queues {
+				p.look[queue] = true
 			}
 			p.mu.Unlock()
 			return
@@ -203,10 +205,10 @@ func (p *poller) await() {
 	}
 }
 
-// forward passes a request to Redis on behalf of the fleet, now and then. A request moves at most 100 deliveries, and asynq repeats it until it
+// forward passes a request to Redis on behalf of the pool, now and then. A request moves at most 100 deliveries, and asynq repeats it until it
 // moves none: the worker that has begun continues, or thousands that are due at once would come a hundred at a time.
 // Other workers may have to take what was moved.
-func (p *poller) forward(ctx context.Context, class string, cmd redis.Cmder, next redis.ProcessHook) error {
+func (p *poller) forward(ctx context.Context, queue string, cmd redis.Cmder, next redis.ProcessHook) error {
 	answer, ok := cmd.(*redis.Cmd)
 	if !ok {
 		return next(ctx, cmd)
@@ -220,8 +222,8 @@ func (p *poller) forward(ctx context.Context, class string, cmd redis.Cmder, nex
 		p.mu.Lock()
 		p.more = true
 		p.mu.Unlock()
-		p.note(class)
-		return p.store.Announce(ctx, class)
+		p.note(queue)
+		return p.store.Announce(ctx, queue)
 	}
 	return err
 }

@@ -26,7 +26,7 @@ type fakeQueue struct {
 }
 
 func newFakeQueue(slots int) *fakeQueue {
-	return &fakeQueue{poller: newPoller(nil, slots, new(atomic.Int64)), pending: map[string]int{}}
+	return &fakeQueue{poller: newPoller(nil, "", slots, new(atomic.Int64)), pending: map[string]int{}}
 }
 
 // round polls the classes like asynq until one has a delivery, and returns that class or "".
@@ -198,9 +198,9 @@ func TestForwardsAllThatIsDue(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := forwarding{newPoller(f.store, 4, new(atomic.Int64)), make(chan int)}
+	p := forwarding{newPoller(f.store, "", 4, new(atomic.Int64)), make(chan int)}
 	p.peers.Store(2 * forwarders)
-	server := f.queue.Server(1, p, time.Second, slog.New(slog.DiscardHandler))
+	server := f.queue.Server("", 1, p, time.Second, slog.New(slog.DiscardHandler))
 	if err := server.Start(asynq.NotFoundHandler()); err != nil {
 		t.Fatal(err)
 	}

@@ -155,6 +155,9 @@ func (w *Worker) accept(r *run) (j job, err error) {
 	if r.source = j.task.Source; err != nil {
 		return j, err
 	}
+	if pool := w.cfg.Policy.PoolOf(r.claim.Record()); pool != w.cfg.Pool {
+		return j, belongsTo(pool)
+	}
 	if repo, err := w.cfg.Policy.Allowed(j.task.Repo); err == nil { // the policy may have become stricter since Submit
 		j.task.Profile = repo.Narrow(j.task.Profile)
 	}

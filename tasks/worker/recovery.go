@@ -83,22 +83,26 @@ func (r *recovery) examine(ctx context.Context, term string) error {
 	return err
 }
 
-// arranged is how many deliveries of a class are in the order of shares: more than start between two passes.
+// arranged is how many deliveries of a queue are in the order of shares: more than start between two passes.
 const arranged = 50
 
 // arrange puts the deliveries that come next into the order of their repositories' shares. By itself a queue would give
 // all slots to a repository with thousands of tasks until these have ended. If no leader does it, only that order is lost.
 func (r *recovery) arrange(ctx context.Context) error {
 	startable := r.demand.Startable(r.Policy.Limits.Caps(""))
-	for _, class := range tasks.Classes {
+	queues := map[string]bool{}
+	for _, rec := range startable {
+		queues[rec.Queue()] = true
+	}
+	for queue := range queues {
 		var next []string
-		for _, rec := range r.demand.ByShare(startable, class, arranged) {
+		for _, rec := range r.demand.ByShare(startable, queue, arranged) {
 			next = append(next, tasks.DeliveryID(rec.ID, rec.Delivery))
 		}
 		if len(next) == 0 {
 			continue
 		}
-		if err := r.Queue.ToFront(ctx, class, next...); err != nil {
+		if err := r.Queue.ToFront(ctx, queue, next...); err != nil {
 			return err
 		}
 	}
@@ -161,9 +165,9 @@ func (r *recovery) recover(ctx context.Context, rec store.LiveRecord) {
 
 // deliverFirst enqueues a task that has had its turn before all that wait now.
 func (r *recovery) deliverFirst(ctx context.Context, rec store.Record) {
-	err := r.Queue.Enqueue(ctx, rec.ID, rec.Class, rec.Delivery, time.Time{})
+	err := r.Queue.Enqueue(ctx, rec.ID, rec.Queue(), rec.Delivery, time.Time{})
 	if err == nil {
-		err = r.Queue.ToFront(ctx, rec.Class, tasks.DeliveryID(rec.ID, rec.Delivery))
+		err = r.Queue.ToFront(ctx, rec.Queue(), tasks.DeliveryID(rec.ID, rec.Delivery))
 	}
 	r.warn(err, "enqueue task", "run", rec.ID) // the walk finds it without a delivery
 }
@@ -179,6 +183,8 @@ func (r *recovery) deliver(ctx context.Context, live []store.LiveRecord) error {
 			// It was cancelled while it ran, and then it was handed back or its worker died.
 			_, err := tasks.EndWaiting(ctx, r.Store, rec.ID, tasks.CancellationOf(rec.Record).Ending())
 			r.warn(err, "end task", "run", rec.ID)
+		case r.Policy.PoolOf(rec.Record) != rec.Pool:
+			r.warn(move(ctx, r.Config, rec.Record), "move task to another pool", "run", rec.ID)
 		case !rec.At.After(time.Now()):
 			due = append(due, rec)
 		}
@@ -209,7 +215,7 @@ func (r *recovery) redeliver(ctx context.Context, rec store.LiveRecord, taken bo
 		return
 	}
 	if err == nil {
-		err = r.Queue.Enqueue(ctx, rec.ID, rec.Class, now.Delivery, rec.At)
+		err = r.Queue.Enqueue(ctx, rec.ID, rec.Queue(), now.Delivery, rec.At)
 	}
 	if err != nil {
 		r.Log.Warn("enqueue task", "run", rec.ID, "err", err)

@@ -175,7 +175,7 @@ func (k *waker) wakeNext(ctx context.Context, thread string) {
 	if err != nil {
 		return // no task waits, or Redis is unreachable
 	}
-	k.Queue.Wake(ctx, next.ID, next.Class, next.Delivery)
+	k.Queue.Wake(ctx, next.ID, next.Queue(), next.Delivery)
 }
 
 // wakeLines wakes, for each cap that the finished task counted in, the first in line.
@@ -194,8 +194,8 @@ func (k *waker) wakeLine(ctx context.Context, scope string) {
 	if err != nil {
 		return // no task waits, or Redis is unreachable
 	}
-	k.Queue.Wake(ctx, next.ID, next.Class, next.Delivery)
-	k.warn(k.Queue.ToFront(ctx, next.Class, tasks.DeliveryID(next.ID, next.Delivery)), "wake task", "run", next.ID)
+	k.Queue.Wake(ctx, next.ID, next.Queue(), next.Delivery)
+	k.warn(k.Queue.ToFront(ctx, next.Queue(), tasks.DeliveryID(next.ID, next.Delivery)), "wake task", "run", next.ID)
 }
 
 // taskReader decodes the tasks of records and gets their briefs from their sources. It is safe for concurrent use.

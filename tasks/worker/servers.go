@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 )
 
@@ -68,12 +69,12 @@ func (w *Worker) takeTasks(ctx context.Context) error {
 
 // serve starts a set.
 func (w *Worker) serve() (*serverSet, error) {
-	set := &serverSet{poller: newPoller(w.cfg.Store, w.slots.total, &w.peers)}
-	set.server = w.cfg.Queue.Server(set.poller.concurrency(), set.poller, w.cfg.Timing.Shutdown, w.cfg.Log)
+	set := &serverSet{poller: newPoller(w.cfg.Store, w.cfg.Pool, w.slots.total, &w.peers)}
+	set.server = w.cfg.Queue.Server(w.cfg.Pool, set.poller.concurrency(), set.poller, w.cfg.Timing.Shutdown, w.cfg.Log)
 	set.poller.start()
 	err := set.server.Start(asynq.HandlerFunc(func(ctx context.Context, t *asynq.Task) error {
-		class, _ := asynq.GetQueueName(ctx)
-		defer set.poller.done(class)
+		queue, _ := asynq.GetQueueName(ctx)
+		defer set.poller.done(queue)
 		if !set.handling.TryRLock() {
 			return unable() // it was fetched while the set was being retired
 		}
@@ -83,6 +84,7 @@ func (w *Worker) serve() (*serverSet, error) {
 		if err != nil {
 			return fmt.Errorf("%w: %w", err, asynq.SkipRetry)
 		}
+		_, class := store.CutQueue(queue)
 		return w.process(ctx, class, id, n)
 	}))
 	if err != nil {

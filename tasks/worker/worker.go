@@ -49,6 +49,7 @@ type Config struct {
 	Disks  []string                                    // directories whose disks need room for a run; a worker without room takes no tasks
 	Statfs func(dir string, into *unix.Statfs_t) error // nil: the system call
 
+	Pool       string            // whose tasks it takes; empty: the default one
 	Slots      int               // concurrent runs; at least 2, so that a person never waits only for automatic work
 	Memory     func() int64      // returns the bytes available for further runs; nil: only Slots limits them
 	RunMemory  int64             // bytes a run needs; 0: 350 MiB
@@ -129,7 +130,7 @@ type Worker struct {
 	epoch   string          // identifies Redis' data; last value that watchData saw
 	drained context.Context // ends when the worker interrupts its runs
 	drain   context.CancelFunc
-	peers   atomic.Int64 // live workers of the fleet, with this one; 0: unknown
+	peers   atomic.Int64 // live workers of its pool, with this one; 0: unknown
 
 	standing atomic.Int32 // a standing, from the last heartbeat that Redis took
 	cordoned atomic.Bool  // it takes no tasks because it is cordoned
@@ -232,7 +233,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	running.Go(func() { w.health.watch(loops) })
 	running.Go(func() { w.forwardAsynqCancels(loops) })
 	running.Go(func() { w.offers.answer(ctx) })
-	w.cfg.Log.Info("worker started", "worker", w.id, "slots", w.slots.total, "sources", w.sources())
+	w.cfg.Log.Info("worker started", "worker", w.id, "pool", tasks.PoolName(w.cfg.Pool), "slots", w.slots.total, "sources", w.sources())
 	unready := context.AfterFunc(ctx, w.ready.close)
 	err := w.takeTasks(ctx)
 	unready()
@@ -280,7 +281,7 @@ func (w *Worker) beat(ctx context.Context) {
 	}
 	host, _ := os.Hostname() // it succeeded in New
 	pulse, err := w.cfg.Store.Workers.Beat(ctx, store.Worker{
-		ID: w.id, Host: host, Version: w.cfg.Version, Pid: os.Getpid(), Slots: w.slots.total, Running: w.slots.running(),
+		ID: w.id, Host: host, Version: w.cfg.Version, Pool: w.cfg.Pool, Pid: os.Getpid(), Slots: w.slots.total, Running: w.slots.running(),
 		Started: w.started, Draining: w.drained.Err() != nil, Cordoned: w.cordoned.Load(), Health: format.JSON(w.health.state().Health),
 		Notices: w.cfg.Notices, Settings: w.cfg.Settings, URL: w.cfg.URL, Sources: w.sources(), Memory: w.slots.memory.known(), Credential: w.cfg.Credential,
 	})

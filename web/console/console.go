@@ -172,7 +172,7 @@ func addScript(page []byte) []byte {
 
 // deliveryPath returns the page of a task's latest delivery.
 func deliveryPath(s tasks.Status) string {
-	return "/queues/queues/" + s.Task.Class + "/tasks/" + s.Delivery
+	return "/queues/queues/" + store.QueueOf(s.Pool, s.Task.Class) + "/tasks/" + s.Delivery
 }
 
 // redirectToTask redirects from a delivery to the page of its task.

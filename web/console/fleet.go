@@ -102,7 +102,7 @@ func (v *fleetPageView) addMachines() {
 
 func (v *fleetPageView) addActivity(a view.Activity, now time.Time) error {
 	v.Limits, v.Budget = a.Limits, a.Budget
-	for _, q := range v.Queues {
+	for _, q := range byClass(v.Queues) {
 		line := classView{Depth: q}
 		if q.Waiting > 0 {
 			line.Age = legible.Age(time.Duration(q.Oldest * float64(time.Second)))
@@ -143,6 +143,20 @@ func (v *fleetPageView) addActivity(a view.Activity, now time.Time) error {
 	var err error
 	v.Chart, err = bars.HTML()
 	return err
+}
+
+// byClass adds up the queues of each class in all pools. Pauses are of the default pool's, as the button makes them.
+func byClass(queues []tasks.Depth) (list []tasks.Depth) {
+	for _, q := range queues {
+		i := slices.IndexFunc(list, func(d tasks.Depth) bool { return d.Class == q.Class })
+		if i < 0 {
+			list = append(list, q) // the default pool is first
+			continue
+		}
+		d := &list[i]
+		d.Waiting, d.Later, d.Running, d.Oldest = d.Waiting+q.Waiting, d.Later+q.Later, d.Running+q.Running, max(d.Oldest, q.Oldest)
+	}
+	return list
 }
 
 // seriesOf returns the series of the chart that an ending belongs to.

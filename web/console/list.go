@@ -66,7 +66,7 @@ type listView struct {
 // Details reports whether a filter of the folded part of the form is set.
 func (v listView) Details() bool {
 	f := v.Filter
-	return f.Source+f.Repo+f.Person+f.Channel+f.Class+string(f.Ending) != "" || f.Days != 0
+	return f.Source+f.Repo+f.Person+f.Channel+f.Class+f.Pool+string(f.Ending) != "" || f.Days != 0
 }
 
 // Limit returns the length of a page if it is not the default, else 0.
@@ -190,7 +190,7 @@ func inWords(f tasks.Filter) (words []string) {
 		{"repository ", f.Repo},
 		{"person ", f.Person},
 		{"channel ", f.Channel},
-		{"class ", f.Class},
+		{"class ", f.Class}, {"pool ", f.Pool},
 		{"ending ", string(f.Ending)},
 	} {
 		if one[1] != "" {

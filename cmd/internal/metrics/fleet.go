@@ -91,12 +91,12 @@ func (g *gauges) Collect(ch chan<- prometheus.Metric) {
 
 // NewFleet registers the state of the fleet, which is read at each scrape. All front doors report the same state. While
 // Redis does not answer, only errand_fleet_up is reported.
-func NewFleet(r prometheus.Registerer, limits tasks.Limits, read func(context.Context) (Fleet, error)) {
-	r.MustRegister(newFleet(read, limits, time.Now))
+func NewFleet(r prometheus.Registerer, p tasks.Policy, read func(context.Context) (Fleet, error)) {
+	r.MustRegister(newFleet(read, p, time.Now))
 }
 
-func newFleet(read func(context.Context) (Fleet, error), limits tasks.Limits, now func() time.Time) *gauges {
-	scale := &scale{limits: limits}
+func newFleet(read func(context.Context) (Fleet, error), p tasks.Policy, now func() time.Time) *gauges {
+	scales := &scales{limits: p.Limits, pools: p.Pools}
 	return newGauges(
 		func(report reportFunc) {
 			ctx, cancel := context.WithTimeout(context.Background(), readLimit)
@@ -108,24 +108,27 @@ func newFleet(read func(context.Context) (Fleet, error), limits tasks.Limits, no
 			}
 			report("errand_fleet_up", 1)
 			f.report(report, now())
-			wanted, startable := scale.of(f, now())
-			report("errand_workers_wanted", float64(wanted))
-			for _, class := range tasks.Classes {
-				report("errand_queue_startable", float64(startable[class]), class)
+			for _, need := range scales.of(f, now()) {
+				name := tasks.PoolName(need.pool)
+				report("errand_workers_wanted", float64(need.wanted), name)
+				for _, class := range tasks.Classes {
+					report("errand_queue_startable", float64(need.startable[class]), name, class)
+				}
+				f.in(need.pool).reportPool(report, name, now())
 			}
 		},
 		metric{name: "errand_fleet_up", help: "1 if the state of the fleet could be read from Redis, otherwise 0."},
 		metric{name: "errand_tasks", help: "Tasks that have not ended, as the console and the health count them.", labels: "state"},
-		metric{name: "errand_queue_tasks", help: "Waiting and running tasks whose records can be read.", labels: "class state"},
-		metric{name: "errand_queue_startable", help: "Waiting tasks that lack nothing but a slot.", labels: "class"},
-		metric{name: "errand_workers_wanted", help: "Workers that the running and the startable tasks need; for autoscalers. It changes slowly."},
-		metric{name: "errand_queue_oldest_seconds", help: "Age of the oldest waiting task in seconds, since it was due; 0 if no task is waiting.", labels: "class"},
+		metric{name: "errand_queue_tasks", help: "Waiting and running tasks whose records can be read.", labels: "pool class state"},
+		metric{name: "errand_queue_startable", help: "Waiting tasks that lack nothing but a slot.", labels: "pool class"},
+		metric{name: "errand_workers_wanted", help: "Workers that the running and the startable tasks need; for autoscalers. It changes slowly.", labels: "pool"},
+		metric{name: "errand_queue_oldest_seconds", help: "Age of the oldest waiting task in seconds, since it was due; 0 if no task is waiting.", labels: "pool class"},
 		metric{name: "errand_queue_paused", help: "1 if the class is paused, otherwise 0.", labels: "class"},
 		metric{name: "errand_outbox_endings", help: "Ended tasks whose final message is not posted."},
 		metric{name: "errand_outbox_oldest_seconds", help: "Time since the end of the oldest task whose final message is not posted; 0 if there is none."},
-		metric{name: "errand_workers", help: "Live workers.", labels: "state"},
-		metric{name: "errand_slots", help: "Slots for runs on all workers."},
-		metric{name: "errand_slots_taken", help: "Slots in use."},
+		metric{name: "errand_workers", help: "Live workers.", labels: "pool state"},
+		metric{name: "errand_slots", help: "Slots for runs on all workers.", labels: "pool"},
+		metric{name: "errand_slots_taken", help: "Slots in use.", labels: "pool"},
 		metric{name: "errand_credentials", help: "Worker credentials with which no run starts (held) or succeeds (refused).", labels: "state"},
 	)
 }
@@ -136,17 +139,13 @@ func (f Fleet) report(report reportFunc, now time.Time) {
 	report("errand_tasks", float64(f.Counts.Absorbed), string(store.Absorbed))
 	report("errand_outbox_endings", float64(f.Unposted.Endings))
 	report("errand_outbox_oldest_seconds", age(f.Unposted.Oldest, now))
-	f.reportQueues(report, now)
-	states, slots, taken := map[string]int{ready: 0, draining: 0, cordoned: 0, unable: 0}, 0, 0
-	for _, w := range f.Workers {
-		states[workerState(w)]++
-		slots, taken = slots+w.Slots, taken+w.Running
+	for _, class := range tasks.Classes {
+		paused := 0.0
+		if _, is := f.Paused[class]; is {
+			paused = 1
+		}
+		report("errand_queue_paused", paused, class)
 	}
-	for state, n := range states {
-		report("errand_workers", float64(n), state)
-	}
-	report("errand_slots", float64(slots))
-	report("errand_slots_taken", float64(taken))
 	held, refused := 0, 0
 	for _, c := range store.InUse(f.Credentials, f.Workers) {
 		switch {
@@ -160,8 +159,19 @@ func (f Fleet) report(report reportFunc, now time.Time) {
 	report("errand_credentials", float64(refused), "refused")
 }
 
-// reportQueues reports the tasks of each class, including classes without any.
-func (f Fleet) reportQueues(report reportFunc, now time.Time) {
+// reportPool reports the workers of a pool, of which f is the part, and its tasks of each class, including classes
+// without any.
+func (f Fleet) reportPool(report reportFunc, pool string, now time.Time) {
+	states, slots, taken := map[string]int{ready: 0, draining: 0, cordoned: 0, unable: 0}, 0, 0
+	for _, w := range f.Workers {
+		states[workerState(w)]++
+		slots, taken = slots+w.Slots, taken+w.Running
+	}
+	for state, n := range states {
+		report("errand_workers", float64(n), pool, state)
+	}
+	report("errand_slots", float64(slots), pool)
+	report("errand_slots_taken", float64(taken), pool)
 	for _, class := range tasks.Classes {
 		counts, oldest := map[store.State]int{}, time.Time{}
 		for _, rec := range f.Live {
@@ -174,14 +184,9 @@ func (f Fleet) reportQueues(report reportFunc, now time.Time) {
 			}
 		}
 		for _, state := range []store.State{store.Waiting, store.Running} {
-			report("errand_queue_tasks", float64(counts[state]), class, string(state))
+			report("errand_queue_tasks", float64(counts[state]), pool, class, string(state))
 		}
-		report("errand_queue_oldest_seconds", age(oldest, now), class)
-		paused := 0.0
-		if _, is := f.Paused[class]; is {
-			paused = 1
-		}
-		report("errand_queue_paused", paused, class)
+		report("errand_queue_oldest_seconds", age(oldest, now), pool, class)
 	}
 }
 

@@ -31,33 +31,33 @@ func TestFleet(t *testing.T) {
 	b.waits(tasks.Review, ago(5), ago(-60))
 	b.add(tasks.Interactive, store.Running, ago(900), time.Time{})
 	r := prometheus.NewRegistry()
-	r.MustRegister(newFleet(b.read, tasks.Limits{}, func() time.Time { return now }))
+	r.MustRegister(newFleet(b.read, tasks.Policy{}, func() time.Time { return now }))
 	expect(t, r, `
 errand_credentials{state="held"} 1
 errand_credentials{state="refused"} 1
 errand_fleet_up 1
 errand_outbox_endings 2
 errand_outbox_oldest_seconds 90
-errand_queue_oldest_seconds{class="background"} 0
-errand_queue_oldest_seconds{class="interactive"} 30
-errand_queue_oldest_seconds{class="review"} 0
-errand_queue_startable{class="background"} 0
-errand_queue_startable{class="interactive"} 2
-errand_queue_startable{class="review"} 0
-errand_queue_tasks{class="background",state="running"} 0
-errand_queue_tasks{class="background",state="waiting"} 0
-errand_queue_tasks{class="interactive",state="running"} 1
-errand_queue_tasks{class="interactive",state="waiting"} 2
-errand_queue_tasks{class="review",state="waiting"} 1
-errand_slots 12
-errand_slots_taken 3
+errand_queue_oldest_seconds{class="background",pool="default"} 0
+errand_queue_oldest_seconds{class="interactive",pool="default"} 30
+errand_queue_oldest_seconds{class="review",pool="default"} 0
+errand_queue_startable{class="background",pool="default"} 0
+errand_queue_startable{class="interactive",pool="default"} 2
+errand_queue_startable{class="review",pool="default"} 0
+errand_queue_tasks{class="background",pool="default",state="running"} 0
+errand_queue_tasks{class="background",pool="default",state="waiting"} 0
+errand_queue_tasks{class="interactive",pool="default",state="running"} 1
+errand_queue_tasks{class="interactive",pool="default",state="waiting"} 2
+errand_queue_tasks{class="review",pool="default",state="waiting"} 1
+errand_slots{pool="default"} 12
+errand_slots_taken{pool="default"} 3
 errand_tasks{state="absorbed"} 2
 errand_tasks{state="running"} 1
 errand_tasks{state="waiting"} 4
-errand_workers{state="draining"} 1
-errand_workers{state="ready"} 1
-errand_workers{state="unable"} 2
-errand_workers_wanted 4`)
+errand_workers{pool="default",state="draining"} 1
+errand_workers{pool="default",state="ready"} 1
+errand_workers{pool="default",state="unable"} 2
+errand_workers_wanted{pool="default"} 4`)
 	b.err = errors.New("redis is down")
 	if got := lines(t, r); !slices.Equal(got, []string{"errand_fleet_up 0"}) {
 		t.Errorf("without Redis: %q", got)

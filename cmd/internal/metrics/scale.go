@@ -20,12 +20,9 @@ const (
 	usualSlots = 4
 )
 
-// scale computes the number of workers that a fleet should have. The number follows the need slowly: it is at least what was
+// scale computes the number of workers that a pool should have. The number follows the need slowly: it is at least what was
 // needed throughout riseAfter, and at most what was needed at some time in fallAfter. So it turns at most twice in fallAfter.
 type scale struct {
-	limits tasks.Limits
-
-	mu     sync.Mutex
 	slots  int // of a worker
 	wanted int
 	needed []needed // for fallAfter and the one before, the oldest first
@@ -37,23 +34,70 @@ type needed struct {
 	workers int
 }
 
-// of returns the number of workers that a fleet should have now, and the startable tasks by class.
-func (s *scale) of(f Fleet, now time.Time) (wanted int, startable map[string]int) {
+// scales has the scale of each pool. It is safe for concurrent use.
+type scales struct {
+	limits tasks.Limits
+	pools  []string // of repositories
+
+	mu    sync.Mutex
+	scale map[string]*scale
+}
+
+// poolNeed is what a pool needs.
+type poolNeed struct {
+	pool      string
+	wanted    int            // workers that it should have now
+	startable map[string]int // tasks by class
+}
+
+// of returns what each pool needs now: the default one, those of repositories, and those with workers or live tasks.
+func (s *scales) of(f Fleet, now time.Time) (list []poolNeed) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var demand tasks.Demand
 	for _, rec := range f.Live {
 		demand.Add(rec, now)
 	}
-	startable = map[string]int{}
-	if f.mayStart(now) {
-		for _, rec := range demand.Startable(s.limits.Caps("")) {
-			if _, paused := f.Paused[rec.Class]; !paused {
-				startable[rec.Class]++
+	startable := demand.Startable(s.limits.Caps("")) // limits are for all pools together
+	kept := map[string]*scale{}
+	for _, p := range tasks.Pools(s.pools, f.Live, f.Workers) {
+		pool := tasks.ParsePool(p.Name)
+		if kept[pool] = s.scale[pool]; kept[pool] == nil {
+			kept[pool] = &scale{}
+		}
+		own, need := f.in(pool), poolNeed{pool: pool, startable: map[string]int{}}
+		if own.mayStart(now) {
+			for _, rec := range startable {
+				if _, paused := f.Paused[rec.Class]; rec.Pool == pool && !paused {
+					need.startable[rec.Class]++
+				}
 			}
 		}
+		running := map[string]int{}
+		for _, rec := range demand.Running() {
+			if rec.Pool == pool {
+				running[rec.Class]++
+			}
+		}
+		workers := own.need(kept[pool].slotsOf(own), s.limits, running, need.startable)
+		need.wanted = kept[pool].next(workers, len(own.Workers), now)
+		list = append(list, need)
 	}
-	return s.next(f.need(s.slotsOf(f), s.limits, demand.Running(), startable), len(f.Workers), now), startable
+	s.scale = kept
+	return list
+}
+
+// in returns the part of the fleet that belongs to a pool.
+func (f Fleet) in(pool string) Fleet {
+	f.Workers = tasks.InPool(f.Workers, pool)
+	var live []store.LiveRecord
+	for _, rec := range f.Live {
+		if rec.Pool == pool {
+			live = append(live, rec)
+		}
+	}
+	f.Live = live
+	return f
 }
 
 // slotsOf returns the number of slots that a further worker would probably have.

@@ -131,10 +131,10 @@ func TestNeededWorkers(t *testing.T) {
 	} {
 		f := &fakeFleet{Fleet: Fleet{Workers: []store.Worker{worker("a")}}}
 		c.fill(f)
-		s := &scale{limits: c.limits}
+		s := &scales{limits: c.limits}
 		s.of(f.Fleet, now)
-		if got, _ := s.of(f.Fleet, now.Add(fallAfter)); got != c.want {
-			t.Errorf("%s: %d workers, want %d", name, got, c.want)
+		if got := s.of(f.Fleet, now.Add(fallAfter)); len(got) != 1 || got[0].wanted != c.want {
+			t.Errorf("%s: %+v workers, want %d", name, got, c.want)
 		}
 	}
 }

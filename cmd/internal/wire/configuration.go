@@ -11,6 +11,7 @@ import (
 	"github.com/errand-fleet/errand"
 	"github.com/errand-fleet/errand/config"
 	"github.com/errand-fleet/errand/internal/legible"
+	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/web"
 )
 
@@ -67,10 +68,11 @@ func sections(r config.Routing) []web.Table {
 		{"each repository a day", dollars(b.Repository)},
 		{"the whole fleet a day", dollars(b.Day)},
 	})
-	add("Repositories", []string{"repository", "own settings", "branch", "profile", "results"}, rows(r.Repositories, func(one config.Repository) []string {
+	add("Repositories", []string{"repository", "own settings", "branch", "profile", "results", "pool"}, rows(r.Repositories, func(one config.Repository) []string {
 		profile := either(one.Results == "", config.ProfileWrite, config.ProfileRead)
 		return []string{
 			either(one.Trusted, "trusted", "not trusted"), either(one.Base != "", one.Base, "default"), either(one.Profile != "", one.Profile, profile), one.Results,
+			tasks.PoolName(one.Pool),
 		}
 	}))
 	add("Channels", []string{"channel", "repository"}, rows(r.Channels, func(one config.Channel) []string { return []string{one.Repository} }))

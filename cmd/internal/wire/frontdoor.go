@@ -74,7 +74,7 @@ func (p *Parts) FrontDoor(ctx context.Context) (*Door, error) {
 			talk.Source = poster
 		}
 	}
-	metrics.NewFleet(p.registry, p.policy.Limits, func(ctx context.Context) (metrics.Fleet, error) { return metrics.ReadFleet(ctx, p.Store) })
+	metrics.NewFleet(p.registry, p.policy, func(ctx context.Context) (metrics.Fleet, error) { return metrics.ReadFleet(ctx, p.Store) })
 	mux.Handle("GET /metrics", p.Metrics)
 	access, err := p.access()
 	if err != nil {

@@ -153,7 +153,7 @@ func (p *Parts) bucket() (objects.Bucket, error) {
 func policy(c config.Config, r *agent.Redactor) (tasks.Policy, error) {
 	p := tasks.Policy{
 		Limit: c.Worker.RunLimit, Redactor: r, Choices: tasks.Choices(c.Routing.Options), Limits: tasks.Limits(c.Routing.Limits), Budgets: tasks.Budgets(c.Routing.Budgets),
-		People: people(c),
+		People: people(c), Pools: pools(c),
 	}
 	p.Repository = func(name string) (tasks.Repository, bool) {
 		repo, ok := c.Routing.Repository(name)
@@ -161,7 +161,8 @@ func policy(c config.Config, r *agent.Redactor) (tasks.Policy, error) {
 			return tasks.Repository{}, false
 		}
 		return tasks.Repository{
-			Trusted: repo.Trusted, Base: repo.Base, Profile: agent.Profile(repo.Profile), Environment: repo.Declaration,
+			Trusted: repo.Trusted, Base: repo.Base, Profile: agent.Profile(repo.Profile), Pool: tasks.ParsePool(repo.Pool),
+			Environment: repo.Declaration,
 		}, true
 	}
 	if site, err := url.Parse(c.GitHub.URL); err == nil {
@@ -173,6 +174,18 @@ func policy(c config.Config, r *agent.Redactor) (tasks.Policy, error) {
 		return tasks.Policy{}, problems
 	}
 	return p, nil
+}
+
+// pools returns the names of the pools of repositories.
+func pools(c config.Config) (names []string) {
+	for _, repo := range c.Routing.Repositories {
+		names = append(names, tasks.PoolName(repo.Pool))
+	}
+	if len(names) == 0 {
+		names = append(names, tasks.DefaultPool)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // sources creates the configured sources.
@@ -263,7 +276,7 @@ func (p *Parts) Worker(version, address string, o Options) (*worker.Worker, erro
 	return worker.New(worker.Config{
 		Store: p.Store, Queue: p.Queue, Runner: runner, Workspace: space, Sources: p.Sources, Policy: p.policy, Publisher: p.Forge, Commands: p.commands,
 		ConsoleURL: strings.TrimRight(c.HTTP.PublicURL, "/"),
-		Slots:      c.Worker.Concurrency, ReadyCLIs: int(c.Worker.ReadyCLIs), Memory: config.MemoryAvailable, IdleLimit: c.Worker.IdleLimit, Model: c.Model.Name, MinVersion: c.Worker.MinClaude,
+		Pool:       tasks.ParsePool(c.Worker.Pool), Slots: c.Worker.Concurrency, ReadyCLIs: int(c.Worker.ReadyCLIs), Memory: config.MemoryAvailable, IdleLimit: c.Worker.IdleLimit, Model: c.Model.Name, MinVersion: c.Worker.MinClaude,
 		Version: version, Credential: credentialName(c), LogDir: LogDir(c), URL: address, Retention: retention(c.Keep), Log: p.Log, Timing: timing,
 		Notices: p.notices, Settings: c.Published(), Disks: []string{c.Paths.State, LogDir(c), os.TempDir()},
 		Meter: metrics.NewTasks(p.registry, slices.Sorted(maps.Keys(c.Routing.Repositories))),

@@ -139,12 +139,13 @@ func (f Fleet) check(now time.Time) []Check {
 	if len(f.Workers) == 0 {
 		list.add(store.Fatal, "no worker is alive", "Tasks wait until one starts.", "Start a worker with the same REDIS_URL.")
 	}
+	list = append(list, f.checkPools()...)
 	for _, source := range slices.Sorted(maps.Keys(f.unserved)) {
 		list.add(store.Fatal, fmt.Sprintf("no worker is set up for %s; waiting tasks: %d", source, f.unserved[source]), "These tasks wait until one is.",
 			"Give the workers the settings of "+source+", as the front door has them.")
 	}
 	for _, q := range f.Queues {
-		if q.Paused != nil {
+		if q.Pool == "" && q.Paused != nil {
 			list.add(store.Warning, tasks.WhyPaused(q.Class, *q.Paused, now), "Its tasks wait. Running ones continue.",
 				"Resume the class on the page Fleet, or with enqueue resume "+q.Class+".")
 		}
@@ -174,4 +175,23 @@ func (f Fleet) check(now time.Time) []Check {
 		}
 	}
 	return WorstFirst(list)
+}
+
+// checkPools reports pools whose tasks do not run although the fleet has workers.
+func (f Fleet) checkPools() (list checklist) {
+	for _, p := range f.Pools {
+		if p.Problem == "" || len(f.Workers) == 0 || len(f.Pools) == 1 {
+			continue
+		}
+		level, why := store.Warning, "No task waits for one now."
+		if p.Waiting > 0 {
+			level, why = store.Fatal, fmt.Sprintf("Waiting tasks: %d.", p.Waiting)
+		}
+		remedy := "Start a worker with ERRAND_POOL=" + p.Name + ", or give its repositories another pool in errand.yaml."
+		if p.Workers > 0 {
+			p.Problem, remedy = "pool "+p.Name+": "+p.Problem, "The checks of its workers say why."
+		}
+		list.add(level, p.Problem, why, remedy)
+	}
+	return list
 }

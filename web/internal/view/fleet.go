@@ -25,15 +25,16 @@ type Inbound interface {
 
 // Fleet is the health of the whole fleet.
 type Fleet struct {
-	OK      bool          `json:"ok"`
-	Problem string        `json:"problem,omitempty"` // why tasks would not run now
-	Redis   string        `json:"redis"`             // "ok" or an error
-	Tasks   Tally         `json:"tasks"`
-	Queues  []tasks.Depth `json:"queues"`
-	Spent   float64       `json:"spent_today_usd"` // since midnight, UTC
-	Workers []Worker      `json:"workers"`
-	Sources []Source      `json:"sources,omitempty"` // of this front door
-	Checks  []Check       `json:"checks"`            // of everything but the workers, which have their own
+	OK      bool              `json:"ok"`
+	Problem string            `json:"problem,omitempty"` // why tasks would not run now
+	Redis   string            `json:"redis"`             // "ok" or an error
+	Tasks   Tally             `json:"tasks"`
+	Queues  []tasks.Depth     `json:"queues"`
+	Pools   []tasks.PoolState `json:"pools"`           // the default one first
+	Spent   float64           `json:"spent_today_usd"` // since midnight, UTC
+	Workers []Worker          `json:"workers"`
+	Sources []Source          `json:"sources,omitempty"` // of this front door
+	Checks  []Check           `json:"checks"`            // of everything but the workers, which have their own
 
 	Project *Project `json:"project,omitempty"` // the local directory in the query
 
@@ -65,6 +66,7 @@ type Source struct {
 type Worker struct {
 	ID       string          `json:"id"`
 	Host     string          `json:"host"`
+	Pool     string          `json:"pool,omitempty"` // empty: the default one
 	Version  string          `json:"version"`
 	Pid      int             `json:"pid"`
 	Slots    int             `json:"slots"`
@@ -89,7 +91,7 @@ func NewWorkers(live []store.Worker, now time.Time) []Worker {
 	sources = slices.Compact(sources)
 	for _, w := range live {
 		list = append(list, Worker{
-			w.ID, w.Host, w.Version, w.Pid, w.Slots, w.Running, w.Memory, w.Started, w.Seen, w.Draining, w.Cordon, w.Health, checkWorker(w, sources, now),
+			w.ID, w.Host, w.Pool, w.Version, w.Pid, w.Slots, w.Running, w.Memory, w.Started, w.Seen, w.Draining, w.Cordon, w.Health, checkWorker(w, sources, now),
 		})
 	}
 	return list
@@ -99,7 +101,7 @@ func NewWorkers(live []store.Worker, now time.Time) []Worker {
 func (v *Reader) Fleet(ctx context.Context) Fleet {
 	f, err := Await(ctx, v.readFleet)
 	if err != nil {
-		f = Fleet{Redis: err.Error(), Problem: "Redis does not answer", Queues: []tasks.Depth{}, Workers: []Worker{}}
+		f = Fleet{Redis: err.Error(), Problem: "Redis does not answer", Queues: []tasks.Depth{}, Pools: []tasks.PoolState{}, Workers: []Worker{}}
 	}
 	for _, in := range v.Inbound {
 		last, err := in.Inbound()
@@ -145,6 +147,7 @@ func (v *Reader) readFleet(ctx context.Context) (Fleet, error) {
 		}
 	}
 	f.unserved = tasks.Unserved(live, s.Workers)
+	f.Pools = tasks.FleetOf(v.Desk).Pools(live, s.Workers)
 	f.Problem, _ = s.problem(v.Now())
 	for _, found := range f.Findings {
 		if found.Severity == store.Fatal {
