@@ -115,7 +115,7 @@ func TestAutoscalers(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := keda.Spec.Triggers[0].Metadata; keda.Kind != "ScaledObject" || keda.Spec.ScaleTargetRef.Name != hpa.Name ||
-		got["query"] != "max("+metric+")" || got["threshold"] != "1" {
+		got["query"] != "max("+metric+`{pool="default"})` || got["threshold"] != "1" {
 		t.Errorf("keda.yaml: %+v", keda)
 	}
 	if doc, err := os.ReadFile("../docs/operations.md"); err != nil || !strings.Contains(string(doc), "| `"+metric+"` |") {

@@ -42,6 +42,11 @@ func TestQueueOfAsynq(t *testing.T) {
 		}
 		enqueue(first.ID, Review, n+1, at)
 	}
+	ours.desk.policy.Repository = func(string) (Repository, bool) { return Repository{Pool: "gpu"}, true }
+	pooled := ours.task("c", "in a pool")
+	pooled.Repo = "acme/api"
+	ours.submit(pooled)
+	enqueue(pooled.ID, "gpu."+pooled.Class, 0, now)
 	got, want := ours.asynqKeys(), theirs.asynqKeys()
 	for _, key := range slices.Sorted(maps.Keys(want)) {
 		if got[key] != want[key] {

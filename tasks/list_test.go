@@ -169,4 +169,11 @@ func TestDepths(t *testing.T) {
 		}
 	}
 	check(Depth{Class: Interactive, Waiting: 2, Later: 1}, Depth{Class: Review, Waiting: 1}, Depth{Class: Background}, Depth{Class: Maintenance})
+	for _, queue := range []string{"gpu.review", "arm.background", "gpu.interactive"} {
+		if err := f.queue.Enqueue(t.Context(), f.task("t", "x").ID, queue, 0, time.Time{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check(Depth{Class: Interactive, Waiting: 2, Later: 1}, Depth{Class: Review, Waiting: 1}, Depth{Class: Background}, Depth{Class: Maintenance},
+		Depth{Pool: "arm", Class: Background, Waiting: 1}, Depth{Pool: "gpu", Class: Interactive, Waiting: 1}, Depth{Pool: "gpu", Class: Review, Waiting: 1})
 }

@@ -108,3 +108,30 @@ func TestFleetAtWork(t *testing.T) {
 	h.contains(h.get("/fleet", append(limited, "Accept", "text/html")...), http.StatusOK, "at most 2", "!acme/app")
 	h.redirects(h.get("/health?services=1"), "/fleet?services=1")
 }
+
+// The page of the fleet shows pools if there is more than the default one, and the page of a task names its pool.
+func TestPoolsAreShown(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	html := []string{"Accept", "text/html"}
+	beat := func(id, pool string) {
+		t.Helper()
+		w := store.Worker{ID: id, Host: id + ".test", Pool: pool, Slots: 4, Running: 1, Health: json.RawMessage(`{"ok":true}`)}
+		if _, err := h.Store.Workers.Beat(t.Context(), w); err != nil {
+			t.Fatal(err)
+		}
+	}
+	beat("w1", "")
+	id := h.submit(1)
+	h.contains(h.get("/fleet", html...), http.StatusOK, "!<h2>Pools</h2>", "!pool ")
+	if err := h.redis.HSet(t.Context(), "errand:task:"+id, "pool", "gpu").Err(); err != nil {
+		t.Fatal(err)
+	}
+	h.contains(h.get("/fleet", html...), http.StatusOK, "<h2>Pools</h2>", "no workers", "no worker of pool gpu is running",
+		`<a href="/?state=waiting&amp;pool=gpu">1</a>`)
+	h.contains(h.get("/tasks/"+id, html...), http.StatusOK, "<dt>pool</dt><dd>gpu</dd>", "no worker of pool gpu is running", "/queues/queues/gpu.interactive/tasks/")
+	h.contains(h.get("/?pool=gpu", html...), http.StatusOK, id)
+	h.contains(h.get("/?pool=default", html...), http.StatusOK, "!"+id)
+	beat("w2", "gpu")
+	h.contains(h.get("/fleet", html...), http.StatusOK, "<span>pool gpu</span>", "!no workers", "!no worker of pool gpu")
+}

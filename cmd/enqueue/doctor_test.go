@@ -57,12 +57,21 @@ func TestDoctor(t *testing.T) {
 		t.Fatal(err)
 	}
 	check(0)
+	beat(store.Worker{ID: "w4", Pool: "gpu", Slots: 2})
+	check(0, "worker w4, version unknown, pool gpu, 0 of 2 slots in use\n", "pool default: workers 2, slots in use 1 of 4, tasks waiting 1\n",
+		"pool gpu: workers 1, slots in use 0 of 2, tasks waiting 0\n")
+	if err := f.redis.HSet(t.Context(), "errand:task:"+f.submit("wait"), "pool", "arm").Err(); err != nil {
+		t.Fatal(err)
+	}
+	check(1, "error    no worker of pool arm is running\n", "Waiting tasks: 1.\n", "Start a worker with ERRAND_POOL=arm, or ")
+	beat(store.Worker{ID: "w5", Pool: "arm"})
+	check(0)
 	beat(store.Worker{ID: "w3", Health: json.RawMessage(`{"ok":false,"problem":"claude has no credential","remedy":"set ANTHROPIC_API_KEY"}`)})
 	check(1, "  error    it cannot run tasks: claude has no credential\n", "set ANTHROPIC_API_KEY\n")
 
 	code, out, _ := f.run("doctor", "-json")
 	var answer struct{ Workers []struct{ ID string } }
-	if err := json.Unmarshal([]byte(out), &answer); code != 1 || err != nil || len(answer.Workers) != 3 {
+	if err := json.Unmarshal([]byte(out), &answer); code != 1 || err != nil || len(answer.Workers) != 5 {
 		t.Errorf("exit %d, %v: %s", code, err, out)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -165,6 +166,33 @@ func checkComments(events []event, finals []final, comments map[int][]string) (c
 		}
 	}
 	return c
+}
+
+// checkPools checks that every message was taken up by a CLI of a worker of its pool, and that each pool has taken up
+// some. pools has the pools of the messages by token, members those of the workers by PID.
+func checkPools(lives []life, pools map[string]string, members map[int]string) (wrong check) {
+	wrong.name = "in the wrong pool"
+	idle := map[string]bool{}
+	for _, pool := range pools {
+		idle[pool] = true
+	}
+	for _, l := range lives {
+		for _, t := range l.taken {
+			want, got := pools[t.token], members[l.worker]
+			if want == "" || got == "" { // an orphan: its worker died before the CLI began
+				continue
+			}
+			wrong.looked++
+			delete(idle, want)
+			if got != want {
+				wrong.breaks("%s of pool %s was taken up by run %s in pool %s", t.token, want, l.run, got)
+			}
+		}
+	}
+	for _, pool := range slices.Sorted(maps.Keys(idle)) {
+		wrong.breaks("pool %s has taken up nothing", pool)
+	}
+	return wrong
 }
 
 // tolerance is how long two processes may appear to overlap because the kernel reported an end late.

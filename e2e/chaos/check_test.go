@@ -341,3 +341,27 @@ func TestLeaks(t *testing.T) {
 		}
 	}
 }
+
+func TestPools(t *testing.T) {
+	t.Parallel()
+	cli := func(worker int, tokens ...string) life {
+		l := life{role: script.CLI, run: "r", worker: worker}
+		for _, token := range tokens {
+			l.taken = append(l.taken, taken{token: token})
+		}
+		return l
+	}
+	pools, members := map[string]string{"a": "one", "b": "two", "c": "two"}, map[int]string{1: "one", 2: "two"}
+	for name, c := range map[string]struct {
+		lives []life
+		want  bool
+	}{
+		"each in its own": {[]life{cli(1, "a"), cli(2, "b", "c"), cli(99, "a")}, false},
+		"in another":      {[]life{cli(1, "a"), cli(2, "b"), cli(1, "c")}, true},
+		"none in one":     {[]life{cli(1, "a")}, true},
+	} {
+		if got := checkPools(c.lives, pools, members); breaks(got) != c.want || got.looked == 0 {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}

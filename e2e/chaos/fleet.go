@@ -64,8 +64,8 @@ func newFleet(ctx context.Context, set settings, w *world) (*fleet, error) {
 			way = far
 		}
 		f.workers = append(f.workers, &process{
-			name: fmt.Sprintf("worker-%d", i+1), dirs: set.versions(i), file: "worker", logs: w.dir, addr: listens,
-			env: append(slices.Clip(env), "REDIS_URL="+way, "ERRAND_WORKER_ADDR="+listens),
+			name: fmt.Sprintf("worker-%d", i+1), dirs: set.versions(i), file: "worker", logs: w.dir, addr: listens, pool: poolName(i % set.pools),
+			env: append(slices.Clip(env), "REDIS_URL="+way, "ERRAND_WORKER_ADDR="+listens, "ERRAND_POOL="+poolName(i%set.pools)),
 		})
 	}
 	for _, p := range append([]*process{f.door}, f.workers...) {
@@ -135,23 +135,25 @@ func (f *fleet) ready(ctx context.Context) error {
 	return errors.New("the front door does not become ready; its log says why")
 }
 
-// borrow takes a running worker for a fault, if another working one remains; otherwise nil. wanted says which
-// are worth breaking, by pid.
+// borrow takes a running worker for a fault, if another working one remains in its pool; otherwise nil. wanted says
+// which are worth breaking, by pid.
 func (f *fleet) borrow(pick uint64, wanted func(pid int) bool) *process {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	var up, worth []*process
+	var worth []*process
+	up := map[string]int{} // by pool
 	for _, p := range f.workers {
 		pid := p.pid()
 		if f.down[p] || pid == 0 {
 			continue
 		}
-		up = append(up, p)
+		up[p.pool]++
 		if wanted(pid) {
 			worth = append(worth, p)
 		}
 	}
-	if len(up) < 2 || len(worth) == 0 {
+	worth = slices.DeleteFunc(worth, func(p *process) bool { return up[p.pool] < 2 })
+	if len(worth) == 0 {
 		return nil
 	}
 	p := worth[pick%uint64(len(worth))]

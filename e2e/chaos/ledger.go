@@ -11,6 +11,7 @@ type event struct {
 	place  place
 	thread string // of all places; what is in one must run one after the other
 	id     string // of its task, empty while unknown
+	pool   string // whose workers run it
 
 	accepted   bool // it was answered with 2xx
 	forgiven   bool // accepted is not set, because Redis has lost it since

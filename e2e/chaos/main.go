@@ -27,6 +27,7 @@ type settings struct {
 	faults   int
 	span     time.Duration // of traffic and faults
 	workers  int
+	pools    int    // of workers
 	sentinel bool   // Redis fails over
 	replicas int    // that have to confirm writes
 	bin      string // directory of worker and enqueue
@@ -54,7 +55,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return 2
 	}
 	if !set.leaks {
-		fmt.Fprintf(stdout, "chaos: seed %d, %d tasks and %d faults within %s, %d workers\n", set.seed, set.tasks, set.faults, set.span.Round(time.Second), set.workers)
+		fmt.Fprintf(stdout, "chaos: seed %d, %d tasks and %d faults within %s, %d workers in %d pools\n",
+			set.seed, set.tasks, set.faults, set.span.Round(time.Second), set.workers, set.pools)
 	}
 	do := rampage
 	if set.leaks {
@@ -77,7 +79,8 @@ func parse(args []string, stderr io.Writer) (s settings, err error) {
 	flags.Uint64Var(&s.seed, "seed", 0, "what the plan is made from (default: a random one, which is printed)")
 	flags.IntVar(&s.tasks, "tasks", 0, "number of requests (default: as many as fit; 1000 without -for)")
 	flags.IntVar(&s.faults, "faults", 0, "how much is broken (default: about one for three tasks)")
-	flags.IntVar(&s.workers, "workers", 3, "how many workers there are; at least 2")
+	flags.IntVar(&s.workers, "workers", 0, "how many workers there are; at least 2 in each pool (default: 3, or 2 in each of several pools)")
+	flags.IntVar(&s.pools, "pools", 1, "how many pools the workers and repositories have")
 	flags.BoolVar(&s.sentinel, "sentinel", false, "let Redis fail over: a master, a replica and three Sentinels")
 	flags.IntVar(&s.replicas, "replicas", 0, "ERRAND_REDIS_REPLICAS, 1 at most")
 	flags.StringVar(&s.bin, "bin", "bin", "directory of the programs worker and enqueue")
@@ -89,7 +92,10 @@ func parse(args []string, stderr io.Writer) (s settings, err error) {
 	if err := flags.Parse(args); err != nil {
 		return s, err
 	}
-	if flags.NArg() > 0 || s.tasks < 0 || s.faults < 0 || s.workers < 2 || *all < 0 || s.replicas < 0 || s.replicas > 1 {
+	if s.workers == 0 {
+		s.workers = max(3, 2*s.pools)
+	}
+	if flags.NArg() > 0 || s.tasks < 0 || s.faults < 0 || s.pools < 1 || s.workers < 2*s.pools || *all < 0 || s.replicas < 0 || s.replicas > 1 {
 		return s, errors.New("a number is out of range, or there are arguments that are no flags")
 	}
 	if s.seed == 0 {

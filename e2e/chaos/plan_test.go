@@ -82,13 +82,16 @@ func TestCommandLine(t *testing.T) {
 		span  time.Duration
 		ok    bool
 	}{
-		"":                  {1000, 588 * time.Second, true},
-		"-tasks=60":         {60, 35 * time.Second, true},
-		"-for=3m":           {168, 99 * time.Second, true},
-		"-for=3m -tasks=10": {10, 99 * time.Second, true},
-		"-tasks=1":          {1, 20 * time.Second, true},
-		"-workers=1":        {},
-		"surplus":           {},
+		"":                    {1000, 588 * time.Second, true},
+		"-tasks=60":           {60, 35 * time.Second, true},
+		"-for=3m":             {168, 99 * time.Second, true},
+		"-for=3m -tasks=10":   {10, 99 * time.Second, true},
+		"-tasks=1":            {1, 20 * time.Second, true},
+		"-workers=1":          {},
+		"-pools=3":            {1000, 588 * time.Second, true},
+		"-pools=3 -workers=5": {},
+		"-pools=0":            {},
+		"surplus":             {},
 	} {
 		var args []string
 		if line != "" {

@@ -23,6 +23,7 @@ type process struct {
 	env  []string
 	logs string // directory
 	addr string // where it listens
+	pool string // of a worker
 
 	mu      sync.Mutex
 	present *exec.Cmd

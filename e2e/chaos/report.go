@@ -29,10 +29,10 @@ type report struct {
 func (r *report) judge(w *world, f *fleet, t *traffic, s *saboteur, left []string, further []check) error {
 	events, lives := t.ledger.all(), w.witness.all()
 	finals := finalsOf(w, events)
-	reviews, threads := map[int][]string{}, map[string]string{}
+	reviews, threads, pools := map[int][]string{}, map[string]string{}, map[string]string{}
 	r.forgiven = s.forgive(events, finals)
 	for _, e := range events {
-		threads[e.token] = e.thread
+		threads[e.token], pools[e.token] = e.thread, e.pool
 		if e.accepted {
 			r.accepted++
 		}
@@ -43,8 +43,12 @@ func (r *report) judge(w *world, f *fleet, t *traffic, s *saboteur, left []strin
 	r.events, r.lives, r.faultErrors = len(events), len(lives), s.errs
 	lost, doubled := checkCovered(events, finals)
 	r.starts = map[string]int{}
+	members := map[int]string{}
 	for _, p := range append(f.workers, f.door) {
 		p.count(r.starts)
+		for _, pid := range p.ever() {
+			members[pid] = p.pool
+		}
 	}
 	far := f.workers[len(f.workers)-1].ever()
 	overlaps, orphans, excuses := checkOverlaps(lives, threads, func(l life, at time.Time) bool {
@@ -61,7 +65,7 @@ func (r *report) judge(w *world, f *fleet, t *traffic, s *saboteur, left []strin
 	}
 	r.checks = append([]check{
 		lost, doubled, checkTold(events, finals, lives), checkAnswered(events, finals), checkComments(events, finals, reviews), overlaps, orphans,
-		checkTakeovers(s.deaths, lives, recovered, s.disturbances), keys,
+		checkTakeovers(s.deaths, lives, recovered, s.disturbances), checkPools(lives, pools, members), keys,
 	}, further...)
 	r.all, r.quiet = takeovers(s.deaths, lives, s.outage)
 	return nil

@@ -105,12 +105,12 @@ func (t *traffic) deliver(ctx context.Context, what string, send func(context.Co
 
 // mention posts a message to the bot in Slack, in a new or an existing thread.
 func (t *traffic) mention(ctx context.Context, s step) {
-	channel := withClone
-	if s.thread%3 == 0 {
-		channel = withoutClone
+	h := t.w.home(s.thread)
+	if s.thread%3 == 0 && len(t.w.homes) == 1 { // with several, errand would ask for one
+		h.channel = withoutClone
 	}
 	root := t.roots[s.thread]
-	ts, err := t.w.slack.Seed(slackfake.Message{Channel: channel, User: "U0ANN", ThreadTS: root, Text: "<@U0ERRAND> please do " + s.orders.String()})
+	ts, err := t.w.slack.Seed(slackfake.Message{Channel: h.channel, User: "U0ANN", ThreadTS: root, Text: "<@U0ERRAND> please do " + s.orders.String()})
 	if err != nil {
 		t.w.note("say %s: %v", s.orders.Token, err)
 		return
@@ -125,7 +125,7 @@ func (t *traffic) mention(ctx context.Context, s step) {
 	t.count(what)
 	token := s.orders.Token
 	t.ledger.add(event{
-		token: token, place: inSlack, thread: fmt.Sprint(inSlack, s.thread), id: slackID(ts, channel), channel: channel, root: root,
+		token: token, place: inSlack, thread: fmt.Sprint(inSlack, s.thread), id: slackID(ts, h.channel), channel: h.channel, root: root, pool: h.pool,
 	})
 	t.under.Go(func() {
 		pause(ctx, s.late)

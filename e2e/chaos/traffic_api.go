@@ -49,11 +49,13 @@ type chatEvent struct {
 func (t *traffic) chat(ctx context.Context, s step) {
 	t.count("chats")
 	body := map[string]string{"message": "please do " + s.orders.String(), "thread": fmt.Sprintf("c-%d", s.thread)}
+	pool := poolName(0)
 	if s.thread%2 == 0 {
-		body["repo"] = repository
+		h := t.w.home(s.thread / 2)
+		body["repo"], pool = h.repo, h.pool
 	}
 	token := s.orders.Token
-	t.ledger.add(event{token: token, place: inChat, thread: fmt.Sprint(inChat, s.thread)})
+	t.ledger.add(event{token: token, place: inChat, thread: fmt.Sprint(inChat, s.thread), pool: pool})
 	defer t.ledger.change(token, func(e *event) { e.closed = true })
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -51,7 +51,7 @@ func (t *traffic) pull(ctx context.Context, s step) error {
 	if err != nil {
 		return fmt.Errorf("deliver %s: %w", token, err)
 	}
-	t.ledger.add(event{token: token, place: inGitHub, thread: fmt.Sprint(inGitHub, s.thread), id: id, pull: n, head: head})
+	t.ledger.add(event{token: token, place: inGitHub, thread: fmt.Sprint(inGitHub, s.thread), id: id, pull: n, head: head, pool: t.w.homes[0].pool})
 	t.under.Go(func() {
 		pause(ctx, s.late)
 		send := func(ctx context.Context) error { return t.webhook(ctx, token, hook) }

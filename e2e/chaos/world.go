@@ -18,11 +18,34 @@ import (
 
 // Names in the fakes.
 const (
-	repository   = "acme/chaos"
-	withClone    = "C0CLONES" // a channel that is about the repository
-	withoutClone = "C0TALK"   // one that is about none
-	bot          = "errand"   // on GitHub
+	repository   = "acme/chaos" // the one with pull requests
+	withClone    = "C0CLONES"   // a channel that is about the repository
+	withoutClone = "C0TALK"     // one that is about none
+	bot          = "errand"     // on GitHub
 )
+
+// home is a repository with its channel and its pool.
+type home struct{ repo, channel, pool string }
+
+// homes are the repositories of as many pools. The default one also has the tasks without a repository.
+func homes(pools int) []home {
+	list := []home{{repository, withClone, poolName(0)}}
+	for i := 1; i < pools; i++ {
+		list = append(list, home{fmt.Sprintf("%s-%d", repository, i), fmt.Sprint(withClone, i), poolName(i)})
+	}
+	return list
+}
+
+// poolName is the name of a pool, counted from 0.
+func poolName(i int) string {
+	if i == 0 {
+		return "default"
+	}
+	return fmt.Sprintf("pool-%d", i)
+}
+
+// home returns where a thread works that has a repository.
+func (w *world) home(thread int) home { return w.homes[thread%len(w.homes)] }
 
 // world is everything around errand: the services it talks to, each behind its weather, and the witness.
 type world struct {
@@ -31,6 +54,7 @@ type world struct {
 	github  *githubfake.Server
 	witness *witness
 	disk    *disk
+	homes   []home
 	sky     map[place]*weather
 	closers []func()
 
@@ -39,7 +63,7 @@ type world struct {
 }
 
 func newWorld(set settings) (w *world, err error) {
-	w = &world{sky: map[place]*weather{}}
+	w = &world{sky: map[place]*weather{}, homes: homes(set.pools)}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, w.close(""))
@@ -62,8 +86,11 @@ func newWorld(set settings) (w *world, err error) {
 	if w.github, err = githubfake.New(githubfake.Config{Quiet: true, BotLogin: bot}); err != nil {
 		return w, fmt.Errorf("start the fake GitHub: %w", err)
 	}
-	if _, err := w.github.CreateRepo("acme", "chaos", map[string]string{"README.md": "chaos\n"}); err != nil {
-		return w, fmt.Errorf("create the repository: %w", err)
+	for _, h := range w.homes {
+		owner, name, _ := strings.Cut(h.repo, "/")
+		if _, err := w.github.CreateRepo(owner, name, map[string]string{"README.md": "chaos\n"}); err != nil {
+			return w, fmt.Errorf("create the repository: %w", err)
+		}
 	}
 	answers := modelfake.New()
 	answers.Answer("", modelfake.Turn{Text: "Go on."})
@@ -95,8 +122,15 @@ func (w *world) settle(set settings) (err error) {
 		return fmt.Errorf("read the scripted CLI: %w (make chaos builds it)", err)
 	}
 	// Limits below the workers' slots, so that tasks compete for places, and budgets that cannot be used up.
-	yaml := fmt.Sprintf("repositories:\n  %s:\n    trusted: true\nchannels:\n  %s:\n    repository: %s\n"+
-		"limits:\n  repository: 9\n  credential: 14\nbudgets:\n  repository: 100000\n  day: 100000\n", repository, withClone, repository)
+	yaml, channels := "repositories:\n", "channels:\n"
+	for _, h := range w.homes {
+		yaml += fmt.Sprintf("  %s:\n    trusted: true\n", h.repo)
+		if set.pools > 1 { // an earlier version does not know the key
+			yaml += fmt.Sprintf("    pool: %s\n", h.pool)
+		}
+		channels += fmt.Sprintf("  %s:\n    repository: %s\n", h.channel, h.repo)
+	}
+	yaml += channels + "limits:\n  repository: 9\n  credential: 14\nbudgets:\n  repository: 100000\n  day: 100000\n"
 	for _, f := range []struct {
 		name string
 		data []byte

@@ -64,6 +64,53 @@ errand_workers_wanted{pool="default"} 4`)
 	}
 }
 
+// Each pool is reported for itself: those of repositories, even without workers and tasks, and those with either. Limits
+// are for all pools together.
+func TestPools(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1_700_000_000, 0)
+	b := &fakeFleet{Fleet: Fleet{Workers: []store.Worker{{Pool: "gpu", Slots: 2, Running: 1, Credential: "a"}, {Slots: 8, Credential: "b"}}}}
+	for i := range 6 {
+		b.waits(tasks.Interactive, now.Add(-time.Duration(i)*time.Second), time.Time{})
+		if rec := &b.Live[i]; i < 3 {
+			rec.Pool = "gpu"
+		} else {
+			rec.Pool, rec.Scopes = "arm", []string{"repo:acme/arm"}
+		}
+	}
+	b.add(tasks.Review, store.Running, now, time.Time{})
+	b.Live[6].Pool = "gpu"
+	r := prometheus.NewRegistry()
+	at := now.Add(-fallAfter)
+	p := tasks.Policy{Pools: []string{"default", "rare"}, Limits: tasks.Limits{Repository: 2}}
+	r.MustRegister(newFleet(b.read, p, func() time.Time { return at }))
+	_ = lines(t, r)
+	at = now
+	expect(t, r, `
+errand_queue_oldest_seconds{class="interactive",pool="arm"} 5
+errand_queue_oldest_seconds{class="interactive",pool="default"} 0
+errand_queue_oldest_seconds{class="interactive",pool="gpu"} 2
+errand_queue_oldest_seconds{class="interactive",pool="rare"} 0
+errand_queue_startable{class="interactive",pool="arm"} 2
+errand_queue_startable{class="interactive",pool="default"} 0
+errand_queue_startable{class="interactive",pool="gpu"} 3
+errand_queue_tasks{class="interactive",pool="arm",state="waiting"} 3
+errand_queue_tasks{class="review",pool="gpu",state="running"} 1
+errand_slots{pool="default"} 8
+errand_slots{pool="gpu"} 2
+errand_slots{pool="rare"} 0
+errand_slots_taken{pool="gpu"} 1
+errand_workers{pool="gpu",state="ready"} 0
+errand_workers_wanted{pool="arm"} 1
+errand_workers_wanted{pool="default"} 0
+errand_workers_wanted{pool="gpu"} 2
+errand_workers_wanted{pool="rare"} 0`)
+	b.Credentials = []store.Credential{{Name: "a", Refused: "401"}}
+	expect(t, r, `
+errand_queue_startable{class="interactive",pool="gpu"} 0
+errand_queue_startable{class="interactive",pool="arm"} 2`)
+}
+
 func TestDisk(t *testing.T) {
 	t.Parallel()
 	there, missing := prometheus.NewRegistry(), prometheus.NewRegistry()

@@ -46,6 +46,23 @@ func TestEnvironmentsOfTheConfiguration(t *testing.T) {
 	}
 }
 
+func TestPoolsOfTheConfiguration(t *testing.T) {
+	t.Parallel()
+	c := config.Config{}
+	for name, want := range map[string][]string{"": {"default"}, "gpu": {"default", "gpu"}, "default": {"default"}} {
+		if name != "" {
+			c.Routing.Repositories = map[string]config.Repository{"acme/api": {Pool: name}, "acme/web": {}, "acme/ml": {Pool: name}}
+		}
+		p, err := policy(c, nil)
+		if diff := cmp.Diff(want, p.Pools); diff != "" || err != nil {
+			t.Errorf("pools of %q: %v\n%s", name, err, diff)
+		}
+		if repo, _ := p.Repository("ACME/api"); repo.Pool != tasks.ParsePool(name) {
+			t.Errorf("repository in %q: %+v", name, repo)
+		}
+	}
+}
+
 func TestLimitsOfTheConfiguration(t *testing.T) {
 	t.Parallel()
 	c := config.Config{}
