@@ -59,7 +59,11 @@ func WhyNoWorkerIn(seen []store.Worker, pool string) string {
 	if len(members) == 0 && (pool != "" || len(seen) > 0) {
 		return noPool(pool)
 	}
-	return WhyNoWorker(members)
+	why := WhyNoWorker(members)
+	if why != "" && (pool != "" || len(members) < len(seen)) {
+		why = "pool " + PoolName(pool) + ": " + why
+	}
+	return why
 }
 
 // PoolState is a pool with its workers and its live tasks.

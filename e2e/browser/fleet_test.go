@@ -19,12 +19,17 @@ func TestFleet(t *testing.T) {
 		id := fmt.Sprintf("mill-%d", i+1)
 		c.alive(store.Worker{ID: id, Host: id + ".acme.example", Version: "v1.4.0", Pid: 7, Slots: 4, Running: running, Memory: 11 << 29, Started: time.Now().Add(-26 * time.Hour)}, cli)
 	}
+	c.alive(store.Worker{ID: "mill-3", Host: "mill-3.acme.example", Version: "v1.4.0", Pid: 7, Pool: "gpu", Slots: 2, Started: time.Now().Add(-time.Hour)}, cli)
+	waits := c.submit(func(t *tasks.Task) { t.Repo, t.Thread = "acme/firmware", "chat/arm" })
 	for n, class := range []string{tasks.Review, tasks.Review, tasks.Interactive} {
 		c.submit(func(t *tasks.Task) {
 			t.Class, t.Repo, t.Thread, t.Prompt = class, "acme/web", fmt.Sprint("chat/", n), "Load fonts from our own domain, and say which pages get faster"
 		})
 	}
 	c.redis(func(ctx context.Context, r *redis.Client) error { // a day of endings and waiting times
+		if err := r.HSet(ctx, "errand:task:"+waits, "pool", "arm").Err(); err != nil {
+			return err
+		}
 		now := time.Now().UTC()
 		for i := range 24 {
 			at := now.Add(time.Duration(-i) * time.Hour)
@@ -40,6 +45,7 @@ func TestFleet(t *testing.T) {
 	tb := c.tab(t)
 	tb.open("/fleet")
 	tb.find("main", "mill-2.acme.example")
+	tb.find("main", "no worker of pool arm is running")
 	tb.press("#halt-review")
 	tb.find("main", "paused review tasks at")
 	tb.press("#halt-mill-1")

@@ -9,8 +9,8 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// outage informs the threads of waiting tasks, once, that no worker can run them or that their class is paused. Like recovery, only a leader does it.
-// Only one goroutine uses it.
+// outage informs the threads of waiting tasks, once, that no worker of their pool can run them or that their class is
+// paused. Like recovery, only a leader does it. Only one goroutine uses it.
 type outage struct {
 	*Config
 
@@ -26,16 +26,21 @@ type outage struct {
 // maxInformed is how many threads one pass informs, so that a long queue does not use up a source's rate limit.
 const maxInformed = 20
 
-// inform informs some threads, the longest waiting first, while no worker can run tasks or a class is paused.
+// emptyPool times Timing.Observe is how long a task waits for the first worker of its pool before its thread is informed,
+// because an autoscaler may be starting one.
+const emptyPool = 10
+
+// inform informs some threads, the longest waiting first, while no worker of their pool can run tasks or their class is
+// paused.
 func (o *outage) inform(ctx context.Context) {
-	why := o.why(ctx)
 	paused, err := o.Store.Halts.Paused(ctx, tasks.Classes...)
-	if err != nil || why == "" && len(paused) == 0 {
+	if err != nil || !o.mayBe() && len(paused) == 0 {
 		return
 	}
 	if term, err := o.leader.Lead(ctx); err != nil || term == "" {
 		return // another worker does it, or Redis is unreachable, which the reconciler logs
 	}
+	workers, able := o.workers(ctx), o.health.state().OK
 	for informed, looked := 0, 0; looked < lookMost && ctx.Err() == nil; looked += lookStep {
 		live, next, err := o.Store.LiveAfter(ctx, o.after, lookStep)
 		if err != nil {
@@ -49,12 +54,12 @@ func (o *outage) inform(ctx context.Context) {
 			if !o.due(rec.Record) {
 				continue
 			}
-			reason, key, until := why, "unable", "that is fixed. "
+			reason, key, until := o.why(workers, rec.Record), "unable", "that is fixed. "
 			if h, is := paused[rec.Class]; is {
 				reason, key, until = tasks.WhyPaused(rec.Class, h, time.Now()), "paused", "they are resumed. "
-			} else if why == "" {
+			} else if reason == "" || able && rec.Pool == o.Pool {
 				continue
-			} else if o.health.state().OK {
+			} else if rec.Pool == o.Pool && o.health.state().OK {
 				o.after = ""
 				return
 			}
@@ -76,16 +81,30 @@ func (o *outage) inform(ctx context.Context) {
 	}
 }
 
-// why says why no worker can run tasks; empty if one can or if that is unknown.
-func (o *outage) why(ctx context.Context) string {
-	if last := o.health.state(); last.OK || last.at.IsZero() {
+// mayBe reports whether a pool may have no worker that can run tasks: this worker cannot, or there are other pools.
+func (o *outage) mayBe() bool {
+	last := o.health.state()
+	return !last.at.IsZero() && (!last.OK || len(o.Policy.Pools) > 1)
+}
+
+// workers returns the live workers; none if they are unknown or mayBe is false.
+func (o *outage) workers(ctx context.Context) []store.Worker {
+	if !o.mayBe() {
+		return nil
+	}
+	workers, _ := o.Store.Workers.List(ctx)
+	return workers
+}
+
+// why says why none of the workers can run a task; empty if one can or if that is unknown.
+func (o *outage) why(workers []store.Worker, rec store.Record) string {
+	if len(workers) == 0 { // this worker's heartbeat is not visible yet
 		return ""
 	}
-	workers, err := o.Store.Workers.List(ctx)
-	if err != nil || len(workers) == 0 { // this worker's heartbeat is not visible yet
+	if len(tasks.InPool(workers, rec.Pool)) == 0 && time.Since(rec.Due()) < emptyPool*o.Timing.Observe {
 		return ""
 	}
-	return tasks.WhyNoWorker(workers)
+	return tasks.WhyNoWorkerIn(workers, rec.Pool)
 }
 
 // begin starts a new walk. It forgets tasks that are no longer the first of their thread.

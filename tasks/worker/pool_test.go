@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/store"
@@ -229,5 +230,34 @@ func TestOfferOfAPool(t *testing.T) {
 	r.workers(func(all []store.Worker) bool { return len(all) == 2 })
 	if o, err := r.desk.Offer(t.Context(), tasks.Where{Repo: "acme/api"}); err != nil || len(o.Agents) != 1 {
 		t.Errorf("%+v, %v", o, err)
+	}
+}
+
+// Threads learn once that no worker of their pool is running, but not while an autoscaler may be starting one.
+func TestThreadsOfAnEmptyPool(t *testing.T) {
+	t.Parallel()
+	f, source := talking(t, nil)
+	source.said = make(chan string, 10)
+	r := &remote{fleet: f}
+	r.inPool("gpu")
+	r.policy.Pools = []string{"default", "gpu"}
+	id := r.submit(r.repoTask("a"))
+	r.submit(r.task("b", "x")) // its worker only has no slot
+	w := r.idle(func(c *Config) { c.Sources = []tasks.Source{source} })
+	w.outage.leader, w.outage.Timing.Observe = w.cfg.Store.Leader("outage", time.Minute), time.Hour
+	w.beat(t.Context())
+	w.outage.inform(t.Context())
+	if n := len(source.said); n > 0 {
+		t.Errorf("%d threads were informed at once", n)
+	}
+	w.outage.Timing.Observe = 1
+	for range 3 {
+		w.outage.inform(t.Context())
+	}
+	if n := len(source.said); n != 1 {
+		t.Fatalf("informed %d threads", n)
+	}
+	if text := <-source.said; !strings.HasPrefix(text, "No worker of pool gpu is running. This waits and starts by itself") || !strings.Contains(text, id) {
+		t.Errorf("the thread shows: %s", text)
 	}
 }

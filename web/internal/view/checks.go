@@ -189,7 +189,7 @@ func (f Fleet) checkPools() (list checklist) {
 		}
 		remedy := "Start a worker with ERRAND_POOL=" + p.Name + ", or give its repositories another pool in errand.yaml."
 		if p.Workers > 0 {
-			p.Problem, remedy = "pool "+p.Name+": "+p.Problem, "The checks of its workers say why."
+			remedy = "The checks of its workers say why."
 		}
 		list.add(level, p.Problem, why, remedy)
 	}
