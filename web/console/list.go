@@ -190,7 +190,8 @@ func inWords(f tasks.Filter) (words []string) {
 		{"repository ", f.Repo},
 		{"person ", f.Person},
 		{"channel ", f.Channel},
-		{"class ", f.Class}, {"pool ", f.Pool},
+		{"class ", f.Class},
+		{"pool ", f.Pool},
 		{"ending ", string(f.Ending)},
 	} {
 		if one[1] != "" {
