@@ -105,6 +105,7 @@ type Config struct {
 	Secrets      []string          // files with secrets of this process; Health warns if runs without a sandbox can read them
 	Grace        time.Duration     // time from the decision to stop a run to SIGKILL; 0: 15 s
 	MaxProcesses int               // maximum processes and threads of a run, which is stopped if it has more; 0: any number
+	MaxMemory    int64             // maximum bytes of all processes of a run together, likewise; 0: any number
 	Servers      []MCPServer       // in addition to the tools of a Spec
 	Redactor     *Redactor         // removes secrets from logs and events; nil: nothing is redacted
 	Log          *slog.Logger      // nil: nothing is logged

@@ -43,7 +43,7 @@ func conclude(f *protocol.Facts, finished bool, cause error, exit keeper.Exit, s
 	hopeless, isHopeless := errors.AsType[hopelessError](cause)
 	lastWords := fmt.Sprintf("; its last words: %s", cmp.Or(lastWords(f, stderr), "-"))
 	switch {
-	case finished, cause == nil && exit.Processes == 0 && exit.Silence == 0 && f.Last != nil && (!f.Open || !f.Began):
+	case finished, cause == nil && exit.Processes == 0 && exit.Memory == 0 && exit.Silence == 0 && f.Last != nil && (!f.Open || !f.Began):
 		if e := classifyResult(f); e != nil {
 			return Failed, e
 		}
@@ -52,6 +52,8 @@ func conclude(f *protocol.Facts, finished bool, cause error, exit keeper.Exit, s
 		return Failed, NewError(ClassBudget, gateway.ErrSpent.Error())
 	case exit.Processes > 0:
 		return Failed, NewError(ClassProcesses, fmt.Sprintf("the run had %d processes and threads", exit.Processes))
+	case exit.Memory > 0:
+		return Failed, NewError(ClassMemory, fmt.Sprintf("the run had %d MiB of memory", exit.Memory>>20))
 	case exit.Silence > 0 && (cause == nil || internal(cause)):
 		return Failed, NewError(ClassFrozen, fmt.Sprintf("the worker sent its keeper no sign of life for %s", exit.Silence.Round(time.Second)))
 	case errors.Is(cause, ErrLimit):

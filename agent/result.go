@@ -87,6 +87,7 @@ type Credential = gateway.Credential
 type Resources struct {
 	CPU     time.Duration  `json:"cpu"`
 	MaxRSS  int64          `json:"max_rss"`           // bytes, of the largest process
+	Peak    int64          `json:"peak,omitempty"`    // bytes, of all processes together; 0: unknown
 	Swept   int            `json:"swept,omitempty"`   // processes that outlived the CLI and were killed
 	Stuck   int            `json:"stuck,omitempty"`   // processes that could not be killed (uninterruptible sleep)
 	Lines   int64          `json:"lines"`             // of output
@@ -109,7 +110,7 @@ func (l *liveRun) result(finished bool, cause error) Result {
 		Model: cmp.Or(f.Answered, f.Model), Turns: f.Turns, API: api,
 		Session: Session{ID: l.session, Data: l.dirs.Save(l.session)},
 		Resources: Resources{
-			CPU: exit.CPU, MaxRSS: exit.MaxRSS, Swept: exit.Swept, Stuck: exit.Stuck,
+			CPU: exit.CPU, MaxRSS: exit.MaxRSS, Peak: exit.Peak, Swept: exit.Swept, Stuck: exit.Stuck,
 			Lines: f.Lines, Raw: f.RawLines, Cut: f.CutLines, Unknown: f.Unknown,
 		},
 	}
@@ -174,6 +175,7 @@ const (
 	ClassKilled     Class = "killed"
 	ClassOOM        Class = "killed_oom"
 	ClassProcesses  Class = "too_many_processes"
+	ClassMemory     Class = "too_much_memory"
 	ClassFrozen     Class = "worker_frozen"
 	ClassWorkspace  Class = "workspace"
 	ClassInput      Class = "input"
@@ -346,6 +348,11 @@ var classes = map[Class]struct {
 		"The agent was stopped because it started more processes than a run may have. " +
 			"Ask for smaller steps, or an operator can raise the limit.",
 		"If its tools need so many processes and threads, raise ERRAND_RUN_PROCESSES and the limit of the container or unit.",
+	},
+	ClassMemory: {
+		RetryNever,
+		"The agent was stopped because its commands used more memory than a run may have. Ask for smaller steps, or an operator can raise the limit.",
+		"If its tools need so much memory, raise ERRAND_RUN_MEMORY_GB and the limit of the container or unit.",
 	},
 	ClassFrozen: {
 		RetrySoon,

@@ -119,6 +119,9 @@ func (r *Runner) watchScript(ctx context.Context, s Script, p *keeper.Process) S
 	if p.Exit.Processes > 0 {
 		res.Output += fmt.Sprintf("\n[ended: it had %d processes and threads, more than a run may have]", p.Exit.Processes)
 	}
+	if p.Exit.Memory > 0 {
+		res.Output += fmt.Sprintf("\n[ended: it had %d MiB of memory, more than a run may have]", p.Exit.Memory>>20)
+	}
 	switch {
 	case p.Exit.Code == 0 && !p.Exit.Stopped:
 		res.Outcome = Done // even if the limit was reached at the same time

@@ -109,6 +109,7 @@ func full() map[string]string {
 		"ERRAND_READY_CLIS":           "2",
 		"ERRAND_RUN_LIMIT":            "90m",
 		"ERRAND_IDLE_LIMIT":           "10m30s",
+		"ERRAND_RUN_MEMORY_GB":        "4",
 		"ERRAND_RUN_PROCESSES":        "300",
 		"ERRAND_GRACE":                "20s",
 		"ERRAND_LOG_LEVEL":            "debug",

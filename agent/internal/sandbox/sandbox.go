@@ -17,6 +17,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -35,6 +36,9 @@ const insideRoot = "/tmp"
 
 // insideHome is the run's home as seen from inside.
 var insideHome = session.Dirs{InsideRoot: insideRoot}.Inside().Home
+
+// sharedMemory is the size of /dev/shm, in bytes: browsers and databases need some.
+const sharedMemory = 512 << 20
 
 // probeTimeout bounds an attempt to start something in a sandbox. It takes 10 ms.
 const probeTimeout = 10 * time.Second
@@ -245,6 +249,8 @@ func (b *Bwrap) arguments(path string, run Run, layers ...mount) ([]string, erro
 		}
 		args = append(args, m.at)
 	}
+	// A file in memory counts for no process, so it must not grow without bound.
+	args = append(args, "--size", strconv.Itoa(sharedMemory), "--tmpfs", "/dev/shm", "--remount-ro", "/dev")
 	for _, m := range mounts { // after everything is mounted inside
 		if m.how == "--tmpfs" {
 			args = append(args, "--remount-ro", m.at)

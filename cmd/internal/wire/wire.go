@@ -298,6 +298,7 @@ func newRunner(c config.Config, r *agent.Redactor, log *slog.Logger) (*agent.Run
 		Direct:  c.Model.Gateway == config.GatewayOff,
 		Models:  askable(c),
 		Sandbox: sandbox(c), Hidden: hidden(c), Shown: shown(c, hidden(c)), Secrets: secretFiles(c), MaxProcesses: c.Worker.Processes,
+		MaxMemory:  int64(c.Worker.MemoryGB) << 30,
 		Credential: agent.Credential{APIKey: c.Model.APIKey.Reveal(), OAuthToken: c.Model.OAuthToken.Reveal(), AuthToken: c.Model.AuthToken.Reveal()},
 	})
 }

@@ -44,6 +44,7 @@ func keep(control, status *os.File) int {
 	if order.LockLimit > 0 {
 		setLockLimit(order.LockLimit)
 	}
+	limitMemory(order.MaxMemory)
 	oomBefore := oomKills("/proc", "/sys/fs/cgroup")
 	leader, err := startLeader(order, &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL})
 	if err != nil {
@@ -56,7 +57,7 @@ func keep(control, status *os.File) int {
 	s := supervisor{pid: leader, order: order}
 	s.supervise(in)
 	exit := reapAll(leader)
-	exit.Stopped, exit.Silence, exit.Processes = s.stopped, s.silence, s.processes
+	exit.Stopped, exit.Silence, exit.Processes, exit.Memory, exit.Peak = s.stopped, s.silence, s.processes, s.memory, s.peak
 	exit.OOM = max(0, oomKills("/proc", "/sys/fs/cgroup")-oomBefore)
 	if s.orphaned && order.RunDir != "" {
 		_ = os.RemoveAll(order.RunDir)

@@ -53,6 +53,7 @@ type Order struct {
 	OrphanGrace   time.Duration `json:"orphan_grace"`             // from TERM to KILL when the worker died
 	WorkerTimeout time.Duration `json:"worker_timeout,omitempty"` // silence of the worker after which the run is ended; 0: never
 	MaxProcesses  int           `json:"max_processes,omitempty"`  // processes and threads above which the run is ended; 0: no limit
+	MaxMemory     int64         `json:"max_memory,omitempty"`     // bytes of all processes together above which the run is ended; 0: no limit
 	RunDir        string        `json:"run_dir,omitempty"`        // the run's own directory, which the keeper removes when the worker died
 	LockLimit     uint64        `json:"lock_limit,omitempty"`     // the mark of every process of the run, set by Start: see package keeper; 0: none
 
@@ -80,6 +81,8 @@ type Exit struct {
 	Stopped   bool          `json:"stopped"`          // the CLI was alive when the keeper stopped it
 	Silence   time.Duration `json:"silence"`          // how long the worker was silent if that ended the run; 0: it did not
 	Processes int           `json:"processes"`        // number of processes and threads if that ended the run; 0: it did not
+	Memory    int64         `json:"memory"`           // bytes of all processes together if that ended the run; 0: it did not
+	Peak      int64         `json:"peak"`             // the most that the processes had together, as far as it was seen
 	OOM       int64         `json:"oom"`              // processes of the keeper's memory cgroup that ran out of memory meanwhile
 	Swept     int           `json:"swept"`            // processes that had outlived the CLI and were killed
 	Stuck     int           `json:"stuck"`            // processes that did not die within KillTimeout

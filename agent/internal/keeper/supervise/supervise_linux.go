@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// checkInterval is how often a supervisor checks the worker's silence and the number of processes.
+// checkInterval is how often a supervisor checks the worker's silence and what the run uses.
 const checkInterval = 100 * time.Millisecond
 
 // collectInterval is how often it returns unused memory. Go lets even the smallest heap grow by 1 MB first.
@@ -30,12 +30,15 @@ type supervisor struct {
 	silentLooks int              // checks in a row that found the worker silent
 	checked     time.Duration    // time of the latest checkWorker, by sinceBoot
 	threads     uint16           // of the whole machine, when the run's were counted
+	free        int64            // bytes of the machine's memory, at that time
 	counted     time.Time        // time of that count
 
 	orphaned  bool          // the worker died
 	stopped   bool          // the leader was stopped, for whatever reason
 	silence   time.Duration // the worker's, if it ended the run
 	processes int           // number of processes and threads, if it ended the run
+	memory    int64         // bytes, if it ended the run
+	peak      int64         // the most bytes seen
 }
 
 // supervise obeys the control pipe until the leader is dead (and still a zombie, so that its process group cannot be
@@ -69,7 +72,7 @@ func (s *supervisor) supervise(in *bufio.Reader) {
 			s.killLeader()
 		case <-check.C:
 			s.checkWorker()
-			s.checkProcesses()
+			s.checkUse()
 		case <-collect.C:
 			debug.FreeOSMemory()
 		case c, ok := <-commands:
@@ -157,23 +160,30 @@ func (s *supervisor) checkWorker() {
 	s.term(max(0, limit+min(s.order.OrphanGrace, SilenceGrace)-silence))
 }
 
-// checkProcesses ends a run that has too many processes, as a fork bomb has. They are counted every second, and at once
-// when the machine has many more than before.
-func (s *supervisor) checkProcesses() {
+// checkUse ends a run that has too many processes, as a fork bomb has, or too much memory. They are counted every second,
+// and at once when the machine has many more processes, or much less free memory, than before.
+func (s *supervisor) checkUse() {
 	var info unix.Sysinfo_t
-	if s.order.MaxProcesses == 0 || unix.Sysinfo(&info) != nil {
+	if s.order.MaxProcesses == 0 && s.order.MaxMemory == 0 || unix.Sysinfo(&info) != nil {
 		return
 	}
-	more := int(int16(info.Procs - s.threads)) //nolint:gosec // the kernel counts with 16 bits, and so wraps around
-	if s.processes == 0 && time.Since(s.counted) < time.Second && more < s.order.MaxProcesses/4 {
+	more := int(int16(info.Procs - s.threads))             //nolint:gosec // the kernel counts with 16 bits, and so wraps around
+	free := int64(info.Freeram) * int64(max(1, info.Unit)) //nolint:gosec // far below 2^63
+	much := s.order.MaxProcesses > 0 && more >= s.order.MaxProcesses/4 || s.order.MaxMemory > 0 && s.free-free >= s.order.MaxMemory/8
+	if s.processes == 0 && s.memory == 0 && time.Since(s.counted) < time.Second && !much {
 		return
 	}
 	all, threads := Descendants(os.Getpid())
-	s.threads, s.counted = info.Procs, time.Now()
-	if threads > s.order.MaxProcesses {
+	s.threads, s.free, s.counted = info.Procs, free, time.Now()
+	if s.order.MaxProcesses > 0 && threads > s.order.MaxProcesses {
 		s.processes = max(s.processes, threads)
 	}
-	if s.processes > 0 { // again at each check, for processes that were started meanwhile
+	used := memoryOf(all)
+	s.peak = max(s.peak, used)
+	if s.order.MaxMemory > 0 && used > s.order.MaxMemory {
+		s.memory = max(s.memory, used)
+	}
+	if s.processes > 0 || s.memory > 0 { // again at each check, for processes that were started meanwhile
 		killRun(all)
 		s.killLeader()
 	}
