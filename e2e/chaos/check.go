@@ -168,9 +168,27 @@ func checkComments(events []event, finals []final, comments map[int][]string) (c
 	return c
 }
 
+// membership is the pool of one life of a worker. PIDs are reused, and even another worker may get one.
+type membership struct {
+	pid  int
+	from time.Time
+	pool string
+}
+
+// poolAt returns the pool of the worker that had a PID at a time, or "".
+func poolAt(members []membership, pid int, at time.Time) string {
+	latest := membership{}
+	for _, m := range members {
+		if m.pid == pid && !m.from.After(at) && m.from.After(latest.from) {
+			latest = m
+		}
+	}
+	return latest.pool
+}
+
 // checkPools checks that every message was taken up by a CLI of a worker of its pool, and that each pool has taken up
-// some. pools has the pools of the messages by token, members those of the workers by PID.
-func checkPools(lives []life, pools map[string]string, members map[int]string) (wrong check) {
+// some. pools has the pools of the messages by token.
+func checkPools(lives []life, pools map[string]string, members []membership) (wrong check) {
 	wrong.name = "in the wrong pool"
 	idle := map[string]bool{}
 	for _, pool := range pools {
@@ -178,7 +196,7 @@ func checkPools(lives []life, pools map[string]string, members map[int]string) (
 	}
 	for _, l := range lives {
 		for _, t := range l.taken {
-			want, got := pools[t.token], members[l.worker]
+			want, got := pools[t.token], poolAt(members, l.worker, l.start)
 			if want == "" || got == "" { // an orphan: its worker died before the CLI began
 				continue
 			}

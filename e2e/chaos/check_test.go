@@ -344,14 +344,17 @@ func TestLeaks(t *testing.T) {
 
 func TestPools(t *testing.T) {
 	t.Parallel()
+	begun := time.Now()
 	cli := func(worker int, tokens ...string) life {
-		l := life{role: script.CLI, run: "r", worker: worker}
+		l := life{role: script.CLI, run: "r", worker: worker, start: begun.Add(time.Minute)}
 		for _, token := range tokens {
 			l.taken = append(l.taken, taken{token: token})
 		}
 		return l
 	}
-	pools, members := map[string]string{"a": "one", "b": "two", "c": "two"}, map[int]string{1: "one", 2: "two"}
+	pools, members := map[string]string{"a": "one", "b": "two", "c": "two"}, []membership{
+		{1, begun, "one"}, {2, begun.Add(-time.Minute), "one"}, {2, begun, "two"}, {1, begun.Add(time.Hour), "two"},
+	}
 	for name, c := range map[string]struct {
 		lives []life
 		want  bool

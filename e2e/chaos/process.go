@@ -31,6 +31,7 @@ type process struct {
 	meant   bool          // present was asked to end
 	surplus int           // number of unexpected ends
 	pids    []int         // of all its lives
+	begun   []time.Time   // when each was started
 }
 
 // start starts the program. The kernel kills it when the thread that started it ends, so that thread is kept
@@ -45,7 +46,7 @@ func (p *process) start() error {
 	cmd.Env, cmd.Stdout, cmd.Stderr = p.env, log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	exited := make(chan struct{})
-	started := make(chan error)
+	started, now := make(chan error), time.Now()
 	go func() {
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
@@ -70,7 +71,7 @@ func (p *process) start() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.present, p.exited = cmd, exited
-	p.pids = append(p.pids, cmd.Process.Pid)
+	p.pids, p.begun = append(p.pids, cmd.Process.Pid), append(p.begun, now)
 	return nil
 }
 
@@ -145,6 +146,16 @@ func (p *process) unasked() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.surplus
+}
+
+// memberships returns the pool of each of its lives.
+func (p *process) memberships() (list []membership) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i, pid := range p.pids {
+		list = append(list, membership{pid, p.begun[i], p.pool})
+	}
+	return list
 }
 
 // ever returns all PIDs so far.

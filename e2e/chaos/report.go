@@ -43,12 +43,10 @@ func (r *report) judge(w *world, f *fleet, t *traffic, s *saboteur, left []strin
 	r.events, r.lives, r.faultErrors = len(events), len(lives), s.errs
 	lost, doubled := checkCovered(events, finals)
 	r.starts = map[string]int{}
-	members := map[int]string{}
+	var members []membership
 	for _, p := range append(f.workers, f.door) {
 		p.count(r.starts)
-		for _, pid := range p.ever() {
-			members[pid] = p.pool
-		}
+		members = append(members, p.memberships()...)
 	}
 	far := f.workers[len(f.workers)-1].ever()
 	overlaps, orphans, excuses := checkOverlaps(lives, threads, func(l life, at time.Time) bool {
