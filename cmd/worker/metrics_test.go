@@ -52,7 +52,7 @@ func TestMetrics(t *testing.T) {
 		`errand_model_calls_total `,
 		`errand_service_requests_total{result="2xx",service="slack"}`,
 		`errand_service_requests_total{result="limited",service="github"} 0`,
-		`errand_fleet_up 1`, `errand_slots 3`, `errand_disk_free_bytes `, `errand_build_info{version="`, `go_goroutines `,
+		`errand_fleet_up 1`, `errand_slots{pool="default"} 3`, `errand_disk_free_bytes `, `errand_build_info{version="`, `go_goroutines `,
 	} {
 		if !strings.Contains(all, want) {
 			t.Errorf("no %s in\n%s", want, all)
