@@ -23,7 +23,7 @@ export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
 # Stamp the version from git, if git accepts the checkout.
 VCS := $(shell git rev-parse HEAD >/dev/null 2>&1 && echo auto || echo false)
 
-.PHONY: help setup machine build install demo run bench bench-ingress bench-console bench-workspace bench-fleet bench-chat chaos upgrade image test check lint \
+.PHONY: help setup machine build install demo run bench bench-ingress bench-console bench-workspace bench-environment bench-fleet bench-chat chaos upgrade image test check lint \
 	fmt vuln peers browser pictures clean
 
 # A target's comment is `## TIME | TEXT`. Times are for two cores.
@@ -134,6 +134,9 @@ bench-chat: setup build ## 6 min | Measure the first word of a chat, with the re
 
 bench-workspace: ## 8 min | Measure clones beside git's own, in a repository of 100,000 files
 	cd bench && go run ./workspace $(ARGS)
+
+bench-environment: ## 1 min | Measure what runs in a sandbox pay for their environment
+	cd bench && go run ./environment $(ARGS)
 
 clean: ## | Remove what make created; .env and .errand stay
 	rm -rf bin node_modules bench/node_modules bench/ingress/node_modules $(PEERS)/node_modules $(BROWSER)/node_modules e2e/out

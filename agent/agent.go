@@ -37,7 +37,8 @@
 //     allow-list, and its credential for the model is valid only during the run, unless Config.Direct is set. Logs and
 //     events are redacted.
 //   - In a sandbox (Config.Sandbox) a run writes only to the directories of its Spec and its own directory. It sees
-//     nothing of Config.Hidden and no other processes, and has no capabilities.
+//     nothing of Config.Hidden and no other processes, and has no capabilities. It reaches the hosts of Spec.Egress by a
+//     proxy of its own, and a run of the Untrusted profile none.
 //   - Nothing in a directory is executed or obeyed that the caller does not trust, and nothing at all in the
 //     directories above it.
 //
@@ -48,7 +49,8 @@
 //   - If a keeper is killed with SIGKILL, the CLI dies with it. Other processes of the run are then found by the run's
 //     marker in their environment (ERRAND_RUN), or, if the calling process was killed too, by [Runner.Sweep] at the
 //     next start. A process that has also removed the marker escapes. In a sandbox no process escapes.
-//   - A sandbox shares the network of the machine, except for runs of the Untrusted profile.
+//   - Without a sandbox, and if the CLI asks the model directly, a run shares the network of the machine. Spec.Egress then
+//     has no effect.
 //   - The Write profile does not contain the agent: it may do everything that the user may, except for what the sandbox
 //     prevents.
 //   - The package has no queue: it neither repeats runs nor limits their number. [Class] says whether repeating would
@@ -79,6 +81,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/errand-fleet/errand/agent/internal/egress"
 	"github.com/errand-fleet/errand/agent/internal/gateway"
 	"github.com/errand-fleet/errand/agent/internal/keeper"
 	"github.com/errand-fleet/errand/agent/internal/protocol"
@@ -135,7 +138,8 @@ type Runner struct {
 	keepers *keeper.Program
 	sandbox *sandbox.Bwrap
 
-	model *gateway.Upstream // how all runs reach the model
+	model   *gateway.Upstream // how all runs reach the model
+	network *egress.Network   // how they reach other hosts
 
 	// Limits for the CLI's first answer, its exit after the end of the session, its silence, its answer to a ping, and
 	// for the keeper after Grace; and the interval at which the CLI is asked for its usage. Tests shorten them.
@@ -178,6 +182,7 @@ func New(c Config) (*Runner, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create runner: BaseURL: %w", err)
 	}
+	r.network = egress.NewNetwork(egress.Config{Getenv: r.getenv, Log: r.log})
 	switch r.cfg.Sandbox = cmp.Or(c.Sandbox, SandboxNone); r.cfg.Sandbox {
 	case SandboxNone, SandboxBwrap:
 	default:

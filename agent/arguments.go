@@ -68,20 +68,26 @@ func (r *Runner) arguments(cli string, s Spec, resume *Session, session string, 
 // commands it runs). These are not trusted: a worker's state directory may be inside a person's project.
 
 // settingArguments makes the CLI load the settings of a trusted checkout but nothing from the directories above it, and
-// no settings for any other.
+// only those of errand for any other.
 func settingArguments(s Spec, d session.Dirs) ([]string, error) {
-	if !s.trusts() {
-		return []string{"--setting-sources="}, nil
+	sources, settings := "--setting-sources=", map[string]any{}
+	if s.ownNetwork { // the CLI would ask api.anthropic.com about each page, and fetch none without an answer (2.1.329)
+		settings["skipWebFetchPreflight"] = true
 	}
-	settings := map[string]any{"claudeMdExcludes": memoryFilesAbove(s.Dir)}
-	if s.inert { // otherwise the CLI runs both before it answers the initialize request (observed with 2.1.329)
+	if s.trusts() {
+		sources, settings["claudeMdExcludes"] = "--setting-sources=project", memoryFilesAbove(s.Dir)
+	}
+	if len(settings) == 0 {
+		return []string{sources}, nil
+	}
+	if s.trusts() && s.inert { // otherwise the CLI runs both before it answers the initialize request (observed with 2.1.329)
 		settings["disableAllHooks"], settings["apiKeyHelper"] = true, ""
 	}
 	path, err := d.WriteJSON("settings.json", settings)
 	if err != nil {
 		return nil, err
 	}
-	return []string{"--setting-sources=project", "--settings=" + path}, nil
+	return []string{sources, "--settings=" + path}, nil
 }
 
 // memoryFilesAbove returns patterns of all memory files in the directories above dir, whatever their names.
@@ -104,10 +110,10 @@ var escapeGlob = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`,
 // explicitly, the CLI reads no other list.
 func ownServers(dir string) string {
 	path := filepath.Join(dir, ".mcp.json")
-	if info, err := os.Lstat(path); err != nil || !info.Mode().IsRegular() || info.Size() > 1<<20 {
+	if info, err := os.Lstat(path); err != nil || !info.Mode().IsRegular() || info.Size() > 1<<20 { //nolint:gosec // the directory is the run's own
 		return ""
 	}
-	if b, err := os.ReadFile(path); err != nil || !json.Valid(b) { // the CLI would refuse to start
+	if b, err := os.ReadFile(path); err != nil || !json.Valid(b) { //nolint:gosec // as above; the CLI would refuse to start
 		return ""
 	}
 	return path
@@ -158,7 +164,7 @@ var inherited = []string{
 	"SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS",
 }
 
-// environment returns the CLI's whole environment.
+// environment returns the CLI's whole environment. With its own network a run reaches no proxy but its own.
 func (r *Runner) environment(s Spec, d session.Dirs, a gateway.Access) []string {
 	env := map[string]string{
 		"HOME": d.Home, "TMPDIR": d.Temp, "TERM": "dumb", "SHELL": "/bin/bash",
@@ -203,6 +209,9 @@ func (r *Runner) environment(s Spec, d session.Dirs, a gateway.Access) []string 
 		env[name] = value
 	}
 	maps.Copy(env, r.cfg.Env)
+	if s.ownNetwork {
+		enclose(env, s)
+	}
 	exempt(env, "127.0.0.1") // the gateway is not behind the proxy
 	list := make([]string, 0, len(env))
 	for _, k := range slices.Sorted(maps.Keys(env)) {

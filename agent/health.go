@@ -160,6 +160,9 @@ func (r *Runner) protection(ctx context.Context) (h Health, why *sandbox.Unavail
 		h.Notices = append(h.Notices, "runs get the model's credential, and the agent's tools may read it: "+
 			"set ERRAND_GATEWAY=on, unless only the CLI's own requests may use this credential")
 	}
+	if remedy := r.shared(ctx); remedy != "" {
+		h.Notices = append(h.Notices, "runs share the machine's network, so the egress list is not in force: "+remedy)
+	}
 	h.Private = true // in a sandbox: a tool sees only processes of its run, and has no capabilities even as root
 	if h.Sandbox != string(SandboxBwrap) {
 		var notices []string
@@ -167,6 +170,19 @@ func (r *Runner) protection(ctx context.Context) (h Health, why *sandbox.Unavail
 		h.Notices = append(h.Notices, notices...)
 	}
 	return h, nil
+}
+
+// shared returns what would give runs their own network, or "" if they have it.
+func (r *Runner) shared(ctx context.Context) (remedy string) {
+	switch {
+	case r.cfg.Sandbox != SandboxBwrap:
+		return "use a sandbox (ERRAND_SANDBOX)"
+	case r.cfg.Direct:
+		return "set ERRAND_GATEWAY=on"
+	case !r.sandbox.OwnNetwork(ctx):
+		return "permit network namespaces (docs/security.md)"
+	}
+	return ""
 }
 
 // exposure returns what tools without a sandbox can read from processes that have the fleet's secrets: this one, and

@@ -17,37 +17,47 @@ func knock(addr string) string {
 	return fmt.Sprintf("bash -c 'exec 3<>/dev/tcp/%s/%s' 2>/dev/null && echo open || echo closed\n", host, port)
 }
 
-// An untrusted run reaches its gateway, and nothing else: neither the machine's loopback nor what the machine reaches.
-// Other runs, and those without a gateway, share the network.
-func TestUntrustedRunsHaveTheirOwnNetwork(t *testing.T) {
+// Every run behind a gateway has a network of its own, in which it reaches its gateway but neither the machine's loopback
+// nor what the machine reaches. An untrusted run has nothing else there, and others have the egress proxy. A run without
+// a gateway shares the machine's network.
+func TestNetworks(t *testing.T) {
 	t.Parallel()
 	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = l.Close() })
-	script := "grep -c : /proc/net/dev\n" + knock(l.Addr().String()) + `addr=${ANTHROPIC_BASE_URL#http://}; bash -c "exec 3<>/dev/tcp/${addr%:*}/${addr#*:}" 2>/dev/null && echo gateway`
+	script := "grep -c : /proc/net/dev\n" + knock(l.Addr().String()) + knock(strings.TrimPrefix(egressURL, "http://")) +
+		`addr=${ANTHROPIC_BASE_URL#http://}; bash -c "exec 3<>/dev/tcp/${addr%:*}/${addr#*:}" 2>/dev/null && echo gateway; echo $HTTPS_PROXY`
 	for _, c := range []struct {
-		name    string
-		profile Profile
-		direct  bool
-		own     bool
-	}{{"untrusted", Untrusted, false, true}, {"read", Read, false, false}, {"write", Write, false, false}, {"direct", Untrusted, true, false}} {
+		name       string
+		profile    Profile
+		direct     bool
+		own, proxy bool
+	}{
+		{"untrusted", Untrusted, false, true, false},
+		{"read", Read, false, true, true},
+		{"write", Write, false, true, true},
+		{"direct", Untrusted, true, false, false},
+	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			inSandbox(t, "shell", func(t *testing.T, b *bench) {
-				place, e := b.place(t.Context(), Spec{Dir: b.dir, Profile: Untrusted}, "/bin/bash", &session.Dirs{Root: b.dir})
+				place, e := b.place(t.Context(), Spec{Dir: b.dir, Profile: Untrusted, script: true}, "/bin/bash", &session.Dirs{Root: b.dir})
 				if e != nil {
 					t.Fatal(e)
 				}
 				possible := place.OwnNetwork
 				res := b.run(t, t.Context(), Spec{Profile: c.profile, Prompt: Message{Text: script}}, &host{})
 				words := strings.Fields(res.Text)
-				if len(words) < 2 {
+				if len(words) < 3 {
 					t.Fatalf("%v %q", res.Error, res.Text)
 				}
 				if own := words[0] == "1" && words[1] == "closed"; own != (c.own && possible) {
 					t.Errorf("own network: %t, printed %q", own, res.Text)
+				}
+				if proxy := words[2] == "open" && slices.Contains(words, egressURL); proxy != (c.proxy && possible) {
+					t.Errorf("egress proxy: %t, printed %q", proxy, res.Text)
 				}
 				if !c.direct && !slices.Contains(words, "gateway") {
 					t.Errorf("the gateway is out of reach: %q", res.Text)

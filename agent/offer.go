@@ -78,7 +78,7 @@ func (r *Runner) Offer(ctx context.Context, s Spec) (Offer, error) {
 	answer, ok := l.initialize()
 	cause := l.endSession(ok)
 	l.wait()
-	l.gate.Close()
+	l.closeNetwork()
 	switch {
 	case ok:
 		return offered(r.cfg.Redactor.JSON(json.RawMessage(answer)))

@@ -181,6 +181,6 @@ func (c *command) end(r *Runner) {
 	c.process.Term(0)
 	_ = c.process.Stdin.Close()
 	r.waitAll(c.id, c.process, quiet, func(text string) { r.log.Warn("end a CLI that was kept ready", "run", c.id, "why", text) })
-	c.gate.Close()
+	c.closeNetwork()
 	r.removeDirs(c.id, c.dirs)
 }

@@ -45,6 +45,7 @@ type Result struct {
 	Structured json.RawMessage `json:"structured,omitempty"` // the answer in the form of Spec.Schema; nil if the agent gave none
 	API        *API            `json:"api,omitempty"`        // the traffic between the CLI and the model; nil if runs ask the model directly
 	RetryAt    time.Time       `json:"retry_at,omitzero"`    // when to try again, if Error is temporary; zero: unknown
+	Egress     *EgressReport   `json:"egress,omitempty"`     // other hosts; nil: the run has tried to reach none, or shares the machine's network
 	Resources  Resources       `json:"resources"`
 	Started    time.Time       `json:"started"`
 	Duration   time.Duration   `json:"duration"`
@@ -108,7 +109,7 @@ func (l *liveRun) result(finished bool, cause error) Result {
 		Ready: l.id != l.spec.ID,
 		Text:  redactor.String(strings.Join(answers, "\n\n")), ExitCode: exit.Code, Signal: exit.Signal, Stderr: l.stderr.String(),
 		Model: cmp.Or(f.Answered, f.Model), Turns: f.Turns, API: api,
-		Session: Session{ID: l.session, Data: l.dirs.Save(l.session)},
+		Session: Session{ID: l.session, Data: l.dirs.Save(l.session)}, Egress: l.proxy.Report(redactor),
 		Resources: Resources{
 			CPU: exit.CPU, MaxRSS: exit.MaxRSS, Peak: exit.Peak, Swept: exit.Swept, Stuck: exit.Stuck,
 			Lines: f.Lines, Raw: f.RawLines, Cut: f.CutLines, Unknown: f.Unknown,

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/errand-fleet/errand/agent/internal/egress"
 	"github.com/errand-fleet/errand/agent/internal/gateway"
 	"github.com/errand-fleet/errand/agent/internal/keeper"
 	"github.com/errand-fleet/errand/agent/internal/runlog"
@@ -115,7 +116,7 @@ func (r *Runner) runOnce(ctx context.Context, in invocation) (Result, *Error) {
 	l.hosted.Go(l.saveCheckpoints)
 	finished, cause := l.converse(ctx)
 	l.wait()
-	l.gate.Close()
+	l.closeNetwork()
 	if l.gate.Overspent() && (cause == nil || finished) { // the CLI may have presented the refusal as an answer before it was stopped
 		finished, cause = false, gateway.ErrSpent
 	}
@@ -123,8 +124,8 @@ func (r *Runner) runOnce(ctx context.Context, in invocation) (Result, *Error) {
 }
 
 // launch starts the CLI, or takes the one that was kept ready for the run, and starts the goroutines that read its
-// output. It returns nil if ctx has ended before the start. The caller waits for the end of the run, closes its gateway
-// and removes its directories.
+// output. It returns nil if ctx has ended before the start. The caller waits for the end of the run, closes its
+// gateway and proxy and removes its directories.
 func (r *Runner) launch(ctx context.Context, in invocation) (*liveRun, *Error) {
 	in.spec.Model = r.model.StartModel(in.spec.Model)
 	c := in.spec.Ready.take(ctx, in)
@@ -137,6 +138,7 @@ func (r *Runner) launch(ctx context.Context, in invocation) (*liveRun, *Error) {
 	l := r.newLiveRun(in, c)
 	c.notes = in.log
 	c.gate.Begin()
+	c.proxy.Begin(r.allowed(in.spec))
 	l.read()
 	return l, nil
 }
@@ -149,12 +151,22 @@ type command struct {
 	dirs    session.Dirs
 	session string // ID of the conversation
 	gate    *gateway.Gateway
+	proxy   *egress.Proxy // nil: none
 	process *keeper.Process
-	notes   *runlog.Log // set before the gateway accepts requests
+	notes   *runlog.Log // set before gateway and proxy accept requests
 }
 
+// closeNetwork closes what the worker serves to a CLI.
+func (c *command) closeNetwork() {
+	c.gate.Close()
+	c.proxy.Close()
+}
+
+// note writes to the log of the CLI's run.
+func (c *command) note(format string, args ...any) { c.notes.Note(time.Now(), "! "+format, args...) }
+
 // command starts the CLI. It returns nil if ctx has ended before the start. The gateway of a held one refuses requests
-// until it begins.
+// until it begins, as its proxy does.
 func (r *Runner) command(ctx context.Context, in invocation, held bool) (_ *command, e *Error) {
 	s := &in.spec
 	dirs, err := session.Make(r.cfg.TempDir)
@@ -164,7 +176,7 @@ func (r *Runner) command(ctx context.Context, in invocation, held bool) (_ *comm
 	c := &command{id: s.ID, session: uuid.NewString(), notes: in.log}
 	defer func() {
 		if c.process == nil {
-			c.gate.Close()
+			c.closeNetwork()
 			r.removeDirs(s.ID, dirs)
 		}
 	}()
@@ -178,9 +190,7 @@ func (r *Runner) command(ctx context.Context, in invocation, held bool) (_ *comm
 		}
 		c.session = in.resume.ID
 	}
-	gated := gateway.Run{
-		Model: s.Model, MaxUSD: s.MaxUSD, Held: held, Note: func(format string, args ...any) { c.notes.Note(time.Now(), "! "+format, args...) },
-	}
+	gated := gateway.Run{Model: s.Model, MaxUSD: s.MaxUSD, Held: held, Note: c.note}
 	if c.place.OwnNetwork {
 		gated.Addr = fmt.Sprintf("127.0.0.1:%d", sandbox.GatewayPort)
 	}
@@ -197,8 +207,9 @@ func (r *Runner) command(ctx context.Context, in invocation, held bool) (_ *comm
 		}
 		return nil, startFailure(err, s.Dir)
 	}
-	if p.Gateway != nil {
-		c.gate.Serve(p.Gateway)
+	if len(p.Listeners) > 0 {
+		c.proxy = r.network.Open(c.note)
+		serve(c.order.Ports, p.Listeners, c.gate, c.proxy)
 	}
 	c.process = p
 	return c, nil
@@ -206,15 +217,20 @@ func (r *Runner) command(ctx context.Context, in invocation, held bool) (_ *comm
 
 // order returns how the CLI of an invocation is started in a place, with the directories and the gateway of c.
 func (r *Runner) order(c *command, in invocation, p sandbox.Place) (keeper.Order, error) {
+	in.spec.ownNetwork = p.OwnNetwork
 	args, err := r.arguments(p.Program, in.spec, in.resume, c.session, c.dirs)
 	if err != nil {
 		return keeper.Order{}, err
 	}
 	way := r.model.Access(c.gate)
-	return keeper.Order{
+	o := keeper.Order{
 		Path: p.Program, Args: args, Dir: in.spec.Dir, Env: r.environment(in.spec, c.dirs.Inside(), way), RunDir: c.dirs.Root,
-		GatewayPort: p.GatewayPort(), Secret: way.Credential.Piped(), Sealed: true,
-	}, nil
+		Secret: way.Credential.Piped(), Sealed: true,
+	}
+	if p.OwnNetwork {
+		o.Ports = r.ports(in.spec, true)
+	}
+	return o, nil
 }
 
 // start completes an order and starts its program under a keeper.
@@ -233,7 +249,7 @@ func (r *Runner) place(ctx context.Context, s Spec, program string, dirs *sessio
 	p, err := r.sandbox.Prepare(ctx, sandbox.Run{
 		Program: program, Root: dirs.Root, Write: append(s.further(), s.Dir), Read: s.Reads,
 		Layers: s.Layers, Dir: s.Dir, SeenAs: s.SeenAs,
-		OwnNetwork: s.Profile == Untrusted && r.model.Gated(), // without a gateway the CLI has to reach the model by itself
+		OwnNetwork: s.script || r.model.Gated(), // without a gateway the CLI has to reach the model by itself
 	})
 	if unavailable, ok := errors.AsType[*sandbox.Unavailable](err); ok {
 		return p, lacking(noSandbox, unavailable.Problem, unavailable.Remedy)

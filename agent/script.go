@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/errand-fleet/errand/agent/internal/egress"
 	"github.com/errand-fleet/errand/agent/internal/gateway"
 	"github.com/errand-fleet/errand/agent/internal/keeper"
 	"github.com/errand-fleet/errand/agent/internal/protocol"
@@ -19,11 +20,12 @@ import (
 // Script is a command that runs where an agent has worked, as a tool of the agent would: with the same environment, in
 // the same sandbox and under a keeper. It has no gateway, so it cannot ask the model.
 type Script struct {
-	ID    string            // marks its processes, as that of a Spec: no run with that ID may be active
-	Dir   string            // where it runs: absolute, exists
-	Files string            // a further directory that it may write; empty: none
-	Reads []string          // as in a Spec
-	Env   map[string]string // as in a Spec
+	ID     string            // marks its processes, as that of a Spec: no run with that ID may be active
+	Dir    string            // where it runs: absolute, exists
+	Files  string            // a further directory that it may write; empty: none
+	Reads  []string          // as in a Spec
+	Env    map[string]string // as in a Spec
+	Egress Egress            // as in a Spec
 
 	// These are as in a Spec.
 	Path   []string
@@ -41,8 +43,12 @@ type Scripted struct {
 	Signal   string  // name of that signal
 	Output   string  // last lines of stdout and stderr, at most 100, redacted
 	Duration time.Duration
-	Stuck    int // processes that could not be killed, and may still change files
+	Stuck    int           // processes that could not be killed, and may still change files
+	Egress   *EgressReport // nil: it has not tried to reach another host, or shares the machine's network
 }
+
+// maxRefusedShown bounds the refused hosts in the output of a script.
+const maxRefusedShown = 5
 
 // scriptFile is the name of the script in the run's directory: the configured line must not be in an argument list.
 const scriptFile = "script"
@@ -62,27 +68,48 @@ func (r *Runner) Script(ctx context.Context, s Script) (Scripted, error) {
 		return Scripted{}, NewError(ClassWorkspace, err.Error())
 	}
 	defer func() { r.removeDirs(s.ID, dirs) }()
-	spec := Spec{ID: s.ID, Dir: s.Dir, Files: s.Files, Reads: s.Reads, Env: s.Env, Path: s.Path, Layers: s.Layers, SeenAs: s.SeenAs, Profile: Write}
+	spec := Spec{
+		ID: s.ID, Dir: s.Dir, Files: s.Files, Reads: s.Reads, Env: s.Env, Egress: s.Egress, Path: s.Path, Layers: s.Layers, SeenAs: s.SeenAs,
+		Profile: Write, script: true,
+	}
 	place, e := r.place(ctx, spec, cmp.Or(onPath("bash", r.getenv("PATH")), "/bin/bash"), &dirs)
 	if e != nil {
 		return Scripted{}, e
 	}
+	spec.ownNetwork = place.OwnNetwork
 	// One pipe for both, so that the order of the output is kept.
 	if err := os.WriteFile(filepath.Join(dirs.Root, scriptFile), []byte("exec 2>&1\n"+s.Line+"\n"), 0o600); err != nil {
 		return Scripted{}, NewError(ClassWorkspace, fmt.Sprintf("write the script: %v", err))
 	}
 	began := time.Now()
-	p, err := r.start(ctx, spec, place, keeper.Order{
-		Args: []string{"bash", filepath.Join(dirs.Inside().Root, scriptFile)}, Env: r.environment(spec, dirs.Inside(), gateway.Access{}), RunDir: dirs.Root,
-	})
+	order := keeper.Order{
+		Args: []string{"bash", filepath.Join(dirs.Inside().Root, scriptFile)}, RunDir: dirs.Root,
+		Env: r.environment(spec, dirs.Inside(), gateway.Access{}),
+	}
+	if spec.ownNetwork {
+		order.Ports = r.ports(spec, false)
+	}
+	p, err := r.start(ctx, spec, place, order)
 	if err != nil {
 		if ctx.Err() != nil {
 			return Scripted{Outcome: Stopped, ExitCode: -1}, nil
 		}
 		return Scripted{}, startFailure(err, s.Dir)
 	}
+	var proxy *egress.Proxy
+	if len(p.Listeners) > 0 {
+		proxy = r.network.Open(func(string, ...any) {}) // the result has it
+		defer proxy.Close()
+		proxy.Begin(r.allowed(spec))
+		serve(order.Ports, p.Listeners, nil, proxy)
+	}
 	res := r.watchScript(ctx, s, p)
-	res.Duration = time.Since(began)
+	res.Duration, res.Egress = time.Since(began), proxy.Report(r.cfg.Redactor)
+	if res.Egress != nil {
+		for _, refused := range res.Egress.Refused[:min(len(res.Egress.Refused), maxRefusedShown)] {
+			res.Output += fmt.Sprintf("\n[refused a connection to %s, %s]", refused.Host, refused.Why)
+		}
+	}
 	return res, nil
 }
 

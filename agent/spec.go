@@ -34,6 +34,8 @@ type Spec struct {
 	// below a hidden directory, and nothing need exist there.
 	SeenAs string
 
+	Egress Egress // the hosts that the run reaches
+
 	Rules []Rule // decide tool calls before the profile does; see Policy
 
 	// TrustedConfig loads .claude settings, CLAUDE.md, agents, commands and .mcp.json from Dir. These files decide what
@@ -64,7 +66,10 @@ type Spec struct {
 
 	Ready *Ready // a CLI that may fit the run, which takes or ends it in any case; nil: none
 
-	inert bool // nothing from Dir is executed: see Runner.Offer
+	inert  bool // nothing from Dir is executed: see Runner.Offer
+	script bool // not a run of the CLI: see Runner.Script
+
+	ownNetwork bool // see Runner.place
 }
 
 // Layer is a directory that a run may change although others use it too.

@@ -15,6 +15,8 @@ import (
 
 	"github.com/errand-fleet/errand/environment"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/errand-fleet/errand/internal/hostlist"
 )
 
 // Routing is the content of errand.yaml. It holds no secrets.
@@ -31,6 +33,8 @@ type Routing struct {
 	Rules []Rule `yaml:"rules"`
 	// Options that a request may choose.
 	Options Options `yaml:"options"`
+	// Egress says which hosts runs in a sandbox reach; not declared: the presets.
+	Egress hostlist.List `yaml:"egress"`
 	// Limits of concurrent runs.
 	Limits Limits `yaml:"limits"`
 	// Budgets per day.
@@ -136,7 +140,7 @@ func parseRouting(p *Problems, file string, data []byte) Routing {
 	}
 	v := routingCheck{p, file, &root}
 	for _, check := range []func(Routing){
-		v.repositories, v.results, v.channels, v.people, v.servers, v.rules, v.options, v.limits, v.budgets, v.slack, v.github, v.login, v.roles,
+		v.repositories, v.egress, v.results, v.channels, v.people, v.servers, v.rules, v.options, v.limits, v.budgets, v.slack, v.github, v.login, v.roles,
 	} {
 		check(r)
 	}
@@ -202,6 +206,12 @@ func (v routingCheck) repositories(r Routing) {
 		if name := r.Repositories[name].Pool; name != "" && !pool.MatchString(name) {
 			v.add(fmt.Sprintf("is %q, which is not the name of a pool", name), poolForm, append(path, "pool")...)
 		}
+	}
+}
+
+func (v routingCheck) egress(r Routing) {
+	for _, problem := range r.Egress.Problems() {
+		v.add("is invalid: "+strings.TrimSuffix(problem, "."), "correct it; docs/environment.md lists what can be declared", "egress")
 	}
 }
 
@@ -320,8 +330,10 @@ func keysOf(name string) string {
 			continue
 		}
 		var keys []string
-		for f := range t.Fields() {
-			keys = append(keys, f.Tag.Get("yaml"))
+		for _, f := range reflect.VisibleFields(t) {
+			if key := f.Tag.Get("yaml"); key != ",inline" {
+				keys = append(keys, key)
+			}
 		}
 		return strings.Join(keys, ", ")
 	}

@@ -63,8 +63,8 @@ func TestEmptyRouting(t *testing.T) {
 func TestRoutingProblems(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct{ text, want string }{
-		{"repos: {}", `f:1: knows no key "repos"; remove it or correct its spelling; the keys here are repositories, channels, people, mcp, rules, options, limits, budgets, slack, github, login, roles`},
-		{"repositories:\n  o/r:\n    trust: true", `f:3: knows no key "trust"; remove it or correct its spelling; the keys here are trusted, base, profile, results, pool, env`},
+		{"repos: {}", `f:1: knows no key "repos"; remove it or correct its spelling; the keys here are repositories, channels, people, mcp, rules, options, egress, limits, budgets, slack, github, login, roles`},
+		{"repositories:\n  o/r:\n    trust: true", `f:3: knows no key "trust"; remove it or correct its spelling; the keys here are trusted, base, profile, results, pool, env, setup, locks, path, egress`},
 		{"repositories:\n  o/r: {trusted: maybe}", `f:2: has "maybe" in the wrong place; write true or false`},
 		{"repositories: [o/r]", `f:1: does not have the right form; write keys with values`},
 		{"repositories:\n  o/r: true", `f:2: has "true" in the wrong place; write keys with values`},

@@ -2,7 +2,7 @@
 //
 // A repository declares it in [File] on its base branch, and an operator under repositories in errand.yaml, which wins.
 // Package environment reads and checks declarations. It runs nothing and keeps no state, so its functions may be called
-// from any goroutine. It imports no other package of errand.
+// from any goroutine. Of errand it imports only internal/hostlist.
 package environment
 
 import (
@@ -18,6 +18,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/errand-fleet/errand/internal/hostlist"
 )
 
 // File is where a repository declares its environment, among its other settings.
@@ -44,6 +46,8 @@ type Declaration struct {
 	Locks []string `yaml:"locks"`
 	// Path has directories that come first in the PATH of a run: below the home with a leading ~/, otherwise in the clone.
 	Path []string `yaml:"path"`
+	// Egress says which hosts set-up, runs and checks reach. What a repository declares adds to the list of the fleet.
+	Egress hostlist.List `yaml:"egress"`
 }
 
 // DefaultLocks are files at the root of a repository that name what it depends on.
@@ -65,6 +69,14 @@ func Parse(data []byte) (d Declaration, wrong []string) {
 		}
 	} else if err != nil && !errors.Is(err, io.EOF) {
 		return Declaration{}, []string{"The file is not YAML."}
+	}
+	if d.Egress.Mode == hostlist.Any || d.Egress.Mode == hostlist.Learn {
+		wrong = append(wrong, fmt.Sprintf("egress: only the operator can set %q.", d.Egress.Mode))
+		d.Egress = hostlist.List{}
+	}
+	if len(d.Egress.Private) > 0 {
+		wrong = append(wrong, "egress: only the operator can list private hosts.")
+		d.Egress.Private = nil
 	}
 	d, more := d.Checked()
 	return d, append(wrong, more...)
@@ -91,6 +103,10 @@ func (d Declaration) Checked() (Declaration, []string) {
 		}
 	}
 	d.Env = kept
+	for _, problem := range d.Egress.Problems() {
+		wrong = append(wrong, "egress: "+problem)
+	}
+	d.Egress = d.Egress.Valid()
 	for _, list := range []struct {
 		name   string
 		values *[]string
@@ -118,7 +134,8 @@ func (d Declaration) Checked() (Declaration, []string) {
 	return d, wrong
 }
 
-// Under returns d with everything that the operator declares, which wins: variables one by one, lists as a whole.
+// Under returns d with everything that the operator declares, which wins: variables one by one, lists as a whole. Reach does
+// the same for Egress.
 func (d Declaration) Under(operator Declaration) Declaration {
 	env := map[string]string{}
 	maps.Copy(env, d.Env)
@@ -150,6 +167,18 @@ func (d Declaration) Key(repo string, versions []string) string {
 		panic("marshal an environment: " + err.Error()) // strings can be marshalled
 	}
 	return fmt.Sprintf("%x", sha256.Sum256(text))[:32]
+}
+
+// Reach returns which hosts the runs reach, given what the operator declares for the repository and for the fleet. The
+// repository's own list adds to that of the fleet, and has no effect if the operator declares one for the repository.
+func (d Declaration) Reach(operator, fleet hostlist.List) hostlist.List {
+	switch {
+	case operator.Declared():
+		return operator
+	case d.Egress.Mode == hostlist.None:
+		return d.Egress
+	}
+	return fleet.Plus(d.Egress.Hosts)
 }
 
 var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,99}$`)

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/errand-fleet/errand/internal/hostlist"
 )
 
 func TestParse(t *testing.T) {
@@ -63,5 +65,38 @@ func TestUnder(t *testing.T) {
 	}
 	if own.Env["B"] != "repository" {
 		t.Error("the declaration has changed")
+	}
+}
+
+func TestReach(t *testing.T) {
+	t.Parallel()
+	fleet := hostlist.List{Mode: hostlist.Listed, Hosts: []string{"go"}, Private: []string{"git.corp"}}
+	for name, c := range map[string]struct {
+		file            string // the repository's
+		operator, fleet hostlist.List
+		want            hostlist.List
+		wrong           string
+	}{
+		"the fleet's":      {"", hostlist.List{}, fleet, fleet, ""},
+		"adds":             {"egress: [x.example]", hostlist.List{}, fleet, hostlist.List{Mode: hostlist.Listed, Hosts: []string{"go", "x.example"}, Private: []string{"git.corp"}}, ""},
+		"adds to none":     {"egress: [x.example]", hostlist.List{}, hostlist.List{Mode: hostlist.None}, hostlist.List{Mode: hostlist.Listed, Hosts: []string{"x.example"}}, ""},
+		"adds to any":      {"egress: [x.example]", hostlist.List{}, hostlist.List{Mode: hostlist.Any}, hostlist.List{Mode: hostlist.Any}, ""},
+		"wants none":       {"egress: none", hostlist.List{}, fleet, hostlist.List{Mode: hostlist.None}, ""},
+		"wants everything": {"egress: any", hostlist.List{}, fleet, fleet, `only the operator can set "any"`},
+		"wants to learn":   {"egress: learn", hostlist.List{}, fleet, fleet, `only the operator can set "learn"`},
+		"wants private":    {"egress: {allow: [x.example], private: [db.corp]}", hostlist.List{}, hostlist.List{}, hostlist.List{Mode: hostlist.Listed, Hosts: []string{"x.example"}}, "private hosts"},
+		"partly invalid":   {"egress: [x.example, 'a b']", hostlist.List{}, hostlist.List{}, hostlist.List{Mode: hostlist.Listed, Hosts: []string{"x.example"}}, `"a b" is not`},
+		"the operator's":   {"egress: [x.example]", hostlist.List{Mode: hostlist.Learn}, fleet, hostlist.List{Mode: hostlist.Learn}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d, wrong := Parse([]byte(c.file))
+			if said := strings.Join(wrong, " "); c.wrong == "" && said != "" || !strings.Contains(said, c.wrong) {
+				t.Errorf("complains %q", wrong)
+			}
+			if diff := cmp.Diff(c.want, d.Reach(c.operator, c.fleet)); diff != "" {
+				t.Error(diff)
+			}
+		})
 	}
 }

@@ -49,6 +49,7 @@ type Policy struct {
 	Budgets    Budgets         // on the cost of tasks
 	People     People          // maps accounts to people
 	Pools      []string        // names of the pools that repositories have
+	Egress     agent.Egress    // of runs, unless the operator declares one for their repository
 }
 
 // Desk is the only way in: sources, the console and the command line make every request to the fleet through it. It

@@ -163,3 +163,23 @@ func TestSteps(t *testing.T) {
 		h.contains(page, http.StatusOK, `href="#`+m[1]+`"`)
 	}
 }
+
+// The page says what a run could not reach, and in the mode learn what it has reached.
+func TestNetworkOfATask(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	end := func(n int, r *agent.EgressReport) string {
+		id := h.submit(n, func(t *tasks.Task) { t.Thread = fmt.Sprint("test/", n) })
+		h.End(h.Claim(id), tasks.Ending{Kind: tasks.Answered, Result: agent.Result{Text: "ok", Egress: r}})
+		return "/tasks/" + id
+	}
+	refused := agent.EgressReport{Reached: []string{"proxy.golang.org"}, Refused: []agent.EgressRefusal{{Host: "evil.example<b>", Why: "which the egress list does not allow"}}}
+	h.contains(h.get(end(1, &refused)), http.StatusOK, "Tried to reach evil.example&lt;b&gt;, which the egress list does not allow.", "!proxy.golang.org", "!errand.yml")
+	learned := agent.EgressReport{Reached: []string{"pypi.org", "files.example:8443"}, Learn: true}
+	h.contains(h.get(end(2, &learned)), http.StatusOK, "<pre>egress:\n  - &#34;files.example:8443&#34;\n  - &#34;pypi.org&#34;\n</pre>", "!Tried to reach")
+	for range 11 {
+		refused.Refused = append(refused.Refused, refused.Refused[0])
+	}
+	h.contains(h.get(end(3, &refused)), http.StatusOK, "and 2 more")
+	h.contains(h.get(end(4, &agent.EgressReport{Reached: []string{"pypi.org"}})), http.StatusOK, "!<h2>Network")
+}

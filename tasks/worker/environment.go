@@ -51,7 +51,7 @@ func (w *Worker) setUp(r *run, t tasks.Task, p *place) error {
 func (w *Worker) runSetUp(ctx context.Context, r *run, p place, script agent.Script) error {
 	repo := p.Clone.Repo
 	r.notice("Setting up the environment of " + repo)
-	script.Env, script.Path, script.Limit = p.Environment.Env, p.Environment.Path, setUpLimit
+	script.Env, script.Egress, script.Path, script.Limit = p.Environment.Env, p.Environment.Egress, p.Environment.Path, setUpLimit
 	script.Line = "set -e\n" + strings.Join(p.Environment.Setup, "\n")
 	s, err := w.cfg.Runner.Script(ctx, script)
 	took := tasks.Lasted(s.Duration)

@@ -34,16 +34,17 @@ func (r *remote) declare(branch, text string) {
 func TestEnvironmentOfTheBaseBranch(t *testing.T) {
 	t.Parallel()
 	r, h, with := publishingFleet(t, (*remote).everything)
-	r.declare("main", "env: {A: base, B: base, HOME: /evil}\n")
+	r.declare("main", "env: {A: base, B: base, HOME: /evil}\negress: [x.example]\n")
 	r.declare("head", "env: {A: head, C: head}\n")
 	h.checks = []string{"make test"}
 	want := map[string]string{"A": "base", "B": "operator"}
 	r.policy.Repository = func(string) (tasks.Repository, bool) {
 		return tasks.Repository{Environment: environment.Declaration{Env: map[string]string{"B": "operator"}}}, true
 	}
-	checked := map[string]string{}
+	r.policy.Egress = agent.Egress{Mode: "list", Hosts: []string{"go"}}
+	checked, reach := map[string]string{}, agent.Egress{}
 	r.agent.script = func(_ context.Context, s agent.Script) (agent.Scripted, error) {
-		checked = s.Env
+		checked, reach = s.Env, s.Egress
 		return agent.Scripted{Outcome: agent.Done}, nil
 	}
 	r.worker(r.disk(t.TempDir()), with)
@@ -59,6 +60,11 @@ func TestEnvironmentOfTheBaseBranch(t *testing.T) {
 	if !maps.Equal(checked, want) {
 		t.Errorf("the check has %v", checked)
 	}
+	for _, egress := range []agent.Egress{r.agent.specs()[0].Egress, reach} {
+		if !slices.Equal(egress.Hosts, []string{"go", "x.example"}) {
+			t.Errorf("a run reaches %+v", egress)
+		}
+	}
 	if said := strings.Join(r.events(id, agent.Notice), "\n"); !strings.Contains(said, ".github/errand.yml: env: HOME is set by errand.") {
 		t.Errorf("followers do not see what is wrong with the file: %s", said)
 	}
@@ -68,7 +74,8 @@ func TestEnvironmentOfTheBaseBranch(t *testing.T) {
 func TestNoEnvironment(t *testing.T) {
 	t.Parallel()
 	r := newRemote(t)
-	r.declare("main", "env: {A: base}\n")
+	r.declare("main", "env: {A: base}\negress: [x.example]\n")
+	r.policy.Egress = agent.Egress{Mode: "list", Hosts: []string{"go"}}
 	r.policy.Repository = func(string) (tasks.Repository, bool) { return tasks.Repository{}, true }
 	r.agent.do = nil
 	r.worker(r.disk(t.TempDir()))
@@ -83,8 +90,8 @@ func TestNoEnvironment(t *testing.T) {
 		}
 	}
 	for _, s := range r.agent.specs() {
-		if len(s.Env) > 0 {
-			t.Errorf("a run with the profile %s has %v", s.Profile, s.Env)
+		if len(s.Env) > 0 || !slices.Equal(s.Egress.Hosts, []string{"go"}) {
+			t.Errorf("a run with the profile %s has %v and reaches %+v", s.Profile, s.Env, s.Egress)
 		}
 	}
 }

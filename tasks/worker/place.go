@@ -52,7 +52,7 @@ type placer struct {
 
 // prepare prepares the directory of a run: the thread's clone, a local directory, or a scratch directory.
 func (l *placer) prepare(ctx context.Context, t tasks.Task, b briefing, before *resumeState) (place, error) {
-	p := place{Dir: t.Dir, Files: b.files, Trusted: true}
+	p := place{Dir: t.Dir, Files: b.files, Trusted: true, Environment: environment.Declaration{Egress: l.Policy.Egress}}
 	switch {
 	case t.Repo != "":
 		return l.clone(ctx, t, b, before)
@@ -74,7 +74,10 @@ func (l *placer) clone(ctx context.Context, t tasks.Task, b briefing, before *re
 		Strange:       t.Profile == agent.Untrusted,
 		TrustedConfig: repo.Trusted && t.Profile == agent.Write,
 	}
-	p := place{Files: b.files, Trusted: want.TrustedConfig, Writes: t.Profile == agent.Write}
+	p := place{
+		Files: b.files, Trusted: want.TrustedConfig, Writes: t.Profile == agent.Write,
+		Environment: environment.Declaration{Egress: environment.Declaration{}.Reach(repo.Environment.Egress, l.Policy.Egress)},
+	}
 	if l.publisher.publishes(t) {
 		p.Branch = branchOf(t.Thread)
 	}
@@ -115,6 +118,7 @@ func (l *placer) environment(ctx context.Context, repo tasks.Repository, p *plac
 		p.Notes = append(p.Notes, environment.File+": "+untrusted.Line(one, 300))
 	}
 	p.Environment = declared.Under(repo.Environment)
+	p.Environment.Egress = declared.Reach(repo.Environment.Egress, l.Policy.Egress)
 	return nil
 }
 
@@ -195,7 +199,8 @@ func (w *Worker) spec(t tasks.Task, b tasks.Brief, s setting) agent.Spec {
 	}
 	return agent.Spec{
 		ID: t.ID, Dir: p.Dir, Files: p.Files, Reads: p.Reads, Prompt: prompt, System: format.Paragraphs(b.System, words, p.About),
-		Profile: t.Profile, TrustedConfig: p.Trusted, Env: p.Environment.Env, Path: p.Environment.Path, Layers: p.Layers, SeenAs: p.SeenAs, Rules: w.cfg.Policy.Rules,
+		Profile: t.Profile, TrustedConfig: p.Trusted, Env: p.Environment.Env, Egress: p.Environment.Egress, Path: p.Environment.Path,
+		Layers: p.Layers, SeenAs: p.SeenAs, Rules: w.cfg.Policy.Rules,
 		Model: cmp.Or(t.Options.Model, w.cfg.Model), Effort: t.Options.Effort, MaxUSD: t.Options.MaxUSD, Schema: b.Schema, Resume: c.session, History: c.said,
 		Limit: t.Options.Limit, IdleLimit: w.cfg.IdleLimit, Thread: t.Thread, Repo: t.Repo,
 		Header: []string{

@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
 
+	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/internal/legible"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
@@ -185,6 +187,34 @@ func attempts(s tasks.Status) (list []attempt) {
 		list = append([]attempt{a}, list...)
 	}
 	return list
+}
+
+// egressView is what a page says about the hosts that a run has reached or tried to reach.
+type egressView struct {
+	Refused []string // sentences
+	More    int      // refused hosts that are not in Refused
+	Learned string   // the reached hosts as a setting of the repository; empty: not asked for
+}
+
+// refusedShown bounds egressView.Refused.
+const refusedShown = 10
+
+// newEgressView returns nil if there is nothing to say.
+func newEgressView(r *agent.EgressReport) *egressView {
+	if r == nil || len(r.Refused) == 0 && !r.Learn {
+		return nil
+	}
+	v := &egressView{More: max(0, len(r.Refused)-refusedShown)}
+	for _, one := range r.Refused[:len(r.Refused)-v.More] {
+		v.Refused = append(v.Refused, "Tried to reach "+legible.Line(one.Host)+", "+legible.Line(one.Why)+".")
+	}
+	if r.Learn && len(r.Reached) > 0 {
+		v.Learned = "egress:\n"
+		for _, host := range slices.Sorted(slices.Values(r.Reached)) {
+			v.Learned += "  - " + strconv.Quote(host) + "\n"
+		}
+	}
+	return v
 }
 
 // readMachines looks up the workers of the attempts. Of a worker that is not alive only the ID is known.

@@ -42,6 +42,7 @@ type taskView struct {
 	Meter           meter
 	Attempts        []attempt
 	Machines        []store.Worker // of the attempts; Seen is zero if it is no longer alive
+	Egress          *egressView    // nil: nothing is to be said about it
 	Absorbed        []*entry       // the messages that its run absorbed
 	Covers          []string       // further tasks that ended with it
 	Errors          int            // failed steps on the page
@@ -160,6 +161,7 @@ func newTaskView(s tasks.Status, past history, used tasks.Logged, now time.Time)
 	if e := s.Ending; e != nil {
 		v.Sentence, v.Partial, v.Answer = legible.Text(e.Sentence()), formatMarkdown(e.Partial()), formatMarkdown(answerMarkdown(e))
 		v.Published = formatMarkdown(e.Note())
+		v.Egress = newEgressView(e.Result.Egress)
 	}
 	return v
 }

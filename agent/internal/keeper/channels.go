@@ -9,8 +9,8 @@ import (
 // channel is a pipe or socket pair between a worker and a keeper.
 type channel struct{ worker, keeper *os.File }
 
-// channels are all of them. gateway is unset unless the order has a GatewayPort.
-type channels struct{ stdin, stdout, stderr, control, status, gateway channel }
+// channels are all of them. sockets is unset unless the order has Ports.
+type channels struct{ stdin, stdout, stderr, control, status, sockets channel }
 
 func openChannels(order Order) (c *channels, err error) {
 	c = &channels{}
@@ -35,8 +35,8 @@ func openChannels(order Order) (c *channels, err error) {
 			*o.channel = channel{worker: w, keeper: r}
 		}
 	}
-	if err == nil && order.GatewayPort > 0 {
-		c.gateway.worker, c.gateway.keeper, err = socketPair()
+	if err == nil && len(order.Ports) > 0 {
+		c.sockets.worker, c.sockets.keeper, err = socketPair()
 	}
 	if err != nil {
 		c.closeWorkerEnds()
@@ -50,13 +50,13 @@ func openChannels(order Order) (c *channels, err error) {
 }
 
 func (c *channels) closeWorkerEnds() {
-	for _, ch := range []channel{c.stdin, c.stdout, c.stderr, c.control, c.status, c.gateway} {
+	for _, ch := range []channel{c.stdin, c.stdout, c.stderr, c.control, c.status, c.sockets} {
 		_ = ch.worker.Close()
 	}
 }
 
 func (c *channels) closeKeeperEnds() {
-	for _, ch := range []channel{c.stdin, c.stdout, c.stderr, c.control, c.status, c.gateway} {
+	for _, ch := range []channel{c.stdin, c.stdout, c.stderr, c.control, c.status, c.sockets} {
 		_ = ch.keeper.Close()
 	}
 }

@@ -30,9 +30,9 @@ func sealedPipe() (r, w *os.File, err error) {
 }
 
 // A run with its own network has nothing but loopback in its sandbox, where only the run is. A socket belongs to the
-// network it was created in, whichever process holds it. So the keeper, which is inside, creates the one on which the
-// gateway listens and passes it to the worker: the CLI connects to an address in its private network and is answered
-// from outside.
+// network it was created in, whichever process holds it. So the keeper, which is inside, creates those on which the
+// gateway and the egress proxy listen and passes them to the worker: the run connects to an address in its private
+// network and is answered from outside.
 
 // socketPair returns two ends between which a socket can be passed.
 func socketPair() (worker, keeper *os.File, err error) {
@@ -40,30 +40,30 @@ func socketPair() (worker, keeper *os.File, err error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("make a socket pair: %w", err)
 	}
-	return os.NewFile(uintptr(fds[0]), "gateway-worker"), os.NewFile(uintptr(fds[1]), "gateway-keeper"), nil
+	return os.NewFile(uintptr(fds[0]), "sockets-worker"), os.NewFile(uintptr(fds[1]), "sockets-keeper"), nil
 }
 
-// receiveListener takes the socket that a keeper has passed. It does not wait: the keeper passes it before it
+// receiveListener takes a socket that a keeper has passed. It does not wait: the keeper passes it before it
 // reports that the CLI runs.
 func receiveListener(f *os.File) (net.Listener, error) {
 	oob := make([]byte, unix.CmsgSpace(4))
 	_, n, _, _, err := unix.Recvmsg(int(f.Fd()), make([]byte, 1), oob, unix.MSG_DONTWAIT|unix.MSG_CMSG_CLOEXEC)
 	if err != nil {
-		return nil, fmt.Errorf("receive the gateway's socket: %w", err)
+		return nil, fmt.Errorf("receive a listening socket: %w", err)
 	}
 	messages, err := unix.ParseSocketControlMessage(oob[:n])
 	if err != nil || len(messages) != 1 {
-		return nil, errors.Join(errors.New("receive the gateway's socket: no socket"), err)
+		return nil, errors.Join(errors.New("receive a listening socket: no socket"), err)
 	}
 	fds, err := unix.ParseUnixRights(&messages[0])
 	if err != nil || len(fds) != 1 {
-		return nil, errors.Join(errors.New("receive the gateway's socket: no socket"), err)
+		return nil, errors.Join(errors.New("receive a listening socket: no socket"), err)
 	}
-	socket := os.NewFile(uintptr(fds[0]), "gateway")
+	socket := os.NewFile(uintptr(fds[0]), "listener")
 	defer socket.Close()
 	l, err := net.FileListener(socket)
 	if err != nil {
-		return nil, fmt.Errorf("receive the gateway's socket: %w", err)
+		return nil, fmt.Errorf("receive a listening socket: %w", err)
 	}
 	return l, nil
 }

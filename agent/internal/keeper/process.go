@@ -75,7 +75,7 @@ type Process struct {
 	Stdout *os.File // from the CLI and everything it started; ends when the last of them is dead
 	Stderr *os.File
 
-	Gateway net.Listener // with Order.GatewayPort: listens inside the sandbox's network
+	Listeners []net.Listener // one for each of Order.Ports, inside the sandbox's network
 
 	// Set when Done is closed.
 	Exit Exit
@@ -124,10 +124,13 @@ func (p *Program) Start(ctx context.Context, order Order, s Sandbox) (*Process, 
 	}
 	status := bufio.NewReaderSize(c.status.worker, 256)
 	err = process.sendOrder(ctx, order, c.status.worker, status)
-	if err == nil && c.gateway.worker != nil {
-		process.Gateway, err = receiveListener(c.gateway.worker)
+	for i := 0; err == nil && i < len(order.Ports); i++ {
+		var l net.Listener
+		if l, err = receiveListener(c.sockets.worker); err == nil {
+			process.Listeners = append(process.Listeners, l)
+		}
 	}
-	_ = c.gateway.worker.Close()
+	_ = c.sockets.worker.Close()
 	if err != nil {
 		return nil, process.abandon(cmd, c, err)
 	}
@@ -161,8 +164,8 @@ func spawn(program *os.File, c *channels, order Order, s Sandbox) (*exec.Cmd, er
 		}
 		defer closeAll(files)
 	}
-	if c.gateway.keeper != nil {
-		cmd.ExtraFiles = append(cmd.ExtraFiles, c.gateway.keeper)
+	if c.sockets.keeper != nil {
+		cmd.ExtraFiles = append(cmd.ExtraFiles, c.sockets.keeper)
 	}
 	if err := cmd.Start(); err != nil {
 		return nil, err
@@ -220,6 +223,9 @@ func (p *Process) sendOrder(ctx context.Context, order Order, f *os.File, status
 // bubblewrap, wrote to stderr.
 func (p *Process) abandon(cmd *exec.Cmd, c *channels, err error) error {
 	closeAll([]*os.File{p.Stdin, p.Stdout, p.control, c.status.worker})
+	for _, l := range p.Listeners {
+		_ = l.Close()
+	}
 	_ = cmd.Wait()
 	liveKeepers.Delete(cmd.Process.Pid)
 	_ = p.Stderr.SetReadDeadline(time.Now().Add(time.Second))

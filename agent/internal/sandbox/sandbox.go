@@ -27,8 +27,12 @@ import (
 	"github.com/errand-fleet/errand/agent/internal/session"
 )
 
-// GatewayPort is where the gateway listens in a run's own network. Nothing else listens there.
-const GatewayPort = 8080
+// Where the gateway and the egress proxy listen in a run's own network. Servers that a repository's tests start use
+// other ports, and the kernel chooses none of these for them.
+const (
+	GatewayPort = 31080
+	EgressPort  = 31081
+)
 
 // insideRoot is the run's own directory as seen from inside. Nothing of the machine's /tmp is visible, and programs
 // that do not look at TMPDIR find room.
@@ -67,7 +71,7 @@ type Bwrap struct {
 	path       string // of bubblewrap, once it was seen to work
 	noUserns   bool   // it has --disable-userns, as versions since 0.8 do; the seccomp filter also prevents user namespaces
 	ownNetwork bool   // it was seen to give a run its own network
-	warned     bool   // that untrusted runs share the machine's network
+	warned     bool   // that runs share the machine's network
 	overlays   *bool  // they were seen to work, or not to; nil: not tried yet
 }
 
@@ -87,7 +91,7 @@ type Run struct {
 	Program     string
 	Root        string   // the run's own directory
 	Write, Read []string // directories that it may write, and may only read; empty strings are skipped
-	OwnNetwork  bool     // it should have no network but loopback, where the gateway listens
+	OwnNetwork  bool     // it should have no network but loopback
 	Layers      []Layer
 	Dir, SeenAs string // it also sees Dir at SeenAs, which need not exist; empty: it does not
 }
@@ -133,14 +137,6 @@ func (b *Bwrap) Prepare(ctx context.Context, run Run) (Place, error) {
 	return p, nil
 }
 
-// GatewayPort returns where the gateway listens inside; 0 if it listens outside.
-func (p Place) GatewayPort() int {
-	if p.OwnNetwork {
-		return GatewayPort
-	}
-	return 0
-}
-
 // Path returns the path of a bubblewrap that works; empty if runs have no sandbox.
 func (b *Bwrap) Path(ctx context.Context) (string, *Unavailable) {
 	if !b.cfg.Enabled {
@@ -179,6 +175,12 @@ func (b *Bwrap) probe(ctx context.Context) (string, *Unavailable) {
 	return path, nil
 }
 
+// OwnNetwork reports whether runs can have their own network.
+func (b *Bwrap) OwnNetwork(ctx context.Context) bool {
+	path, _ := b.Path(ctx)
+	return path != "" && b.hasOwnNetwork(ctx, path)
+}
+
 // hasOwnNetwork reports whether runs can have their own network. A policy may forbid it where bubblewrap works
 // otherwise.
 func (b *Bwrap) hasOwnNetwork(ctx context.Context, path string) bool {
@@ -191,7 +193,7 @@ func (b *Bwrap) hasOwnNetwork(ctx context.Context, path string) bool {
 	b.ownNetwork = unavailable == nil
 	if !b.ownNetwork && !b.warned {
 		b.warned = true
-		b.cfg.Log.Warn("untrusted runs share the network", "why", unavailable.Problem)
+		b.cfg.Log.Warn("runs share the machine's network: the egress list is not in force", "why", unavailable.Problem)
 	}
 	return b.ownNetwork
 }

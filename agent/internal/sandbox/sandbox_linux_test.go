@@ -22,7 +22,7 @@ func TestOwnNetworkIsImpossible(t *testing.T) {
 			t.Error("it is thought possible")
 		}
 	}
-	if n := strings.Count(logged.String(), "untrusted runs share the network"); n != 1 {
+	if n := strings.Count(logged.String(), "egress list is not in force"); n != 1 {
 		t.Errorf("logged %d times:\n%s", n, logged.String())
 	}
 }

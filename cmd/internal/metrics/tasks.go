@@ -95,6 +95,7 @@ func NewTasks(r prometheus.Registerer, repositories []string) *Tasks {
 		metric{name: "errand_run_kills_total", help: "CLI processes ended by a signal.", labels: "signal"},
 		metric{name: "errand_run_swept_processes_total", help: "Processes that outlived the CLI of their run and were killed."},
 		metric{name: "errand_run_stuck_processes_total", help: "Processes of runs that could not be killed."},
+		metric{name: "errand_egress_refused_total", help: "Connections and requests of runs to hosts that their egress list does not allow."},
 		metric{name: "errand_task_returns_total", help: "Claimed tasks that the worker returned without ending them, by reason.", labels: "class reason"},
 		metric{name: "errand_task_endings_total", help: "Tasks whose final message is posted, by ending.", labels: "source class kind error"},
 		metric{name: "errand_tasks_absorbed_total", help: "Tasks that ended with the run of another task.", labels: "source"},
@@ -141,6 +142,9 @@ func (m *Tasks) Ran(t tasks.Task, r agent.Result) {
 	}
 	m.add("errand_run_swept_processes_total", float64(r.Resources.Swept))
 	m.add("errand_run_stuck_processes_total", float64(r.Resources.Stuck))
+	if r.Egress != nil {
+		m.add("errand_egress_refused_total", float64(r.Egress.Refusals))
+	}
 	if r.API == nil {
 		return
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/config"
 	"github.com/errand-fleet/errand/environment"
+	"github.com/errand-fleet/errand/internal/hostlist"
 	"github.com/errand-fleet/errand/tasks"
 )
 
@@ -60,6 +61,26 @@ func TestPoolsOfTheConfiguration(t *testing.T) {
 		if repo, _ := p.Repository("ACME/api"); repo.Pool != tasks.ParsePool(name) {
 			t.Errorf("repository in %q: %+v", name, repo)
 		}
+	}
+}
+
+// A fleet without a list has the presets, and a list of the fleet or of a repository replaces them.
+func TestEgressOfTheConfiguration(t *testing.T) {
+	t.Parallel()
+	c := config.Config{}
+	p, err := policy(c, nil)
+	if !cmp.Equal(p.Egress, hostlist.Default()) || err != nil {
+		t.Errorf("the default is %+v, %v", p.Egress, err)
+	}
+	c.Routing.Egress = agent.Egress{Mode: hostlist.None}
+	c.Routing.Repositories = map[string]config.Repository{"acme/api": {Declaration: environment.Declaration{Egress: agent.Egress{Mode: hostlist.Any}}}}
+	p, err = policy(c, nil)
+	if repo, _ := p.Repository("acme/api"); p.Egress.Mode != hostlist.None || repo.Environment.Egress.Mode != hostlist.Any || err != nil {
+		t.Errorf("%+v, %+v, %v", p.Egress, repo.Environment, err)
+	}
+	c.Routing.Repositories["acme/api"] = config.Repository{Declaration: environment.Declaration{Egress: agent.Egress{Mode: hostlist.Listed, Hosts: []string{"a b"}}}}
+	if _, err := policy(c, nil); err == nil || !strings.Contains(err.Error(), `repositories.acme/api egress: "a b" is not a host`) {
+		t.Errorf("an invalid list: %v", err)
 	}
 }
 

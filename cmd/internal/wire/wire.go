@@ -25,6 +25,7 @@ import (
 	"github.com/errand-fleet/errand/config"
 	"github.com/errand-fleet/errand/forge"
 	githubforge "github.com/errand-fleet/errand/forge/github"
+	"github.com/errand-fleet/errand/internal/hostlist"
 	"github.com/errand-fleet/errand/internal/redisbatch"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/store/objects"
@@ -153,7 +154,10 @@ func (p *Parts) bucket() (objects.Bucket, error) {
 func policy(c config.Config, r *agent.Redactor) (tasks.Policy, error) {
 	p := tasks.Policy{
 		Limit: c.Worker.RunLimit, Redactor: r, Choices: tasks.Choices(c.Routing.Options), Limits: tasks.Limits(c.Routing.Limits), Budgets: tasks.Budgets(c.Routing.Budgets),
-		People: people(c), Pools: pools(c),
+		People: people(c), Pools: pools(c), Egress: c.Routing.Egress,
+	}
+	if !p.Egress.Declared() {
+		p.Egress = hostlist.Default()
 	}
 	p.Repository = func(name string) (tasks.Repository, bool) {
 		repo, ok := c.Routing.Repository(name)

@@ -36,8 +36,8 @@ func keep(control, status *os.File) int {
 	if err := ReadLine(in, &order); err != nil {
 		return startFailed(status, fmt.Errorf("read the start order: %w", err))
 	}
-	if order.GatewayPort > 0 {
-		if err := passListener(order.GatewayPort); err != nil {
+	if len(order.Ports) > 0 {
+		if err := passListeners(order.Ports); err != nil {
 			return startFailed(status, err)
 		}
 	}
@@ -143,22 +143,27 @@ func killRun(known []int) {
 	KillAll(known)
 }
 
-// passListener listens on a port of loopback and passes the socket to the worker.
+// passListeners listens on ports of loopback and passes the sockets to the worker, in the same order.
+func passListeners(ports []int) error {
+	for _, port := range ports {
+		if err := passListener(port); err != nil {
+			return fmt.Errorf("listen on port %d: %w", port, err)
+		}
+	}
+	return unix.Close(ListenFD)
+}
+
 func passListener(port int) error {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
-		return fmt.Errorf("create a socket for the gateway: %w", err)
+		return err
 	}
 	defer func() { _ = unix.Close(fd) }()
-	err = unix.Bind(fd, &unix.SockaddrInet4{Port: port, Addr: [4]byte{127, 0, 0, 1}})
-	if err == nil {
-		err = unix.Listen(fd, unix.SOMAXCONN)
+	if err := unix.Bind(fd, &unix.SockaddrInet4{Port: port, Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+		return err
 	}
-	if err == nil {
-		err = unix.Sendmsg(GatewayFD, []byte{0}, unix.UnixRights(fd), nil, 0)
+	if err := unix.Listen(fd, unix.SOMAXCONN); err != nil {
+		return err
 	}
-	if err != nil {
-		return fmt.Errorf("listen for the gateway: %w", err)
-	}
-	return unix.Close(GatewayFD)
+	return unix.Sendmsg(ListenFD, []byte{0}, unix.UnixRights(fd), nil, 0)
 }

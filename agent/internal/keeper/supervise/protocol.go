@@ -38,7 +38,7 @@ const (
 	ProgramFD = 5 // the keeper's program, which may not be visible inside
 	TempFD    = 6 // the parent of Order.RunDir, outside the sandbox
 	FilterFD  = 7 // the seccomp filter; bubblewrap reads and closes it
-	GatewayFD = 8 // with Order.GatewayPort: passes the listening socket to the worker
+	ListenFD  = 8 // with Order.Ports: passes the listening sockets to the worker
 )
 
 // Order is the first line of the control pipe. It carries what must not be seen in /proc: arguments and environment are
@@ -48,7 +48,7 @@ type Order struct {
 	Args          []string      `json:"args"` // with argv[0]
 	Env           []string      `json:"env"`
 	Dir           string        `json:"dir"`
-	GatewayPort   int           `json:"gateway_port,omitempty"`   // in a sandbox: listen on this port of loopback and pass the socket to the worker; 0: no
+	Ports         []int         `json:"ports,omitempty"`          // in a sandbox: listen on these ports of loopback and pass the sockets to the worker
 	Secret        string        `json:"secret,omitempty"`         // readable for the CLI at descriptor 3; empty: none
 	OrphanGrace   time.Duration `json:"orphan_grace"`             // from TERM to KILL when the worker died
 	WorkerTimeout time.Duration `json:"worker_timeout,omitempty"` // silence of the worker after which the run is ended; 0: never

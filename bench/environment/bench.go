@@ -1,0 +1,85 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"text/tabwriter"
+
+	"github.com/errand-fleet/errand/bench/table"
+)
+
+// options are the amounts to measure.
+type options struct {
+	Download int64 // bytes of a file
+	Readings int
+	Temp     string
+	Only     *regexp.Regexp
+}
+
+func amounts(quick bool) options {
+	if quick {
+		return options{Download: 16 << 20, Readings: 1}
+	}
+	return options{Download: 2 << 30, Readings: 5}
+}
+
+func parse(args []string, stderr io.Writer) (options, error) {
+	flags := flag.NewFlagSet("environment", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	quick := flags.Bool("quick", false, "a smoke run: small files")
+	readings := flags.Int("n", 0, "how many times each contender is measured (default 5)")
+	temp := flags.String("dir", "", "where files are written (default: the system's temporary directory)")
+	only := table.Only(flags, new(bench).steps())
+	if err := flags.Parse(args); err != nil {
+		return options{}, err
+	}
+	o := amounts(*quick)
+	if *readings > 0 {
+		o.Readings = *readings
+	}
+	o.Temp, o.Only = *temp, only
+	return o, nil
+}
+
+// bench is one complete measurement.
+type bench struct {
+	options
+	dir    string // for all files; removed at the end
+	report report
+}
+
+// steps are the measurements, in order.
+func (b *bench) steps() []table.Step {
+	return []table.Step{{Name: "egress", Do: b.egress}}
+}
+
+// measure runs all steps.
+func measure(ctx context.Context, o options, progress io.Writer) (_ table.Report, err error) {
+	b := &bench{options: o}
+	if b.dir, err = os.MkdirTemp(o.Temp, "be-"); err != nil { // short, because it holds the path of a socket
+		return nil, fmt.Errorf("create directory: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(b.dir)) }()
+	b.report.machine = fmt.Sprintf("%s\nfiles of %d MB; medians of %d readings", table.Machine(ctx), o.Download>>20, o.Readings)
+	err = table.Take(ctx, progress, o.Only, b.steps())
+	return &b.report, err
+}
+
+// report holds the results.
+type report struct {
+	machine string
+	table.Bars
+}
+
+// Print writes the table.
+func (r *report) Print(out io.Writer) error {
+	fmt.Fprintf(out, "%s\n\n", r.machine)
+	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
+	r.Write(w)
+	return w.Flush()
+}

@@ -1,0 +1,21 @@
+// Command environment measures what runs in a sandbox pay for their environment, and prints a table. bench/README.md
+// explains each row. Run `make bench-environment`, or `go run ./environment -h` in bench/ for its flags.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/bench/table"
+)
+
+func main() {
+	agent.KeeperMain()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := table.Run(ctx, os.Args[1:], os.Stdout, os.Stderr, parse, measure)
+	stop()
+	os.Exit(code)
+}
