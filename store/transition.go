@@ -124,7 +124,7 @@ func (s *Store) Submit(ctx context.Context, rec Record, budgets ...Budget) (stor
 	}
 	args := []any{
 		rec.ID, rec.Thread, rec.Class, []byte(rec.Task), micros(rec.At), string(rec.Reply), rec.MergeKey, strings.Join(rec.Scopes, "\n"),
-		[]byte(rec.Topic), s.cfg.SessionTTL.Milliseconds(), rec.Message, rec.Pool,
+		[]byte(rec.Topic), s.cfg.SessionTTL.Milliseconds(), rec.Message, rec.Queue(),
 	}
 	r, err := s.run(ctx, "submit", append(args, budgetArgs(budgets)...)...)
 	if err != nil {

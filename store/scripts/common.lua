@@ -80,28 +80,27 @@ local function doubtful(id, created)
   return math.min(tonumber(created or '0'), begun) < since or begun <= newest
 end
 
--- register makes a queue known to asynq. A new one of a class that is paused is paused, too.
-local function register(queue)
-  if redis.call('SADD', 'asynq:queues', queue) == 0 or class_of(queue) == queue then return end
-  local paused = redis.call('GET', queue_keys(class_of(queue)) .. 'paused')
-  if paused then redis.call('SET', queue_keys(queue) .. 'paused', paused) end
+-- register makes a queue known to asynq. A new one of a class that is paused is paused, too: its keys and its name.
+local function register(queue, name)
+  if redis.call('SADD', 'asynq:queues', name) == 0 then return end
+  local paused = redis.call('GET', queue_keys(string.match(name, '[^.]*$')) .. 'paused')
+  if paused then redis.call('SET', queue .. 'paused', paused) end
 end
 
--- push puts a delivery into the queue of that name, as asynq's own scripts do: scheduled if it is due after t, else
--- pending. Workers that are idle look at a queue when it is announced; one that has deliveries is looked at again after
--- each of them.
-local function push(name, delivery, message, at, t)
-  local queue = queue_keys(name)
+-- push puts a delivery into a queue, by its keys and its name, as asynq's own scripts do: scheduled if it is due after t,
+-- else pending. Workers that are idle look at a queue when it is announced; one that has deliveries is looked at again
+-- after each of them.
+local function push(queue, name, delivery, message, at, t)
   local key = delivery_key(queue, delivery)
   if at > t then
     redis.call('HSET', key, 'msg', message, 'state', 'scheduled')
     redis.call('ZADD', queue .. 'scheduled', int(math.floor(at / 1000000)), delivery)
-    register(name)
+    register(queue, name)
     return
   end
   redis.call('HSET', key, 'msg', message, 'state', 'pending', 'pending_since', int(t) .. '000')
   if redis.call('LPUSH', queue .. 'pending', delivery) > 1 then return end
-  register(name)
+  register(queue, name)
   redis.call('PUBLISH', P .. 'due', name)
 end
 

@@ -19,5 +19,6 @@ if left > 0 then redis.call('DEL', delivery_key(queue, ARGV[5])) end
 note(id, ARGV[9])
 redis.call('HSET', key, 'pool', ARGV[4])
 redis.call('HINCRBY', key, 'delivery', '1')
-push(queue_of(ARGV[4], r[3]), ARGV[6], ARGV[7], tonumber(ARGV[8]), now())
+local name = queue_of(ARGV[4], r[3])
+push(queue_keys(name), name, ARGV[6], ARGV[7], tonumber(ARGV[8]), now())
 return {'ok'}
