@@ -32,6 +32,9 @@ type Finding struct {
 	Remedy   string   `json:"remedy,omitempty"`
 }
 
+// Objects returns why this process asks the object store nothing at the moment, or nil.
+func (s *Doctor) Objects() error { return cmp.Or(s.saving.open(), s.reading.open()) }
+
 // oldest is the first version with the commands that the store uses: GETEX, ZRANGE with BYLEX and REV, XRANGE with an
 // exclusive start.
 const oldest = "6.2"

@@ -57,7 +57,7 @@ func (s *Halts) Paused(ctx context.Context, queues ...string) (map[string]Halt, 
 
 // Cordon makes a worker take no deliveries until [Halts.Uncordon]. Its runs continue. name is the ID of one worker, or
 // a host: then it is for all workers there, also for those that start later. A name that is cordoned already stays so
-// by whoever did it first. Workers look at each heartbeat.
+// by whoever did it first. Workers look at each heartbeat. The cordon of one worker ends an hour after its death.
 func (s *Halts) Cordon(ctx context.Context, name, by string) error {
 	if _, err := s.run(ctx, "cordon", name, strings.TrimSpace(by)); err != nil {
 		return fmt.Errorf("cordon %s: %w", name, err)

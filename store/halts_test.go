@@ -64,6 +64,36 @@ func TestPauseInAllPools(t *testing.T) {
 	})
 }
 
+// The cordon of a worker goes an hour after the worker. That of a host stays, and so does that of a worker which was only
+// cut off.
+func TestCordonOfTheDead(t *testing.T) {
+	onMini(t, func(h *harness) { // only its clock can be set
+		ctx, s, at := h.Context(), h.store(Config{}), time.Date(2040, 1, 2, 0, 0, 0, 0, time.UTC)
+		beat := func(id string, after time.Duration) {
+			h.Helper()
+			at = at.Add(after)
+			h.mini.SetTime(at)
+			must(s.Workers.Beat(ctx, Worker{ID: id, Host: "host-of-" + id}))
+		}
+		for _, id := range []string{"dead", "cut-off", "watch"} {
+			beat(id, 0)
+		}
+		for _, name := range []string{"dead", "cut-off", "host-of-dead"} {
+			h.ok(s.Halts.Cordon(ctx, name, "Ada"))
+		}
+		beat("watch", time.Minute)
+		beat("cut-off", 50*time.Minute)
+		if got := must(s.Halts.Cordoned(ctx)); len(got) != 3 {
+			h.Errorf("within the hour: %v", got)
+		}
+		beat("watch", 20*time.Minute)
+		got := must(s.Halts.Cordoned(ctx))
+		if _, there := got["dead"]; there || len(got) != 2 {
+			h.Errorf("after the hour: %v", got)
+		}
+	})
+}
+
 func TestCordon(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		ctx, s := h.Context(), h.store(Config{})

@@ -256,7 +256,9 @@ func (s *Store) Ping(ctx context.Context) error {
 //	<prefix>worker:<id>       string  15 s                         a worker's state, JSON (workers)
 //	<prefix>workers           zset    trimmed by each beat         worker IDs; score = when it was seen (workers)
 //	<prefix>pool:<pool>       zset    15 s since the last beat     the IDs of its workers; score = when it was seen (workers)
-//	<prefix>cordoned          hash    forever                      worker IDs and hosts that take no tasks = "<unix seconds> <who>" (halts)
+//	<prefix>cordoned          hash    forever                      worker IDs and hosts that take no tasks = "<unix seconds> <who>" (halts);
+//	                                                               an ID goes an hour after its worker (workers)
+//	<prefix>departed          zset    trimmed by each beat         cordoned IDs of dead workers; score = when that was noticed (workers)
 //	<prefix>inquiries         list    30 s since the last          questions of front doors to any worker of the default pool (workers)
 //	<prefix>inquiries:<pool>  list    30 s since the last          the same of another pool (workers)
 //	<prefix>reply:<key>       string  as long as its worker set    a worker's reply to one of them (workers)

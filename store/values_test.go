@@ -118,9 +118,13 @@ func TestObjectsAreAway(t *testing.T) {
 		c := h.claim(s, id)
 		large, medium := noise(3<<20), noise(100<<10)
 		h.ok(c.SaveCheckpoint(ctx, Checkpoint{Work: large}))
+		h.ok(s.Doctor.Objects())
 		b.away.Store(true)
 		if err := c.SaveCheckpoint(ctx, Checkpoint{Work: noise(3 << 20)}); !errors.Is(err, ErrObjects) {
 			h.Errorf("save = %v, want %v", err, ErrObjects)
+		}
+		if err := s.Doctor.Objects(); !errors.Is(err, ErrObjects) {
+			h.Errorf("the state is %v, want %v", err, ErrObjects)
 		}
 		if _, err := s.Checkpoint(ctx, id); !errors.Is(err, ErrObjects) { // not as if there were none
 			h.Errorf("read = %v, want %v", err, ErrObjects)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -77,6 +78,81 @@ func TestTaskThatWaits(t *testing.T) {
 		}
 	}
 	h.contains(h.get("/tasks/"+second), http.StatusOK, "starts in about 10 min")
+}
+
+// A task that waits for a full repository or a full person shows the runs that take up the limit.
+func TestTaskThatWaitsForALimit(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		limit store.Cap
+		want  []string
+	}{
+		"repository": {store.Cap{Scope: "repo:", Max: 1}, []string{"1 of 1 runs busy in acme/app", `href="/?repository=acme%2Fapp&amp;state=running">all</a>`}},
+		"person":     {store.Cap{Scope: "user:", Max: 1}, []string{"1 of 1 runs busy", `href="/?person=test%2Fann&amp;state=running">all</a>`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHarness(t)
+			if _, err := h.Store.Workers.Beat(t.Context(), store.Worker{ID: "worker", Slots: 4}); err != nil {
+				t.Fatal(err)
+			}
+			of := func(n int, prompt string) string {
+				return h.submit(n, func(t *tasks.Task) { t.Repo, t.Prompt, t.Thread = "acme/app", prompt, "test/"+prompt })
+			}
+			first, second := of(1, "first"), of(2, "second")
+			if _, err := h.Store.Claim(t.Context(), first, 0, "worker", test.limit); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := h.Store.Claim(t.Context(), second, 0, "worker", test.limit); err == nil {
+				t.Fatal("the limit does not hold")
+			}
+			h.contains(h.get("/tasks/"+second), http.StatusOK,
+				append(test.want, `class="state waiting">Waiting</span>`, ">Ahead of this task", `<li><a href="/tasks/`+first+`">first</a>`, "1st in line")...)
+		})
+	}
+}
+
+// The page has the machines of a task's runs: those that are alive with their load, the others with their ID.
+func TestMachines(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	id := h.submit(1)
+	for _, w := range []store.Worker{
+		{ID: "mill-1", Host: "mill-1.acme.example", Version: "v1.4.0", Slots: 4, Running: 2}, {ID: "mill-2", Host: "mill-2", Slots: 4, Draining: true},
+	} {
+		if _, err := h.Store.Workers.Beat(t.Context(), w); err != nil {
+			t.Fatal(err)
+		}
+	}
+	page := h.get("/tasks/" + id)
+	h.contains(page, http.StatusOK, "!>Machine")
+	for _, w := range []string{"gone-1", "mill-1", "mill-2", "mill-1"} {
+		rec, err := h.Store.Get(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := h.Store.Claim(t.Context(), id, rec.Delivery, w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now().Add(-time.Minute)
+		h.redis.HSet(t.Context(), "errand:task:"+id, "runs", lastRunBegan(h.redis.HGet(t.Context(), "errand:task:"+id, "runs").Val(), began))
+		if err := c.Return(t.Context(), store.Wait{Why: "its worker is shutting down"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.contains(h.get("/tasks/"+id), http.StatusOK, "<h2>Machines</h2>",
+		`<li>gone-1
+<p class="meta"><span>no longer running</span></p></li>`, `<li>mill-1
+<p class="meta"><span>mill-1.acme.example</span> <span>errand v1.4.0</span> <span>2 of 4 runs</span></p></li>`, `<li>mill-2
+<p class="meta"><span>shutting down</span></p></li>`)
+}
+
+// lastRunBegan returns the runs of a record, the last of which began at that time.
+func lastRunBegan(runs string, at time.Time) string {
+	begin := strings.LastIndexByte(runs, '\n') + 1
+	_, rest, _ := strings.Cut(runs[begin:], "\t")
+	return runs[:begin] + strconv.FormatInt(at.UnixMicro(), 10) + "\t" + rest
 }
 
 // The page of a task that has ended says what came of it and what to do next. Stopped is not failed.

@@ -23,6 +23,8 @@ func listCommand(t *terminal, flags *flag.FlagSet) runFunc {
 		parameter{flag: "source", name: "source", about: "only tasks from this `source`: slack, github or chat"},
 		parameter{flag: "pool", name: "pool", about: "only tasks of this `pool`, such as default"},
 		parameter{flag: "ending", name: "ending", about: "only tasks with this `ending`: answered, failed, cancelled, …"},
+		parameter{flag: "class", name: "class", about: "only tasks of this `class`: interactive, review, background or maintenance"},
+		parameter{flag: "days", name: "days", about: "only tasks of the last `days`", valid: validNumber},
 		parameter{flag: "text", name: "text", about: "only tasks with these `words` in the request or the ID"},
 		parameter{flag: "before", name: "before", about: "only tasks older than the one with this `ID`"},
 		parameter{flag: "limit", name: "limit", about: "at most this `number`, up to 200; default 50", valid: validNumber},

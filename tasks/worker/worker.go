@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -283,7 +284,7 @@ func (w *Worker) beat(ctx context.Context) {
 	pulse, err := w.cfg.Store.Workers.Beat(ctx, store.Worker{
 		ID: w.id, Host: host, Version: w.cfg.Version, Pool: w.cfg.Pool, Pid: os.Getpid(), Slots: w.slots.total, Running: w.slots.running(),
 		Started: w.started, Draining: w.drained.Err() != nil, Cordoned: w.cordoned.Load(), Health: format.JSON(w.health.state().Health),
-		Notices: w.cfg.Notices, Settings: w.cfg.Settings, URL: w.cfg.URL, Sources: w.sources(), Memory: w.slots.memory.known(), Credential: w.cfg.Credential,
+		Notices: w.notices(), Settings: w.cfg.Settings, URL: w.cfg.URL, Sources: w.sources(), Memory: w.slots.memory.known(), Credential: w.cfg.Credential,
 	})
 	w.peers.Store(int64(pulse.Alive))
 	told := admitted
@@ -296,6 +297,19 @@ func (w *Worker) beat(ctx context.Context) {
 	case err != nil && ctx.Err() == nil:
 		w.cfg.Log.Warn("beat", "worker", w.id, "err", err)
 	}
+}
+
+// notices returns what operators should know about this worker: about its configuration, and whether the object store
+// answers.
+func (w *Worker) notices() []store.Finding {
+	if w.cfg.Store.Doctor.Objects() == nil {
+		return w.cfg.Notices
+	}
+	return append(slices.Clone(w.cfg.Notices), store.Finding{
+		Severity: store.Warning, What: "The object store does not answer",
+		Why:    "Large checkpoints and logs are not saved meanwhile. It is asked again every half minute.",
+		Remedy: "Check ERRAND_OBJECTS and the worker's log.",
+	})
 }
 
 // sources returns the names of the sources that this worker is set up for.

@@ -63,7 +63,7 @@ func (c *Console) ahead(ctx context.Context, s tasks.Status, w *wait) ([]tasks.S
 	case "user":
 		f.Person = name
 	}
-	w.AheadURL = listURL(f, func(f *tasks.Filter) { f.Limit = 0 })
+	w.AheadURL = listURL(f, func(f *tasks.Filter) { f.Limit = view.DefaultList })
 	running, err := c.view.Desk.List(ctx, f)
 	return running.Tasks, err
 }

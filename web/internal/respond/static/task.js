@@ -135,7 +135,7 @@ function add(e, id) {
   item.classList.toggle("error", Boolean(e.error));
   if (e.tool_id) item.dataset.call = e.tool_id;
   if ((e.kind === "absorbed" || e.kind === "replied") && e.tool) item.querySelector("b").append(` by ${legible(e.tool)}`);
-  if (e.kind === "absorbed" && e.tool_id) {
+  if (e.kind === "absorbed" && e.tool_id && !("alone" in timeline.dataset)) { // a guest sees no other task
     const to = document.createElement("a");
     to.href = "/tasks/" + encodeURIComponent(e.tool_id);
     to.append(...item.querySelector("b").childNodes);
