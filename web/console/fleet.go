@@ -138,7 +138,7 @@ func (v *fleetPageView) addActivity(a view.Activity, now time.Time) error {
 		bars.Bars = append(bars.Bars, chart.Bar{Label: h.Start.Format("Jan 2, 15:04"), Tick: h.Start.Format("15:04"), Values: values})
 	}
 	if v.Ended > 0 {
-		v.Success = fmt.Sprintf("%d %%", 100*(v.Ended-failed)/v.Ended)
+		v.Success = fmt.Sprintf("%d%%", 100*(v.Ended-failed)/v.Ended)
 	}
 	var err error
 	v.Chart, err = bars.HTML()

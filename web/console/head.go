@@ -45,10 +45,7 @@ func newHead(s tasks.Status, links tasks.Links, now time.Time) head {
 	case strings.HasPrefix(h.Detail, "by "):
 		h.Detail = strings.ToLower(line.State) + " " + h.Detail
 	}
-	line.Text(func(preposition string, _ time.Time) string {
-		h.When = preposition
-		return ""
-	})
+	h.When = whenOf(line)
 	if name, ok := strings.CutPrefix(s.Task.Thread, chatSource+"/"); ok && threadName.MatchString(name) {
 		h.Chat = "/chat/" + name
 	}
@@ -75,6 +72,15 @@ func newHead(s tasks.Status, links tasks.Links, now time.Time) head {
 	h.Class, h.Model = endingClass(s.Ending.Kind), cmp.Or(s.Ending.Result.Model, h.Model)
 	h.Next = h.next(s)
 	return h
+}
+
+// whenOf returns what happens at the time of a headline, such as "resumes about "; empty if it has no time.
+func whenOf(line tasks.Headline) (when string) {
+	line.Text(func(preposition string, _ time.Time) string {
+		when = preposition
+		return ""
+	})
+	return when
 }
 
 // next says what a reader can do with the result, where the ending's own sentence does not.

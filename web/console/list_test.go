@@ -30,7 +30,7 @@ func TestRows(t *testing.T) {
 	}{
 		"waiting": {
 			tasks.Status{State: "waiting", Why: "The usage limit is reached.", At: now.Add(time.Hour)},
-			row{State: "waiting", Label: "Paused", Note: "The usage limit is reached. Not before 23:13 UTC."},
+			row{State: "waiting", Label: "Paused", Note: "The usage limit is reached.", NoteWhen: "resumes about ", NoteUntil: now.Add(time.Hour)},
 		},
 		"was to wait": {tasks.Status{State: "waiting", At: began}, row{State: "waiting", Label: "Waiting"}},
 		"running":     {tasks.Status{State: "running", Started: began}, row{State: "running", Label: "Working", Took: "1h"}},

@@ -2,7 +2,6 @@ package console
 
 import (
 	"cmp"
-	"strings"
 	"time"
 
 	"github.com/errand-fleet/errand/internal/legible"
@@ -17,6 +16,8 @@ type row struct {
 	Created                  time.Time
 	Age, Took, Cost          string
 	Note                     string // why it waits, or how it ended
+	NoteWhen                 string // what happens at NoteUntil, such as "resumes about "
+	NoteUntil                time.Time
 	Label                    string // the state in words
 	Stopping                 bool   // it was cancelled and has not ended yet
 	Asking                   bool   // it waits for an answer
@@ -42,10 +43,19 @@ func newRow(v view.Task, now time.Time) row {
 		}
 	case v.State == "running" && !v.Started.IsZero():
 		r.Took = legible.Age(now.Sub(v.Started))
-	case v.State == "waiting" && v.At.After(now):
-		r.Note = strings.TrimSpace(r.Note + " Not before " + v.At.UTC().Format("15:04 UTC") + ".")
+	case v.State == "waiting":
+		line := v.Headline(now)
+		r.Note, r.NoteWhen, r.NoteUntil = legible.Text(line.Detail), whenOf(line), line.Until
 	}
 	return r
+}
+
+// From returns the name of the source.
+func (r row) From() string {
+	if name := map[string]string{"slack": "Slack", "github": "GitHub", "chat": "Chat"}[r.Source]; name != "" {
+		return name
+	}
+	return r.Source
 }
 
 // StateClass returns the CSS class of the task's state: its ending, its state, "asking" or "stopping".

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"html/template"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -198,11 +199,27 @@ func (c *Console) readHistory(ctx context.Context, s tasks.Status, before string
 	switch {
 	case more:
 		v.Older = "/tasks/" + id + "?before=" + events[0].ID
-	case s.Worker != "" && s.Into == "" && (len(v.Entries) == 0 || v.Entries[0].Kind != "started"):
+	case s.Worker != "" && s.Into == "" && !begins(v.Entries):
 		v.Older = "/tasks/" + id + "/log" // the stream no longer has its beginning; the log has
 	}
 	return v, nil
 }
+
+// begins reports whether entries have the beginning of a run. Notes about its wait may come before.
+func begins(list []*entry) bool {
+	i := slices.IndexFunc(list, func(e *entry) bool { return e.Kind != "notice" })
+	return i >= 0 && list[i].Kind == "started"
+}
+
+// Ref returns the branch of the task, or an abbreviated commit.
+func (v taskView) Ref() string {
+	if ref := v.Status.Task.Ref; fullCommit.MatchString(ref) {
+		return ref[:12]
+	}
+	return v.Status.Task.Ref
+}
+
+var fullCommit = regexp.MustCompile(`^[0-9a-f]{40}$`)
 
 // button returns the handler of a button that changes a task.
 func button(do func(*http.Request) (tasks.Status, error)) respond.Handler {

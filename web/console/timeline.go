@@ -76,12 +76,12 @@ func newTimeline() *timeline {
 // labels are the labels of entries, by kind.
 var labels = map[string]string{
 	"started": "started", "absorbed": "follow-up", "said": "update", "asked": "question", "replied": "answer", "notice": "note",
-	"turn_end": "failed", "log": "log",
+	"log": "log",
 }
 
 // skeletons returns one empty entry of each kind, for the script to fill in.
 func skeletons() (list []*entry) {
-	for _, kind := range []string{"text", "thinking", "tool_use", "tool_result", "started", "absorbed", "said", "asked", "replied", "notice", "turn_end"} {
+	for _, kind := range []string{"text", "thinking", "tool_use", "tool_result", "started", "absorbed", "said", "asked", "replied", "notice"} {
 		list = append(list, &entry{Kind: kind, Label: labels[kind]})
 	}
 	return list
@@ -91,15 +91,11 @@ func (t *timeline) add(l tasks.Logged) {
 	e := l.Event
 	kind := string(e.Kind)
 	switch kind {
-	case "taken", "tool_input":
+	case "taken", "tool_input", "turn_end": // how a run ends is in its outcome or in a note
 		return
 	case "used":
 		t.Used = l
 		return
-	case "turn_end":
-		if e.Text = "The agent's turn ended with an error."; !e.Error { // the text events before it had its text
-			return
-		}
 	case "tool_result":
 		if call := t.calls[e.ToolID]; call != nil {
 			call.Result, call.Done, call.Error, call.Took = legible.Text(e.Text), true, e.Error, took(e.Time.Sub(call.Time))

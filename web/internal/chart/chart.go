@@ -73,7 +73,7 @@ func (c Bars) Max() float64 {
 		return 1
 	}
 	scale := math.Pow(10, math.Floor(math.Log10(most)))
-	for _, m := range []float64{1, 2, 3, 4, 5, 6, 8, 10} {
+	for _, m := range []float64{1, 1.5, 2, 3, 4, 5, 6, 8, 10} {
 		if m*scale >= most {
 			return m * scale
 		}

@@ -54,7 +54,7 @@ func TestBars(t *testing.T) {
 
 func TestScale(t *testing.T) {
 	t.Parallel()
-	for value, want := range map[float64]float64{0: 1, 0.025: 0.03, 1: 1, 2: 2, 4: 4, 7: 8, 10: 10, 11: 20, 350: 400} {
+	for value, want := range map[float64]float64{0: 1, 0.025: 0.03, 1: 1, 2: 2, 4: 4, 7: 8, 10: 10, 11: 15, 16: 20, 350: 400} {
 		if got := (Bars{Bars: []Bar{{Values: []float64{value}}}}).Max(); got != want {
 			t.Errorf("%v: %v, want %v", value, got, want)
 		}

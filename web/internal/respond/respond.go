@@ -199,7 +199,7 @@ var Static = http.FileServerFS(staticFiles)
 func New(log *slog.Logger) (*Responder, error) {
 	o := &Responder{pages: map[string]*template.Template{}, roles: map[string]tasks.Role{}, log: log}
 	for _, name := range []string{"list", "task", "diff", "chat", "log", "costs", "fleet", "audit", "config", "login", "enter", "error"} {
-		t, err := template.ParseFS(pageFiles, "pages/layout.html", "pages/timeline.html", "pages/changes.html", "pages/findings.html", "pages/"+name+".html")
+		t, err := template.New("layout.html").Funcs(template.FuncMap{"code": code}).ParseFS(pageFiles, "pages/layout.html", "pages/timeline.html", "pages/changes.html", "pages/findings.html", "pages/"+name+".html")
 		if err != nil {
 			return nil, fmt.Errorf("web: parse page %s: %w", name, err)
 		}
@@ -262,4 +262,22 @@ func HTML(w http.ResponseWriter, status int, page *bytes.Buffer) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
 	_, _ = page.WriteTo(w) // the client may be gone
+}
+
+// code formats what is between backticks as code. static/task.js does the same.
+func code(text string) template.HTML {
+	var b strings.Builder
+	parts := strings.Split(text, "`")
+	for i, part := range parts {
+		part = template.HTMLEscapeString(part)
+		switch {
+		case i%2 == 0:
+			b.WriteString(part)
+		case i == len(parts)-1:
+			b.WriteString("`" + part)
+		default:
+			b.WriteString("<code>" + part + "</code>")
+		}
+	}
+	return template.HTML(b.String()) //nolint:gosec // all parts are escaped
 }

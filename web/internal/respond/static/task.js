@@ -121,10 +121,21 @@ function setResult(call, e) {
   call.classList.toggle("error", Boolean(e.error));
 }
 
+// code returns a text with what is between backticks as code, as respond.go does.
+function code(text) {
+  return text.split("`").map((part, i, all) => {
+    if (i % 2 === 0) return part;
+    if (i === all.length - 1) return "`" + part;
+    const element = document.createElement("code");
+    element.textContent = part;
+    return element;
+  });
+}
+
 // add does the same as timeline.add in timeline.go.
 function add(e, id) {
   if (e.kind === "turn_end") format([...unfinished]);
-  if (e.kind === "taken" || e.kind === "tool_input" || e.kind === "used" || (e.kind === "turn_end" && !e.error)) return;
+  if (["taken", "tool_input", "used", "turn_end"].includes(e.kind)) return;
   if (e.kind === "tool_result" && calls.has(e.tool_id)) return setResult(calls.get(e.tool_id), e);
   const list = place(e.parent), before = list.lastElementChild, joins = before && before.dataset.kind === e.kind;
   if (joins && e.kind === "text") return write(before, legible(e.text || ""));
@@ -149,7 +160,7 @@ function add(e, id) {
     words.textContent = "Result of an earlier call";
     setResult(item, e);
   }
-  if (e.kind === "turn_end") words.textContent = "The agent's turn ended with an error.";
+  if (e.kind === "notice") words.replaceChildren(...code(words.textContent));
   if (["text", "said", "asked"].includes(e.kind)) {
     words.classList.remove("markdown");
     unfinished.add(item);
