@@ -72,7 +72,7 @@ func TestHostileWords(t *testing.T) {
 
 	// The same once more, while one looks.
 	c.Append(claim, at(time.Now(), events...)...)
-	tb.wait(`document.querySelectorAll(".entry.notice").length === 2 && document.querySelectorAll(".entry.text .markdown strong").length === 2`)
+	tb.wait(`document.querySelectorAll(".entry.asked").length === 2 && document.querySelectorAll(".entry.text .markdown strong").length === 2`)
 	c.ask(claim, tasks.Question{Key: evil, Text: evil, Options: []string{evil, "b"}, Until: time.Now().Add(time.Minute)})
 	c.Append(claim, at(time.Now(), agent.Event{Kind: "asked", Text: evil})...)
 	tb.find(".question", "script")

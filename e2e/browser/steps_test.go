@@ -93,3 +93,20 @@ func TestQuestionArrives(t *testing.T) {
 	tb.find("#state", "Working")
 	tb.wait(`!document.title.startsWith("Needs you") && !document.querySelector(".question")`)
 }
+
+// The tree of the changes so far leads to their files while the task runs.
+func TestTreeOfARunningTask(t *testing.T) {
+	t.Parallel()
+	s := newScene(newConsole(t))
+	tb := s.tab(t)
+	for _, l := range looks {
+		tb.as(l)
+		tb.open("/tasks/" + s.running)
+		tb.find("#timeline.live", "faketime")
+		tb.find(".tree", "weeks.go")
+		tb.wait(`document.querySelector(".tree").offsetHeight > 0`)
+		tb.press(".tree a[href^='#']")
+		tb.wait(`location.hash.length > 1 && document.querySelector(location.hash).matches("details.file")`)
+		tb.fits("a running task with changes")
+	}
+}
