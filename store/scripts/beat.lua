@@ -1,11 +1,11 @@
 -- prefix, worker, state, ttl ms, host, pool -> {'ok', live workers of the pool, '1' if the worker or its host is cordoned}
 local t = now()
 redis.call('SET', P .. 'worker:' .. ARGV[2], ARGV[3], 'PX', ARGV[4])
--- A worker that was seen in the future was seen before Redis' clock went back. It has its whole time from now on.
 local pool, dead = P .. 'pool:' .. ARGV[6], int(t - tonumber(ARGV[4]) * 1000)
 for _, worker in ipairs(redis.call('ZRANGEBYSCORE', P .. 'workers', '-inf', dead)) do
   if redis.call('HEXISTS', P .. 'cordoned', worker) == 1 then redis.call('ZADD', P .. 'departed', int(t), worker) end
 end
+-- A worker that was seen in the future was seen before Redis' clock went back. It has its whole time from now on.
 for _, key in ipairs({P .. 'workers', pool}) do
   for _, worker in ipairs(redis.call('ZRANGEBYSCORE', key, '(' .. int(t), '+inf')) do redis.call('ZADD', key, int(t), worker) end
   redis.call('ZADD', key, int(t), ARGV[2])
