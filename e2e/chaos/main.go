@@ -55,7 +55,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return 2
 	}
 	if !set.leaks {
-		fmt.Fprintf(stdout, "chaos: seed %d, %d tasks and %d faults within %s, %d workers in %d pools\n",
+		fmt.Fprintf(stdout, "chaos: seed %d, %d tasks and %d faults within %s, %d workers, pools: %d\n",
 			set.seed, set.tasks, set.faults, set.span.Round(time.Second), set.workers, set.pools)
 	}
 	do := rampage
