@@ -293,3 +293,6 @@ type Redactor = redact.Redactor
 // NewRedactor returns a Redactor for the given secrets and the well-known kinds of credentials. It ignores empty and
 // very short values.
 func NewRedactor(secrets ...string) *Redactor { return redact.New(secrets...) }
+
+// SecretForms returns the texts in which a secret commonly appears, for a search. A very short secret has none.
+func SecretForms(secret string) []string { return redact.Forms(secret) }

@@ -58,6 +58,35 @@ type Repository struct {
 	Pool    string `yaml:"pool"`    // of the workers that run its tasks; empty = default
 
 	environment.Declaration `yaml:",inline"` // wins over the repository's own
+
+	// Secrets are variables that only the set-up gets: "env:NAME" is a variable of the worker, "file:/path" the content of
+	// a file.
+	Secrets map[string]string `yaml:"secrets"`
+}
+
+var secretSource = regexp.MustCompile(`^(env:[A-Za-z_][A-Za-z0-9_]*|file:/.+)$`)
+
+// ReadSecrets returns the values of Secrets. The error names all that cannot be read.
+func (r Repository) ReadSecrets(getenv func(string) string, readFile func(string) ([]byte, error)) (map[string]string, error) {
+	values := map[string]string{}
+	var wrong error
+	for _, name := range slices.Sorted(maps.Keys(r.Secrets)) {
+		from, err := r.Secrets[name], error(nil)
+		if variable, ok := strings.CutPrefix(from, "env:"); ok {
+			if values[name] = getenv(variable); values[name] == "" {
+				err = fmt.Errorf("the variable %s is not set", variable)
+			}
+		} else {
+			var data []byte
+			data, err = readFile(strings.TrimPrefix(from, "file:"))
+			values[name] = strings.TrimSpace(string(data))
+		}
+		if err != nil {
+			wrong = errors.Join(wrong, fmt.Errorf("read secret %s: %w", name, err))
+			delete(values, name)
+		}
+	}
+	return values, wrong
 }
 
 // The values of Repository.Profile.
@@ -205,6 +234,14 @@ func (v routingCheck) repositories(r Routing) {
 		}
 		if name := r.Repositories[name].Pool; name != "" && !pool.MatchString(name) {
 			v.add(fmt.Sprintf("is %q, which is not the name of a pool", name), poolForm, append(path, "pool")...)
+		}
+		for variable, from := range r.Repositories[name].Secrets {
+			if why := environment.CheckName(variable); why != "" {
+				v.add("cannot be used: "+why, "choose another name", append(path, "secrets", variable)...)
+			}
+			if !secretSource.MatchString(from) { // without the text, which may be the secret itself
+				v.add("does not say where its value is", "write env:NAME for a variable of the worker, or file:/path for a file", append(path, "secrets", variable)...)
+			}
 		}
 	}
 }

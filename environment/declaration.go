@@ -88,11 +88,9 @@ func (d Declaration) Checked() (Declaration, []string) {
 	kept := maps.Clone(d.Env)
 	for n, name := range slices.Sorted(maps.Keys(d.Env)) {
 		complaints := len(wrong)
-		switch value := d.Env[name]; {
-		case !variable.MatchString(name):
-			wrong = append(wrong, fmt.Sprintf("env: %.100q is not the name of a variable.", name))
-		case reserved.MatchString(name):
-			wrong = append(wrong, "env: "+name+" is set by errand.")
+		switch value, why := d.Env[name], CheckName(name); {
+		case why != "":
+			wrong = append(wrong, "env: "+why+".")
 		case len(value) > maxValue || strings.ContainsRune(value, 0):
 			wrong = append(wrong, fmt.Sprintf("env: the value of %s has a NUL byte or more than %d bytes.", name, maxValue))
 		case n >= maxVariables:
@@ -132,6 +130,17 @@ func (d Declaration) Checked() (Declaration, []string) {
 		}
 	}
 	return d, wrong
+}
+
+// CheckName returns what is wrong with the name of a variable, or "".
+func CheckName(name string) string {
+	switch {
+	case !variable.MatchString(name):
+		return fmt.Sprintf("%.100q is not the name of a variable", name)
+	case reserved.MatchString(name):
+		return name + " is set by errand"
+	}
+	return ""
 }
 
 // Under returns d with everything that the operator declares, which wins: variables one by one, lists as a whole. Reach does

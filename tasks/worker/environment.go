@@ -1,8 +1,15 @@
 package worker
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -33,7 +40,13 @@ func (w *Worker) setUp(r *run, t tasks.Task, p *place) error {
 	}
 	id := d.Key(t.Repo, versions)
 	e, release, err := kept.Use(r.ctx, p.Clone, id, func(ctx context.Context, c workspace.Clone, home workspace.Layer) error {
-		return w.runSetUp(ctx, r, *p, agent.Script{ID: t.ID, Dir: c.Dir, Reads: []string{c.Mirror}, Layers: []agent.Layer{agent.Layer(home)}})
+		secrets, env := w.secrets(t.Repo), maps.Clone(d.Env)
+		maps.Copy(env, secrets)
+		err := w.runSetUp(ctx, r, *p, agent.Script{ID: t.ID, Dir: c.Dir, Reads: []string{c.Mirror}, Layers: []agent.Layer{agent.Layer(home)}, Env: env})
+		if err != nil {
+			return err
+		}
+		return leaked(ctx, secrets, agent.Layer(home).Upper(), c.Dir)
 	})
 	if err != nil {
 		return err
@@ -51,7 +64,7 @@ func (w *Worker) setUp(r *run, t tasks.Task, p *place) error {
 func (w *Worker) runSetUp(ctx context.Context, r *run, p place, script agent.Script) error {
 	repo := p.Clone.Repo
 	r.notice("Setting up the environment of " + repo)
-	script.Env, script.Egress, script.Path, script.Limit = p.Environment.Env, p.Environment.Egress, p.Environment.Path, setUpLimit
+	script.Egress, script.Path, script.Limit = p.Environment.Egress, p.Environment.Path, setUpLimit
 	script.Line = "set -e\n" + strings.Join(p.Environment.Setup, "\n")
 	s, err := w.cfg.Runner.Script(ctx, script)
 	took := tasks.Lasted(s.Duration)
@@ -82,4 +95,75 @@ func (w *Worker) runSetUp(ctx context.Context, r *run, p place, script agent.Scr
 	}
 	failed.Remedy = "Correct setup in .github/errand.yml on the base branch, or in errand.yaml; the task's events have the end of its output."
 	return failed
+}
+
+// secrets returns the variables that only the set-up of a repository gets.
+func (w *Worker) secrets(repo string) map[string]string {
+	if w.cfg.Secrets == nil {
+		return nil
+	}
+	return w.cfg.Secrets(repo)
+}
+
+// leaked returns an error if a set-up has left a secret in a file, where every run would find it.
+func leaked(ctx context.Context, secrets map[string]string, dirs ...string) error {
+	for _, name := range slices.Sorted(maps.Keys(secrets)) {
+		var forms [][]byte
+		for _, form := range agent.SecretForms(secrets[name]) {
+			forms = append(forms, []byte(form))
+		}
+		for _, dir := range dirs {
+			file, err := findText(ctx, dir, forms)
+			if err != nil {
+				return fmt.Errorf("search for secrets: %w", err)
+			}
+			if file == "" {
+				continue
+			}
+			failed := agent.NewError(agent.ClassWorkspace, "the set-up left a secret in a file")
+			failed.User = fmt.Sprintf("The set-up left the secret %s in the file %s, where every run could read it. Remove it at the end of the set-up.", name, untrusted.Line(file, 200))
+			return failed
+		}
+	}
+	return nil
+}
+
+// findText returns the first file below dir that contains one of the texts, relative to dir, or "".
+func findText(ctx context.Context, dir string, texts [][]byte) (found string, err error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return "", err
+	}
+	defer root.Close()
+	longest := 0
+	for _, text := range texts {
+		longest = max(longest, len(text))
+	}
+	buffer := make([]byte, 1<<20+longest)
+	err = fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || ctx.Err() != nil {
+			return cmp.Or(ctx.Err(), err)
+		}
+		if !d.Type().IsRegular() {
+			return nil
+		}
+		f, err := root.Open(name)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		for kept := 0; ; {
+			n, err := io.ReadFull(f, buffer[kept:])
+			read := buffer[:kept+n]
+			if slices.ContainsFunc(texts, func(text []byte) bool { return bytes.Contains(read, text) }) {
+				found = name
+				return fs.SkipAll
+			}
+			if err != nil { // the end of the file
+				return nil //nolint:nilerr // what cannot be read here cannot be read by a run either
+			}
+			kept = copy(buffer, read[len(read)-longest:])
+		}
+	})
+	return found, err
 }

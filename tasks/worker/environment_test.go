@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"encoding/base64"
 	"maps"
 	"os"
 	"path/filepath"
@@ -193,6 +194,48 @@ func TestFailedSetUp(t *testing.T) {
 			}
 			if said := strings.Join(r.events(id, agent.Notice), "\n"); !strings.Contains(said, c.result.Output) {
 				t.Errorf("followers see %s", said)
+			}
+		})
+	}
+}
+
+// A set-up gets the operator's secrets, which nothing else does. If it leaves one in a file, it has failed.
+func TestSecretsOfASetUp(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ text, want string }{
+		"nothing is left": {"", ""},
+		"as it is":        {strings.Repeat("x", 1<<20-5) + "npm_secret-1", "go/.npmrc"},
+		"in base64":       {"_auth=" + base64.StdEncoding.EncodeToString([]byte("ann:npm_secret-1")), "go/.npmrc"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r, h, publishing := publishingFleet(t, (*remote).everything)
+			r.declare("main", "setup: [npm ci]\nenv: {A: x}\n")
+			h.checks = []string{"make test"}
+			var scripts []agent.Script
+			leave := leaves(&scripts, agent.Scripted{Outcome: agent.Done})
+			r.agent.script = func(ctx context.Context, s agent.Script) (agent.Scripted, error) {
+				res, err := leave(ctx, s)
+				if err == nil && len(scripts) == 1 {
+					err = os.WriteFile(filepath.Join(s.Layers[0].Changes, "upper", "go", ".npmrc"), []byte(c.text), 0o600)
+				}
+				return res, err
+			}
+			r.worker(r.disk(t.TempDir()), publishing, func(c *Config) {
+				c.Secrets = func(repo string) map[string]string { return map[string]string{"TOKEN of " + repo: "npm_secret-1"} }
+			})
+			e := r.ending(r.submit(r.repoTask("a")))
+			if got := scripts[0].Env; got["TOKEN of acme/api"] != "npm_secret-1" || got["A"] != "x" {
+				t.Errorf("the set-up has %v", got)
+			}
+			if c.want != "" {
+				if e.Kind != tasks.Failed || !strings.Contains(e.Reason, "left the secret TOKEN of acme/api in the file "+c.want) {
+					t.Errorf("ending = %+v", e)
+				}
+				return
+			}
+			if e.Kind != tasks.Answered || len(r.agent.specs()[0].Env) != 1 || len(scripts) != 2 || len(scripts[1].Env) != 1 {
+				t.Errorf("ending = %+v; the agent has %v, the checks %+v", e, r.agent.specs()[0].Env, scripts)
 			}
 		})
 	}

@@ -45,7 +45,8 @@ type Config struct {
 	// Commands returns the verification commands of a repository, which should succeed before work on a branch is
 	// published. nil: none.
 	Commands   func(ctx context.Context, repo, base string) ([]string, error)
-	ConsoleURL string // base URL of the console, without a trailing slash; may be empty
+	Secrets    func(repo string) map[string]string // variables that the set-up of a repository gets in addition; nil: none
+	ConsoleURL string                              // base URL of the console, without a trailing slash; may be empty
 
 	Disks  []string                                    // directories whose disks need room for a run; a worker without room takes no tasks
 	Statfs func(dir string, into *unix.Statfs_t) error // nil: the system call

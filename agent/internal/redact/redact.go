@@ -40,7 +40,7 @@ func New(secrets ...string) *Redactor {
 		r.secrets = append(r.secrets, pattern{text: []byte(s.text), names: s.names, body: s.body, least: s.least})
 	}
 	for _, s := range secrets {
-		for _, f := range forms(s) {
+		for _, f := range Forms(s) {
 			known := func(p pattern) bool { return p.body == 0 && string(p.text) == f }
 			if !slices.ContainsFunc(r.secrets, known) {
 				r.secrets = append(r.secrets, pattern{text: []byte(f)})
@@ -187,10 +187,10 @@ const (
 	minLine   = 16 // length from which a line of a multi-line secret is hidden by itself
 )
 
-// forms returns the texts in which a secret can appear: the secret itself, each line of a private key, JSON strings
+// Forms returns the texts in which a secret can appear: the secret itself, each line of a private key, JSON strings
 // (also nested ones), URL encodings, hexadecimal, reversed, and as part of longer data in base64. A very short secret
 // has no forms.
-func forms(secret string) []string {
+func Forms(secret string) []string {
 	secret = strings.TrimSpace(secret)
 	if len(secret) < minSecret {
 		return nil

@@ -220,7 +220,7 @@ func fuzzParts() (parts, known []string) {
 		parts = append(parts, s.text, s.text[:len(s.text)/2], s.text[1:])
 	}
 	for _, s := range fuzzSecrets {
-		known = append(known, forms(s)...)
+		known = append(known, Forms(s)...)
 	}
 	return append(parts, known...), known
 }
