@@ -160,7 +160,7 @@ func findText(ctx context.Context, dir string, texts [][]byte) (found string, er
 				return fs.SkipAll
 			}
 			if err != nil { // the end of the file
-				return nil //nolint:nilerr // what cannot be read here cannot be read by a run either
+				return nil
 			}
 			kept = copy(buffer, read[len(read)-longest:])
 		}
