@@ -68,8 +68,11 @@ func TestCostsBySize(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		ctx, s := h.Context(), h.store(Config{CostCap: 4})
 		for n, e := range []Expense{
-			{USD: 1, Model: "opus", Size: "small"}, {USD: 4, Model: "opus", Size: "small"}, {USD: 2, Model: "opus", Size: "small"},
-			{USD: 3, Model: "opus", Size: "large"}, {USD: 2.5, Model: "opus"},
+			{USD: 1, Model: "opus", Size: "small"},
+			{USD: 4, Model: "opus", Size: "small"},
+			{USD: 2, Model: "opus", Size: "small"},
+			{USD: 3, Model: "opus", Size: "large"},
+			{USD: 2.5, Model: "opus"},
 		} {
 			must(h.claim(s, h.scoped(s, n, "repo:r")).Spend(ctx, e))
 		}

@@ -3,6 +3,7 @@ package tasks
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 	"testing"
@@ -160,14 +161,20 @@ func TestAuditedOutsideOfTheDesk(t *testing.T) {
 		err     error
 		status  int
 	}{
-		{true, nil, 200}, {false, nil, 0}, {false, ErrRefused, 403}, {false, &RoleError{}, 403}, {false, &InputError{}, 409}, {false, ErrNotFound, 404},
-		{false, context.Canceled, 500}, {false, fmt.Errorf("%w: %w", ErrRefused, &InputError{}), 403},
+		{true, nil, 200},
+		{false, nil, 0},
+		{false, ErrRefused, 403},
+		{false, &RoleError{}, 403},
+		{false, &InputError{}, 409},
+		{false, ErrNotFound, 404},
+		{false, context.Canceled, 500},
+		{false, fmt.Errorf("%w: %w", ErrRefused, &InputError{}), 403},
 	} {
 		before, err := f.store.Audit.List(t.Context(), 0, 100)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := f.desk.As(t.Context(), by, "pause", "a/b#1", func(context.Context) (bool, error) { return row.changed, row.err }); err != row.err {
+		if err := f.desk.As(t.Context(), by, "pause", "a/b#1", func(context.Context) (bool, error) { return row.changed, row.err }); !errors.Is(err, row.err) {
 			t.Errorf("got %+v, want %+v", err, row.err)
 		}
 		after, err := f.store.Audit.List(t.Context(), 0, 100)
