@@ -15,17 +15,19 @@ import (
 
 // options are the amounts to measure.
 type options struct {
-	Download int64 // bytes of a file
-	Readings int
-	Temp     string
-	Only     *regexp.Regexp
+	Download     int64 // bytes of a file
+	Dependencies int   // of a project
+	Write        int64 // bytes that each of ten runs writes to its environment
+	Readings     int
+	Temp         string
+	Only         *regexp.Regexp
 }
 
 func amounts(quick bool) options {
 	if quick {
-		return options{Download: 16 << 20, Readings: 1}
+		return options{Download: 16 << 20, Dependencies: 5, Write: 1 << 20, Readings: 1}
 	}
-	return options{Download: 2 << 30, Readings: 5}
+	return options{Download: 2 << 30, Dependencies: 300, Write: 500 << 20, Readings: 5}
 }
 
 func parse(args []string, stderr io.Writer) (options, error) {
@@ -55,7 +57,7 @@ type bench struct {
 
 // steps are the measurements, in order.
 func (b *bench) steps() []table.Step {
-	return []table.Step{{Name: "egress", Do: b.egress}}
+	return []table.Step{{Name: "egress", Do: b.egress}, {Name: "setup", Do: b.setup}}
 }
 
 // measure runs all steps.
@@ -65,7 +67,7 @@ func measure(ctx context.Context, o options, progress io.Writer) (_ table.Report
 		return nil, fmt.Errorf("create directory: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(b.dir)) }()
-	b.report.machine = fmt.Sprintf("%s\nfiles of %d MB; medians of %d readings", table.Machine(ctx), o.Download>>20, o.Readings)
+	b.report.machine = fmt.Sprintf("%s\nfiles of %d MB, %d dependencies; medians of %d readings", table.Machine(ctx), o.Download>>20, o.Dependencies, o.Readings)
 	err = table.Take(ctx, progress, o.Only, b.steps())
 	return &b.report, err
 }
