@@ -110,6 +110,7 @@ type Config struct {
 	MaxProcesses int               // maximum processes and threads of a run, which is stopped if it has more; 0: any number
 	MaxMemory    int64             // maximum bytes of all processes of a run together, likewise; 0: any number
 	Servers      []MCPServer       // in addition to the tools of a Spec
+	Registries   []Registry        // that the egress proxy adds a credential for
 	Redactor     *Redactor         // removes secrets from logs and events; nil: nothing is redacted
 	Log          *slog.Logger      // nil: nothing is logged
 
@@ -169,7 +170,7 @@ func New(c Config) (*Runner, error) {
 	if r.getenv == nil {
 		r.getenv = os.Getenv
 	}
-	if err := errors.Join(CheckServers(c.Servers, r.getenv)...); err != nil {
+	if err := errors.Join(append(CheckServers(c.Servers, r.getenv), CheckRegistries(c.Registries, r.getenv)...)...); err != nil {
 		return nil, fmt.Errorf("create runner: %w", err)
 	}
 	if r.cfg.Grace <= 0 {

@@ -210,7 +210,7 @@ func (r *Runner) environment(s Spec, d session.Dirs, a gateway.Access) []string 
 	}
 	maps.Copy(env, r.cfg.Env)
 	if s.ownNetwork {
-		enclose(env, s)
+		r.enclose(env, s, d)
 	}
 	exempt(env, "127.0.0.1") // the gateway is not behind the proxy
 	list := make([]string, 0, len(env))

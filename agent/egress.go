@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"path/filepath"
 	"slices"
 	"strconv"
 
 	"github.com/errand-fleet/errand/agent/internal/egress"
 	"github.com/errand-fleet/errand/agent/internal/gateway"
 	"github.com/errand-fleet/errand/agent/internal/sandbox"
+	"github.com/errand-fleet/errand/agent/internal/session"
 	"github.com/errand-fleet/errand/internal/hostlist"
 )
 
@@ -61,7 +63,7 @@ func (r *Runner) serverURLs(s Spec) (list []*url.URL) {
 func onLoopback(u *url.URL) bool { return u.Hostname() == "127.0.0.1" || u.Hostname() == "localhost" }
 
 // allowed returns what a run may reach: an operator who configures a server allows its host.
-func (r *Runner) allowed(s Spec) Egress {
+func (r *Runner) allowed(s Spec) egress.Rules {
 	list := s.Egress
 	list.Private = slices.Clone(list.Private)
 	for _, u := range r.serverURLs(s) {
@@ -70,7 +72,7 @@ func (r *Runner) allowed(s Spec) Egress {
 			list.Private = append(list.Private, net.JoinHostPort(u.Hostname(), port))
 		}
 	}
-	return list
+	return egress.Rules{List: list, Registries: r.registries(s)}
 }
 
 // serve answers on the listeners of a run's ports.
@@ -90,8 +92,9 @@ func serve(ports []int, listeners []net.Listener, gate *gateway.Gateway, proxy *
 // proxyVariables are the inherited variables that name the worker's own proxy.
 var proxyVariables = []string{"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy"}
 
-// enclose replaces the worker's proxy by that of the run in the environment of a run with its own network.
-func enclose(env map[string]string, s Spec) {
+// enclose replaces the worker's proxy by that of the run in the environment of a run with its own network, and names the
+// certificates of its registries.
+func (r *Runner) enclose(env map[string]string, s Spec, d session.Dirs) {
 	for _, name := range proxyVariables {
 		delete(env, name)
 	}
@@ -103,6 +106,11 @@ func enclose(env map[string]string, s Spec) {
 	}
 	env["NO_PROXY"], env["no_proxy"] = "localhost,::1", "localhost,::1" // what the run itself serves
 	env["NODE_USE_ENV_PROXY"] = "1"                                     // Node itself reads the variables only then
+	if len(r.registries(s)) > 0 {
+		for _, name := range trustVariables {
+			env[name] = filepath.Join(d.Root, trustFile)
+		}
+	}
 	java := fmt.Sprintf("-Dhttps.proxyHost=127.0.0.1 -Dhttps.proxyPort=%[1]d -Dhttp.proxyHost=127.0.0.1 -Dhttp.proxyPort=%[1]d", sandbox.EgressPort)
 	for name, options := range map[string]string{"GRADLE_OPTS": java, "MAVEN_OPTS": java + " -Daether.connector.http.useSystemProperties=true"} {
 		if own := env[name]; own != "" {

@@ -138,6 +138,7 @@ func (r *Runner) launch(ctx context.Context, in invocation) (*liveRun, *Error) {
 	l := r.newLiveRun(in, c)
 	c.notes = in.log
 	c.gate.Begin()
+	in.spec.ownNetwork = c.place.OwnNetwork
 	c.proxy.Begin(r.allowed(in.spec))
 	l.read()
 	return l, nil
@@ -218,6 +219,9 @@ func (r *Runner) command(ctx context.Context, in invocation, held bool) (_ *comm
 // order returns how the CLI of an invocation is started in a place, with the directories and the gateway of c.
 func (r *Runner) order(c *command, in invocation, p sandbox.Place) (keeper.Order, error) {
 	in.spec.ownNetwork = p.OwnNetwork
+	if err := r.trust(in.spec, c.dirs); err != nil {
+		return keeper.Order{}, err
+	}
 	args, err := r.arguments(p.Program, in.spec, in.resume, c.session, c.dirs)
 	if err != nil {
 		return keeper.Order{}, err

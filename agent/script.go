@@ -31,6 +31,7 @@ type Script struct {
 	Path   []string
 	Layers []Layer
 	SeenAs string
+	Repo   string
 
 	Line  string        // run by bash
 	Limit time.Duration // maximum time; 0: none
@@ -70,13 +71,16 @@ func (r *Runner) Script(ctx context.Context, s Script) (Scripted, error) {
 	defer func() { r.removeDirs(s.ID, dirs) }()
 	spec := Spec{
 		ID: s.ID, Dir: s.Dir, Files: s.Files, Reads: s.Reads, Env: s.Env, Egress: s.Egress, Path: s.Path, Layers: s.Layers, SeenAs: s.SeenAs,
-		Profile: Write, script: true,
+		Repo: s.Repo, Profile: Write, script: true,
 	}
 	place, e := r.place(ctx, spec, cmp.Or(onPath("bash", r.getenv("PATH")), "/bin/bash"), &dirs)
 	if e != nil {
 		return Scripted{}, e
 	}
 	spec.ownNetwork = place.OwnNetwork
+	if err := r.trust(spec, dirs); err != nil {
+		return Scripted{}, NewError(ClassWorkspace, err.Error())
+	}
 	// One pipe for both, so that the order of the output is kept.
 	if err := os.WriteFile(filepath.Join(dirs.Root, scriptFile), []byte("exec 2>&1\n"+s.Line+"\n"), 0o600); err != nil {
 		return Scripted{}, NewError(ClassWorkspace, fmt.Sprintf("write the script: %v", err))

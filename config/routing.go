@@ -35,6 +35,8 @@ type Routing struct {
 	Options Options `yaml:"options"`
 	// Egress says which hosts runs in a sandbox reach; not declared: the presets.
 	Egress hostlist.List `yaml:"egress"`
+	// Registries are package registries with a credential that runs use without having it.
+	Registries []Registry `yaml:"registries"`
 	// Limits of concurrent runs.
 	Limits Limits `yaml:"limits"`
 	// Budgets per day.
@@ -169,7 +171,7 @@ func parseRouting(p *Problems, file string, data []byte) Routing {
 	}
 	v := routingCheck{p, file, &root}
 	for _, check := range []func(Routing){
-		v.repositories, v.egress, v.results, v.channels, v.people, v.servers, v.rules, v.options, v.limits, v.budgets, v.slack, v.github, v.login, v.roles,
+		v.repositories, v.egress, v.registries, v.results, v.channels, v.people, v.servers, v.rules, v.options, v.limits, v.budgets, v.slack, v.github, v.login, v.roles,
 	} {
 		check(r)
 	}
@@ -360,7 +362,7 @@ var yamlForms = map[string]string{
 func keysOf(name string) string {
 	for _, t := range []reflect.Type{
 		reflect.TypeFor[Routing](), reflect.TypeFor[Repository](), reflect.TypeFor[Channel](), reflect.TypeFor[Person](),
-		reflect.TypeFor[Server](), reflect.TypeFor[Rule](), reflect.TypeFor[Limits](), reflect.TypeFor[Budgets](), reflect.TypeFor[SlackPeople](),
+		reflect.TypeFor[Server](), reflect.TypeFor[Registry](), reflect.TypeFor[Rule](), reflect.TypeFor[Limits](), reflect.TypeFor[Budgets](), reflect.TypeFor[SlackPeople](),
 		reflect.TypeFor[Login](), reflect.TypeFor[Grant](),
 	} {
 		if t.Name() != name {

@@ -271,6 +271,33 @@ func (v routingCheck) servers(r Routing) {
 	}
 }
 
+// Registry configures a package registry. Bearer and Basic may contain {{env "NAME"}} for secrets, which are read when the
+// agent's runner is created.
+type Registry struct {
+	Host         string   `yaml:"host"`         // or host:port
+	Bearer       string   `yaml:"bearer"`       // a token
+	Basic        string   `yaml:"basic"`        // user:password
+	Repositories []string `yaml:"repositories"` // patterns of owner/name whose runs may use it; empty = all
+	Paths        []string `yaml:"paths"`        // that may be read, with everything below them; empty = all
+}
+
+func (v routingCheck) registries(r Routing) {
+	seen := map[string]bool{}
+	for i, one := range r.Registries {
+		path := []string{"registries", strconv.Itoa(i + 1)}
+		host := strings.ToLower(one.Host)
+		if seen[host] {
+			v.add("is the second one of its host", "keep one of them", path...)
+		}
+		seen[host] = true
+		for key, value := range map[string]string{"bearer": one.Bearer, "basic": one.Basic} {
+			if value != "" && !strings.Contains(value, "{{") {
+				v.add(inPlain, inPlainRemedy, append(path, key)...)
+			}
+		}
+	}
+}
+
 func (v routingCheck) stdio(s Server, path []string) {
 	switch {
 	case s.URL != "" || len(s.Headers) > 0:
@@ -292,11 +319,17 @@ func (v routingCheck) remote(s Server, path []string) {
 	}
 }
 
+// A credential in errand.yaml, and what to do about it.
+const (
+	inPlain       = "holds a credential"
+	inPlainRemedy = "put it into the environment as NAME and write {{env \"NAME\"}} in its place"
+)
+
 // literal refuses a credential in errand.yaml, because the redactor would not know it.
 func (v routingCheck) literal(values map[string]string, path []string) {
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		if value := values[name]; credential.MatchString(name) && value != "" && !strings.Contains(value, "{{") {
-			v.add("holds a credential", "put it into the environment as NAME and write {{env \"NAME\"}} in its place", slices.Concat(path, []string{name})...)
+			v.add(inPlain, inPlainRemedy, slices.Concat(path, []string{name})...)
 		}
 	}
 }

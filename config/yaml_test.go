@@ -63,9 +63,12 @@ func TestEmptyRouting(t *testing.T) {
 func TestRoutingProblems(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct{ text, want string }{
-		{"repos: {}", `f:1: knows no key "repos"; remove it or correct its spelling; the keys here are repositories, channels, people, mcp, rules, options, egress, limits, budgets, slack, github, login, roles`},
+		{"repos: {}", `f:1: knows no key "repos"; remove it or correct its spelling; the keys here are repositories, channels, people, mcp, rules, options, egress, registries, limits, budgets, slack, github, login, roles`},
 		{"repositories:\n  o/r:\n    trust: true", `f:3: knows no key "trust"; remove it or correct its spelling; the keys here are trusted, base, profile, results, pool, env, setup, locks, path, egress`},
 		{"repositories:\n  o/r: {trusted: maybe}", `f:2: has "maybe" in the wrong place; write true or false`},
+		{"egress: [a b]", `f:1: egress is invalid: "a b" is not a host, *.domain, host:port or the name of a preset (debian, dotnet, github, go, java, npm, python, ruby, rust); correct it; docs/environment.md lists what can be declared`},
+		{"registries:\n  - {host: h.example, bearer: x}", `f:2: registries.1.bearer holds a credential; put it into the environment as NAME and write {{env "NAME"}} in its place`},
+		{"registries:\n  - {host: h.example, bearer: '{{env \"T\"}}'}\n  - {host: H.example, bearer: '{{env \"T\"}}'}", `f:3: registries.2 is the second one of its host; keep one of them`},
 		{"repositories: [o/r]", `f:1: does not have the right form; write keys with values`},
 		{"repositories:\n  o/r: true", `f:2: has "true" in the wrong place; write keys with values`},
 		{"people:\n  a: {slack: [U1]}", "f:2: does not have the right form; write text"},

@@ -65,6 +65,7 @@ func (w *Worker) runSetUp(ctx context.Context, r *run, p place, script agent.Scr
 	repo := p.Clone.Repo
 	r.notice("Setting up the environment of " + repo)
 	script.Egress, script.Path, script.Limit = p.Environment.Egress, p.Environment.Path, setUpLimit
+	script.Repo = repo
 	script.Line = "set -e\n" + strings.Join(p.Environment.Setup, "\n")
 	s, err := w.cfg.Runner.Script(ctx, script)
 	took := tasks.Lasted(s.Duration)

@@ -12,6 +12,7 @@
 package egress
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -30,6 +31,7 @@ import (
 
 	"golang.org/x/net/http/httpproxy"
 
+	"github.com/errand-fleet/errand/agent/internal/gateway"
 	"github.com/errand-fleet/errand/agent/internal/redact"
 	"github.com/errand-fleet/errand/internal/connlimit"
 	"github.com/errand-fleet/errand/internal/hostlist"
@@ -49,6 +51,9 @@ type Network struct {
 	proxy   func(*url.URL) (*url.URL, error) // the worker's own proxy
 	chained *http.Transport                  // for plain requests through the worker's own proxy
 	buffers buffers
+
+	registries *http.Transport // to the registries of runs
+	authority  authority       // of the certificates that runs see in their place
 }
 
 // buffers are what bodies of plain requests are copied with. They are larger than usual, because each costs two system
@@ -72,10 +77,22 @@ func NewNetwork(cfg Config) *Network {
 	n := &Network{cfg: cfg, proxy: (&httpproxy.Config{
 		HTTPProxy: get("HTTP_PROXY", "http_proxy"), HTTPSProxy: get("HTTPS_PROXY", "https_proxy"), NoProxy: get("NO_PROXY", "no_proxy"),
 	}).ProxyFunc()}
+	var err error
 	if cfg.Public == nil {
 		n.cfg.Public = Public
 	}
 	n.chained = newTransport((&net.Dialer{Timeout: dialLimit}).DialContext)
+	n.registries, err = gateway.NewTransport(cfg.Getenv)
+	if err != nil {
+		cfg.Log.Warn("certificates for registries are left out", "err", err)
+	}
+	n.registries.DialContext = func(ctx context.Context, _, address string) (net.Conn, error) {
+		host, port, err := net.SplitHostPort(address)
+		if err != nil {
+			return nil, err
+		}
+		return n.dial(ctx, host, port, true) // the operator names registries
+	}
 	n.chained.Proxy = func(req *http.Request) (*url.URL, error) { return n.proxy(req.URL) }
 	return n
 }
@@ -106,7 +123,7 @@ var errNotPublic = errors.New("private address")
 // Proxy is the proxy of one run.
 type Proxy struct {
 	network *Network
-	rules   atomic.Pointer[hostlist.List]
+	rules   atomic.Pointer[Rules]
 	note    func(format string, args ...any)
 
 	server *http.Server
@@ -151,8 +168,15 @@ func (n *Network) Open(note func(format string, args ...any)) *Proxy {
 	return p
 }
 
-// Begin lets the run reach the hosts of a list.
-func (p *Proxy) Begin(rules hostlist.List) {
+// Rules say what a run may reach.
+type Rules struct {
+	hostlist.List
+
+	Registries []Registry // are allowed too, at any address
+}
+
+// Begin lets the run reach what rules allow.
+func (p *Proxy) Begin(rules Rules) {
 	if p != nil {
 		p.rules.Store(&rules)
 	}
@@ -189,9 +213,9 @@ func (p *Proxy) serve(w http.ResponseWriter, req *http.Request) {
 	}
 	defer done()
 	if req.Method == http.MethodConnect {
-		p.tunnel(w, req, *rules)
+		p.tunnel(w, req, rules)
 	} else {
-		p.forward(w, req, *rules)
+		p.forward(w, req, rules)
 	}
 }
 
@@ -216,7 +240,7 @@ func (p *Proxy) refuse(w http.ResponseWriter, host, why string) {
 }
 
 // forward passes a plain request to its host.
-func (p *Proxy) forward(w http.ResponseWriter, req *http.Request, rules hostlist.List) {
+func (p *Proxy) forward(w http.ResponseWriter, req *http.Request, rules *Rules) {
 	u := req.URL
 	if u.Scheme != "http" || u.Host == "" || u.User != nil {
 		w.Header().Set("Connection", "close")
@@ -265,10 +289,17 @@ func unreachable(w http.ResponseWriter, t target, err error) {
 }
 
 // tunnel connects a client to a host.
-func (p *Proxy) tunnel(w http.ResponseWriter, req *http.Request, rules hostlist.List) {
-	t, ok := authority(req.RequestURI)
+func (p *Proxy) tunnel(w http.ResponseWriter, req *http.Request, rules *Rules) {
+	t, ok := parseTarget(req.RequestURI)
 	if !ok {
 		p.refuse(w, fmt.Sprintf("%q", req.RequestURI), notHostPort)
+		return
+	}
+	if reg := rules.registry(t); reg != nil {
+		p.serveTunnel(w, func(client net.Conn, early []byte) {
+			_ = client.SetDeadline(time.Time{}) // the server has its own
+			p.terminate(&beginning{client, io.MultiReader(bytes.NewReader(early), client)}, t, reg)
+		})
 		return
 	}
 	allowed, private := rules.Allows(t.host, t.port, true)
@@ -286,39 +317,48 @@ func (p *Proxy) tunnel(w http.ResponseWriter, req *http.Request, rules hostlist.
 		return
 	}
 	defer server.Close()
+	defer context.AfterFunc(p.over, func() { _ = server.Close() })()
+	p.serveTunnel(w, func(client net.Conn, early []byte) {
+		if t.port == "443" {
+			var ok bool
+			if early, ok = readHello(early, client, t.host); !ok {
+				if len(early) > 0 {
+					p.refused(t.String(), wrongName)
+				}
+				return
+			}
+		}
+		if _, err := server.Write(early); err != nil {
+			return
+		}
+		p.reached(t)
+		_ = client.SetDeadline(time.Time{})
+		join(client, server)
+	})
+}
+
+// serveTunnel takes the connection of a CONNECT request over from the server and passes it to serve, with what the client
+// has sent early. The connection has a deadline.
+func (p *Proxy) serveTunnel(w http.ResponseWriter, serve func(client net.Conn, early []byte)) {
 	client, buffered, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		return
 	}
 	defer p.open.Done()
 	defer client.Close()
-	defer context.AfterFunc(p.over, func() { _, _ = client.Close(), server.Close() })()
+	defer context.AfterFunc(p.over, func() { _ = client.Close() })()
 	_ = client.SetDeadline(time.Now().Add(headerLimit))
 	if _, err := io.WriteString(client, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
 		return
 	}
 	early := make([]byte, buffered.Reader.Buffered()) // sent before the answer
-	if _, err := io.ReadFull(buffered, early); err != nil {
-		return
+	if _, err := io.ReadFull(buffered, early); err == nil {
+		serve(client, early)
 	}
-	if t.port == "443" {
-		if early, ok = readHello(early, client, t.host); !ok {
-			if len(early) > 0 {
-				p.refused(t.String(), wrongName)
-			}
-			return
-		}
-	}
-	if _, err := server.Write(early); err != nil {
-		return
-	}
-	p.reached(t)
-	_ = client.SetDeadline(time.Time{})
-	join(client, server)
 }
 
-// authority reads the target of CONNECT.
-func authority(uri string) (target, bool) {
+// parseTarget reads the target of CONNECT.
+func parseTarget(uri string) (target, bool) {
 	host, port, err := net.SplitHostPort(uri)
 	if err != nil {
 		return target{}, false

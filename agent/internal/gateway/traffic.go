@@ -304,7 +304,7 @@ func NewUpstream(cfg Config) (*Upstream, error) {
 	if err != nil {
 		return nil, err
 	}
-	transport, err := newTransport(cfg.Getenv)
+	transport, err := NewTransport(cfg.Getenv)
 	if err != nil {
 		cfg.Log.Warn("certificates for the model are left out", "err", err)
 	}
@@ -331,12 +331,12 @@ func (u *Upstream) Access(g *Gateway) Access {
 	return Access{g.url, u.cfg.Credential.With(g.token)}
 }
 
-// newTransport returns the transport of all gateways. It connects as the CLI would: through the proxy and with the
+// NewTransport returns the transport of all gateways. It connects as the CLI would: through the proxy and with the
 // certificates that the environment names (crypto/x509 itself reads SSL_CERT_FILE and SSL_CERT_DIR). Answers have no
 // time limit, because the CLI has one of 600 s (seen with CLI 2.1.329).
 //
-// If NODE_EXTRA_CA_CERTS cannot be used, newTransport returns an error and a transport without it.
-func newTransport(getenv func(string) string) (*http.Transport, error) {
+// If NODE_EXTRA_CA_CERTS cannot be used, NewTransport returns an error and a transport without it.
+func NewTransport(getenv func(string) string) (*http.Transport, error) {
 	proxy := (&httpproxy.Config{
 		HTTPProxy:  cmp.Or(getenv("HTTP_PROXY"), getenv("http_proxy")),
 		HTTPSProxy: cmp.Or(getenv("HTTPS_PROXY"), getenv("https_proxy")),

@@ -242,7 +242,7 @@ func TestUpstreamFollowsTheEnvironment(t *testing.T) {
 		defer inside.Close()
 		for upstream, want := range map[string]string{"http://model.test/x": "by proxy to http://model.test/x/v1/messages", inside.URL: "directly"} {
 			env := map[string]string{"http_proxy": proxy.URL, "NO_PROXY": "127.0.0.1"}
-			g := newGateway(t, upstream, kinds["key"], func(u *Upstream) { u.transport, _ = newTransport(func(name string) string { return env[name] }) })
+			g := newGateway(t, upstream, kinds["key"], func(u *Upstream) { u.transport, _ = NewTransport(func(name string) string { return env[name] }) })
 			if status, text := answerTo(t, request(t, g, kinds["key"], "/v1/messages", anyQuestion)); status != http.StatusOK || text != want {
 				t.Errorf("%s: %d %q, want %q", upstream, status, text, want)
 			}
@@ -259,7 +259,7 @@ func TestUpstreamFollowsTheEnvironment(t *testing.T) {
 			t.Fatal(err)
 		}
 		for name, want := range map[string]string{file: "HTTP/2.0", "": ""} {
-			transport, err := newTransport(func(v string) string { return map[string]string{"NODE_EXTRA_CA_CERTS": name}[v] })
+			transport, err := NewTransport(func(v string) string { return map[string]string{"NODE_EXTRA_CA_CERTS": name}[v] })
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -271,7 +271,7 @@ func TestUpstreamFollowsTheEnvironment(t *testing.T) {
 			transport.CloseIdleConnections()
 		}
 		for _, bad := range []string{filepath.Join(t.TempDir(), "none"), "/dev/null"} {
-			if transport, err := newTransport(func(v string) string { return map[string]string{"NODE_EXTRA_CA_CERTS": bad}[v] }); err == nil || transport == nil {
+			if transport, err := NewTransport(func(v string) string { return map[string]string{"NODE_EXTRA_CA_CERTS": bad}[v] }); err == nil || transport == nil {
 				t.Errorf("%s: %v, %v; want an error, and a transport without it", bad, transport, err)
 			}
 		}

@@ -322,14 +322,11 @@ func (m MCPServer) Entry(v Vars, getenv func(string) string) (Entry, error) {
 		return "", valueError("the arguments of a process are public: put it into env")
 	}
 	secret := func(name string) (string, error) {
-		switch value := getenv(name); {
-		case value == "":
-			return "", valueError(name + " is not set in the environment")
-		case strings.Contains(value, "${"):
+		value, err := variable(name, getenv)
+		if err == nil && strings.Contains(value, "${") {
 			return "", valueError(name + " holds ${, which the CLI would expand again")
-		default:
-			return value, nil
 		}
+		return value, err
 	}
 	var errs []error
 	one := func(where, text string, env func(string) (string, error)) string {
@@ -350,6 +347,19 @@ func (m MCPServer) Entry(v Vars, getenv func(string) string) (Entry, error) {
 	}
 	e.Env, e.Headers = all("env", m.Env), all("header", m.Headers)
 	return e, errors.Join(errs...)
+}
+
+// variable returns a variable of the worker's environment.
+func variable(name string, getenv func(string) string) (string, error) {
+	if value := getenv(name); value != "" {
+		return value, nil
+	}
+	return "", valueError(name + " is not set in the environment")
+}
+
+// Secret expands a value that may contain {{env "NAME"}} and belongs to no run.
+func Secret(where, text string, getenv func(string) string) (string, error) {
+	return fill(where, text, Vars{}, func(name string) (string, error) { return variable(name, getenv) })
 }
 
 // fill expands one value. Conditions and loops are refused: they could hide a mistake until the first run that reaches

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -65,6 +66,33 @@ func TestServerSecrets(t *testing.T) {
 		t.Errorf("redacted: %s", got)
 	}
 	if _, err := p.Worker("test", "", Options{}); err == nil || !strings.Contains(err.Error(), `MCP server "search": header Authorization: WIRE_TEST_MISSING is not set`) {
+		t.Errorf("the worker: %v", err)
+	}
+}
+
+// The credential of a registry is one of errand's secrets, in the form in which requests have it too.
+func TestRegistrySecrets(t *testing.T) {
+	t.Setenv("WIRE_TEST_LOGIN", "robot:hush-registry")
+	c := load(t, `
+registries:
+  - {host: npm.example, basic: '{{env "WIRE_TEST_LOGIN"}}', repositories: [acme/*], paths: [/npm]}
+  - {host: go.example, bearer: '{{env "WIRE_TEST_MISSING"}}'}
+`)
+	want := agent.Registry{Host: "npm.example", Basic: `{{env "WIRE_TEST_LOGIN"}}`, Repositories: []string{"acme/*"}, Paths: []string{"/npm"}}
+	if diff := cmp.Diff(want, registries(c)[0]); diff != "" {
+		t.Errorf("registries (-want +got):\n%s", diff)
+	}
+	p, err := New(c, Logger(io.Discard, c, false), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	for _, secret := range []string{"hush-registry", "cm9ib3Q6aHVzaC1yZWdpc3RyeQ=="} {
+		if got := p.Redactor.String("it is " + secret); strings.Contains(got, secret) {
+			t.Errorf("redacted: %s", got)
+		}
+	}
+	if _, err := p.Worker("test", "", Options{}); err == nil || !strings.Contains(err.Error(), `registry "go.example": credential: WIRE_TEST_MISSING is not set`) {
 		t.Errorf("the worker: %v", err)
 	}
 }

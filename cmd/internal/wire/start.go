@@ -35,6 +35,9 @@ func Load(getenv func(string) string, role config.Role) (config.Config, error) {
 	_, wrong := rules(c)
 	problems = append(problems, wrong...)
 	if role != config.RoleFrontdoor { // a front door starts no run
+		for _, err := range agent.CheckRegistries(registries(c), getenv) {
+			problems = append(problems, config.Problem{Where: c.Paths.File + ": registries:", What: err.Error(), Remedy: "see docs/environment.md"})
+		}
 		for _, err := range agent.CheckServers(servers(c), getenv) {
 			problems = append(problems, config.Problem{Where: c.Paths.File + ": mcp:", What: err.Error(), Remedy: "see docs/mcp.md"})
 		}
@@ -244,7 +247,7 @@ func contained(c config.Config) (problems config.Problems) {
 	if c.Worker.Sandbox != config.SandboxAuto {
 		return problems
 	}
-	c.Routing.MCP = nil // mistakes there are reported separately
+	c.Routing.MCP, c.Routing.Registries = nil, nil // mistakes there are reported separately
 	r, err := newRunner(c, redactor(c), slog.New(slog.DiscardHandler))
 	if err != nil {
 		return problems // load reports the setting
@@ -339,9 +342,17 @@ func servers(c config.Config) []agent.MCPServer {
 	return list
 }
 
+// registries are the package registries with a credential.
+func registries(c config.Config) (list []agent.Registry) {
+	for _, r := range c.Routing.Registries {
+		list = append(list, agent.Registry(r))
+	}
+	return list
+}
+
 // redactor knows every secret that errand was given.
 func redactor(c config.Config) *agent.Redactor {
-	all := append(c.Secrets(), agent.ServerSecrets(servers(c), os.Getenv)...)
+	all := slices.Concat(c.Secrets(), agent.ServerSecrets(servers(c), os.Getenv), agent.RegistrySecrets(registries(c), os.Getenv))
 	repositories, _ := setUpSecrets(c) // a front door may have none of them; a worker does not start without them
 	for _, values := range repositories {
 		all = slices.AppendSeq(all, maps.Values(values))

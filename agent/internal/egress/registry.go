@@ -1,0 +1,254 @@
+package egress
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"math/big"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Registry is a host whose requests get a credential that the run does not have. Only its requests are decrypted, and only
+// those that read are passed on.
+type Registry struct {
+	Host, Port string   // normalized
+	Credential string   // value of Authorization
+	Secrets    []string // the forms of the credential that no answer may show
+	Paths      []string // the paths that may be read, with everything below them; empty: all
+}
+
+// registry returns the registry at a target, or nil.
+func (r Rules) registry(t target) *Registry {
+	for i, one := range r.Registries {
+		if one.Host == t.host && one.Port == t.port {
+			return &r.Registries[i]
+		}
+	}
+	return nil
+}
+
+// terminate serves the tunnel of a client to a registry: it decrypts the requests and passes them on.
+func (p *Proxy) terminate(client net.Conn, t target, reg *Registry) {
+	config := &tls.Config{
+		MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"},
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return p.network.authority.certificate(t.host) },
+	}
+	conn := &closing{Conn: tls.Server(client, config), closed: make(chan struct{})}
+	server := &http.Server{
+		Handler: p.registryProxy(t, reg), ReadHeaderTimeout: headerLimit, IdleTimeout: idleLimit, MaxHeaderBytes: maxHeader, ErrorLog: p.server.ErrorLog,
+		BaseContext: func(net.Listener) context.Context { return p.over },
+	}
+	_ = server.Serve(&one{conn: conn}) // returns when the connection is closed
+}
+
+// registryProxy passes requests on that read what reg allows.
+func (p *Proxy) registryProxy(t target, reg *Registry) http.Handler {
+	proxy := &httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = "https", t.String(), t.String()
+			for _, name := range unsafeHeaders {
+				r.Out.Header.Del(name)
+			}
+			r.Out.Header.Set("Accept-Encoding", "identity") // see checkAnswer
+			r.Out.Header.Set("Authorization", reg.Credential)
+		},
+		Transport: p.network.registries, BufferPool: &p.network.buffers, FlushInterval: -1, ErrorLog: p.server.ErrorLog,
+		ModifyResponse: func(res *http.Response) error {
+			p.reached(t)
+			res.Header.Del("Set-Cookie") // a session would be a credential too
+			return checkAnswer(res, reg.Secrets)
+		},
+		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) { unreachable(w, t, err) },
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		switch {
+		case req.Method != http.MethodGet && req.Method != http.MethodHead:
+			http.Error(w, "errand: runs only read from "+t.String()+"; nothing can be published there", http.StatusForbidden)
+		case !reg.allows(req.URL):
+			http.Error(w, "errand: runs do not read this path of "+t.String(), http.StatusForbidden)
+		default:
+			proxy.ServeHTTP(w, req)
+		}
+	})
+}
+
+// unsafeHeaders are those that could replace the credential, or the method of a request.
+var unsafeHeaders = []string{
+	"Authorization", "Cookie", "X-Api-Key", "X-Jfrog-Art-Api", "Private-Token", "Job-Token", "Connection", "Upgrade",
+	"X-Http-Method-Override", "X-Http-Method", "X-Method-Override",
+}
+
+// allows reports whether a run may read a path. A server could read one that contains ".." or "\" as another.
+func (r *Registry) allows(u *url.URL) bool {
+	if !strings.HasPrefix(u.Path, "/") || strings.Contains(u.Path, `\`) ||
+		slices.ContainsFunc(strings.Split(u.Path, "/"), func(part string) bool { return part == ".." || part == "." }) {
+		return false
+	}
+	return len(r.Paths) == 0 || slices.ContainsFunc(r.Paths, func(prefix string) bool {
+		prefix = strings.TrimSuffix(prefix, "/")
+		return u.Path == prefix || strings.HasPrefix(u.Path, prefix+"/")
+	})
+}
+
+// maxChecked bounds the answers that are searched for the credential. Those that show it, such as settings for a client,
+// are short.
+const maxChecked = 64 << 10
+
+// checkAnswer returns an error if an answer shows the credential. Some registries have a page for that.
+func checkAnswer(res *http.Response, secrets []string) error {
+	if res.Header.Get("Content-Encoding") != "" {
+		return errors.New("the answer has an encoding that was not asked for")
+	}
+	body := res.Body
+	begin, err := io.ReadAll(io.LimitReader(body, maxChecked))
+	if err != nil {
+		return err
+	}
+	var header bytes.Buffer
+	_ = res.Header.Write(&header)
+	for _, secret := range secrets {
+		if bytes.Contains(begin, []byte(secret)) || bytes.Contains(header.Bytes(), []byte(secret)) {
+			return errors.New("the answer shows the credential")
+		}
+	}
+	res.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(bytes.NewReader(begin), body), body}
+	return nil
+}
+
+// one is a listener for one connection.
+type one struct {
+	conn  *closing
+	taken bool
+}
+
+// Accept returns the connection, and an error once that is closed.
+func (l *one) Accept() (net.Conn, error) {
+	if !l.taken {
+		l.taken = true
+		return l.conn, nil
+	}
+	<-l.conn.closed
+	return nil, net.ErrClosed
+}
+
+func (l *one) Close() error   { return nil }
+func (l *one) Addr() net.Addr { return l.conn.LocalAddr() }
+
+// closing is a connection that tells when it is closed.
+type closing struct {
+	net.Conn
+
+	once   sync.Once
+	closed chan struct{}
+}
+
+func (c *closing) Close() error {
+	c.once.Do(func() { close(c.closed) })
+	return c.Conn.Close()
+}
+
+// beginning is a connection of which the beginning was read.
+type beginning struct {
+	net.Conn
+
+	read io.Reader
+}
+
+func (b *beginning) Read(p []byte) (int, error) { return b.read.Read(p) }
+
+// authority signs the certificates with which the proxy answers for registries. Its key exists only in the memory of this
+// process.
+type authority struct {
+	mu     sync.Mutex
+	key    *ecdsa.PrivateKey
+	cert   *x509.Certificate
+	leaves map[string]*tls.Certificate
+}
+
+// authorityLimit is how long certificates are valid; clients refuse those of longer use.
+const authorityLimit = 397 * 24 * time.Hour
+
+// Certificate returns the certificate of the authority in PEM, which runs have to trust.
+func (n *Network) Certificate() ([]byte, error) {
+	a := &n.authority
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if err := a.create(); err != nil {
+		return nil, err
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.cert.Raw}), nil
+}
+
+// create makes the key at the first use. The caller holds mu.
+func (a *authority) create() error {
+	if a.cert != nil {
+		return nil
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return fmt.Errorf("make the key of an authority: %w", err)
+	}
+	own := certificate("errand")
+	own.IsCA, own.KeyUsage, own.MaxPathLenZero = true, x509.KeyUsageCertSign, true
+	raw, err := x509.CreateCertificate(rand.Reader, own, own, key.Public(), key)
+	if err != nil {
+		return fmt.Errorf("make the certificate of an authority: %w", err)
+	}
+	if own, err = x509.ParseCertificate(raw); err == nil {
+		a.key, a.cert, a.leaves = key, own, map[string]*tls.Certificate{}
+	}
+	return err
+}
+
+// certificate returns a certificate for a host.
+func (a *authority) certificate(host string) (*tls.Certificate, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if leaf := a.leaves[host]; leaf != nil {
+		return leaf, nil
+	}
+	if err := a.create(); err != nil {
+		return nil, err
+	}
+	leaf := certificate(host)
+	leaf.KeyUsage, leaf.ExtKeyUsage = x509.KeyUsageDigitalSignature, []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
+	if ip := net.ParseIP(host); ip != nil {
+		leaf.IPAddresses = []net.IP{ip}
+	} else {
+		leaf.DNSNames = []string{host}
+	}
+	raw, err := x509.CreateCertificate(rand.Reader, leaf, a.cert, a.key.Public(), a.key)
+	if err != nil {
+		return nil, fmt.Errorf("make a certificate for %s: %w", host, err)
+	}
+	a.leaves[host] = &tls.Certificate{Certificate: [][]byte{raw}, PrivateKey: a.key}
+	return a.leaves[host], nil
+}
+
+// certificate returns the common part of a certificate.
+func certificate(name string) *x509.Certificate {
+	serial, _ := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120)) // never fails
+	return &x509.Certificate{
+		SerialNumber: serial, Subject: pkix.Name{CommonName: name, Organization: []string{"errand"}},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(authorityLimit), BasicConstraintsValid: true,
+	}
+}

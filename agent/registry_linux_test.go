@@ -1,0 +1,222 @@
+package agent
+
+import (
+	"encoding/pem"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/errand-fleet/errand/internal/hostlist"
+)
+
+// privateRegistry is a registry over TLS that wants a credential.
+type privateRegistry struct {
+	*httptest.Server
+	ca string // file with its certificate
+
+	mu       sync.Mutex
+	requests []string // methods and paths of accepted requests
+	headers  []http.Header
+}
+
+const (
+	registryToken = "registry-token-4711"
+	registryLogin = "robot:registry-password-0815"
+)
+
+func newPrivateRegistry(t *testing.T) *privateRegistry {
+	t.Helper()
+	p, packages := &privateRegistry{ca: filepath.Join(t.TempDir(), "ca.pem")}, registries(t)
+	p.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		user, password, _ := req.BasicAuth()
+		if req.Header.Get("Authorization") != "Bearer "+registryToken && user+":"+password != registryLogin {
+			w.Header().Set("WWW-Authenticate", "Basic")
+			http.Error(w, "who are you?", http.StatusUnauthorized)
+			return
+		}
+		p.mu.Lock()
+		p.requests, p.headers = append(p.requests, req.Method+" "+req.URL.Path), append(p.headers, req.Header.Clone())
+		p.mu.Unlock()
+		w.Header().Set("Set-Cookie", "session=as-good-as-the-token")
+		switch {
+		case strings.HasPrefix(req.URL.Path, "/npm/echo"):
+			_, _ = io.WriteString(w, "//registry/:_auth="+req.Header.Get("Authorization"))
+		case strings.HasPrefix(req.URL.Path, "/npm/away"):
+			http.Redirect(w, req, "https://evil.example/"+req.URL.Path, http.StatusFound)
+		default:
+			packages.ServeHTTP(w, req)
+		}
+	}))
+	// The certificate of httptest is for example.com and names below it.
+	p.StartTLS()
+	t.Cleanup(p.Close)
+	if err := os.WriteFile(p.ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: p.Certificate().Raw}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// accepted returns the requests since the last call.
+func (p *privateRegistry) accepted() (requests []string, headers []http.Header) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	requests, headers, p.requests, p.headers = p.requests, p.headers, nil, nil
+	return requests, headers
+}
+
+// Runs install private packages with a credential that is nowhere in the run, and cannot publish with it.
+func TestRegistries(t *testing.T) {
+	t.Parallel()
+	reg := newPrivateRegistry(t)
+	at := "registry.example.com:" + port(reg.Listener.Addr())
+	base := "https://" + at
+	vars := map[string]string{"NPM_TOKEN": registryToken, "GO_LOGIN": registryLogin, "NODE_EXTRA_CA_CERTS": reg.ca}
+	getenv := func(name string) string {
+		if value := vars[name]; value != "" {
+			return value
+		}
+		return os.Getenv(name)
+	}
+	search := `cat /proc/[0-9]*/environ /proc/[0-9]*/cmdline 2>/dev/null | tr '\0' '\n'; env; grep -rs . /tmp "$HOME" 2>/dev/null; `
+	for _, c := range []struct {
+		name     string
+		registry Registry
+		spec     Spec
+		script   string
+		want     string // part of the output
+		requests bool   // some arrive with the credential
+	}{
+		{
+			"npm", Registry{Bearer: `{{env "NPM_TOKEN"}}`}, Spec{},
+			`mkdir npm; cd npm; npm install --no-audit --no-fund --registry=` + base + `/npm/ pad && node -p 'require("pad")' && grep -c ` + base + ` package-lock.json`, "padded\n1", true,
+		},
+		{
+			"go", Registry{Basic: `{{env "GO_LOGIN"}}`}, Spec{},
+			`mkdir go; cd go; printf 'module x\n\ngo 1.21\n\nrequire example.org/pad v1.0.0\n' >go.mod && GOTOOLCHAIN=local GOFLAGS=-modcacherw GOMODCACHE=$PWD/mod ` +
+				`GOPROXY=` + base + `/go GOSUMDB=off go mod download example.org/pad && cat mod/example.org/pad@v1.0.0/pad.go`, "package pad", true,
+		},
+		{
+			"pip", Registry{Basic: `{{env "GO_LOGIN"}}`}, Spec{},
+			`mkdir pip; cd pip; python3 -m pip install --no-cache-dir --disable-pip-version-check --target . --index-url ` + base + `/simple pad; cat pad.py`, "padded", true,
+		},
+		{"curl", Registry{Bearer: `{{env "NPM_TOKEN"}}`}, Spec{}, `curl -sS ` + base + `/npm/pad`, `"pad"`, true},
+		{"another credential is replaced", Registry{Bearer: `{{env "NPM_TOKEN"}}`}, Spec{}, `curl -sS -H 'Authorization: Bearer own' -H 'Cookie: a=b' ` + base + `/npm/pad`, `"pad"`, true},
+		{"publishing", Registry{Bearer: `{{env "NPM_TOKEN"}}`}, Spec{}, `for m in PUT POST DELETE PATCH; do curl -sS -X $m -d x ` + base + `/npm/pad; done`, "nothing can be published there", false},
+		{"npm publish", Registry{Bearer: `{{env "NPM_TOKEN"}}`}, Spec{}, `mkdir own; cd own; echo '{"name":"own","version":"1.0.0"}' >package.json; echo '//` + at + `/npm/:_authToken=x' >.npmrc; npm publish --registry=` + base + `/npm/ 2>&1`, "403", true},
+		{"another method by a header", Registry{Bearer: `{{env "NPM_TOKEN"}}`}, Spec{}, `curl -sS -H 'X-HTTP-Method-Override: DELETE' ` + base + `/npm/pad`, `"pad"`, true},
+		{"another path", Registry{Bearer: `{{env "NPM_TOKEN"}}`, Paths: []string{"/npm/"}}, Spec{}, `curl -sS ` + base + `/go/example.org/pad/@v/list ` + base + `/npmx; curl -sS --path-as-is ` + base + `/npm/../go/x`, "do not read this path", false},
+		{"a path that looks like another", Registry{Bearer: `{{env "NPM_TOKEN"}}`, Paths: []string{"/npm/"}}, Spec{}, `curl -sS --path-as-is ` + base + `/npm/%2e%2e/go/x ` + base + `/npm/..%2fgo/x ` + base + `'/npm/\..\go'`, "do not read this path", false},
+		{"an answer with the credential", Registry{Basic: `{{env "GO_LOGIN"}}`}, Spec{}, `curl -sS ` + base + `/npm/echo`, "the answer shows the credential", true},
+		{"a redirect to another host", Registry{Bearer: `{{env "NPM_TOKEN"}}`}, Spec{}, `curl -sSL ` + base + `/npm/away`, "response 403", true},
+		{"another repository", Registry{Bearer: `{{env "NPM_TOKEN"}}`, Repositories: []string{"acme/*"}}, Spec{Repo: "other/api"}, `curl -sSk ` + base + `/npm/pad`, "response 403", false},
+		{"the repository", Registry{Bearer: `{{env "NPM_TOKEN"}}`, Repositories: []string{"ACME/*"}}, Spec{Repo: "acme/api"}, `curl -sS ` + base + `/npm/pad`, `"pad"`, true},
+		{"profile read", Registry{Bearer: `{{env "NPM_TOKEN"}}`}, Spec{Profile: Read}, `curl -sSk ` + base + `/npm/pad`, "response 403", false},
+		{"an untrusted run", Registry{Bearer: `{{env "NPM_TOKEN"}}`}, Spec{Profile: Untrusted}, `curl -sSk ` + base + `/npm/pad; echo "<${SSL_CERT_FILE##*/}>"; env | grep -c certificates.pem`, ">\n0", false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			reg.accepted()
+			c.registry.Host = at
+			inSandbox(t, "shell", func(t *testing.T, b *bench) {
+				w := newWorld(t)
+				w.names["registry.example.com."] = []string{"127.0.0.1"}
+				w.install(b)
+				c.spec.Prompt.Text, c.spec.ID = c.script, unique("registry-"+strings.ReplaceAll(c.name, " ", "-"))
+				c.spec.Egress = Egress{Mode: hostlist.None}
+				if c.spec.Profile == "" {
+					c.spec.Profile = Write
+				}
+				res := b.run(t, t.Context(), c.spec, &host{})
+				if !strings.Contains(res.Text, c.want) {
+					t.Errorf("it printed %q (%v, %+v)", res.Text, res.Error, res.Egress)
+				}
+				requests, headers := reg.accepted()
+				if (len(requests) > 0) != c.requests || slices.ContainsFunc(requests, func(r string) bool { return !strings.HasPrefix(r, "GET /") && !strings.HasPrefix(r, "HEAD /") }) {
+					t.Errorf("%q arrived", requests)
+				}
+				for _, h := range headers {
+					if h.Get("Cookie")+h.Get("X-Http-Method-Override") != "" {
+						t.Errorf("headers %v", h)
+					}
+				}
+				c.spec.Prompt.Text, c.spec.ID = search+c.script, c.spec.ID+"-search"
+				found := b.run(t, t.Context(), c.spec, &host{}).Text
+				log, err := os.ReadFile(filepath.Join(b.cfg.LogDir, c.spec.ID+".ndjson"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, secret := range append(RegistrySecrets(b.cfg.Registries, b.getenv), "as-good-as-the-token") {
+					if strings.Contains(res.Text+found+string(log), secret) {
+						t.Errorf("the run has seen %q", secret)
+					}
+				}
+			}, func(cfg *Config) {
+				cfg.Credential, cfg.BaseURL, cfg.Getenv = Credential{AuthToken: "sk-ant-test-1"}, "http://127.0.0.1:1", getenv
+				cfg.Registries = []Registry{c.registry}
+				cfg.Redactor = nil // so that nothing hides what is there
+			})
+		})
+	}
+}
+
+// A script has the registries of its repository.
+func TestRegistryOfAScript(t *testing.T) {
+	t.Parallel()
+	reg := newPrivateRegistry(t)
+	at := "registry.example.com:" + port(reg.Listener.Addr())
+	inSandbox(t, "", func(t *testing.T, b *bench) {
+		w := newWorld(t)
+		w.names["registry.example.com."] = []string{"127.0.0.1"}
+		w.install(b)
+		for repo, want := range map[string]string{"acme/api": `"pad"`, "other/api": "response 403"} {
+			s, err := b.Script(t.Context(), Script{ID: unique("registry-script"), Repo: repo, Dir: b.dir, Line: "curl -sS https://" + at + "/npm/pad"})
+			if err != nil || !strings.Contains(s.Output, want) {
+				t.Errorf("%s: %+v, %v", repo, s, err)
+			}
+		}
+	}, func(cfg *Config) {
+		cfg.Registries = []Registry{{Host: at, Bearer: registryToken, Repositories: []string{"acme/*"}}}
+		cfg.Getenv = func(name string) string {
+			if name == "NODE_EXTRA_CA_CERTS" {
+				return reg.ca
+			}
+			return os.Getenv(name)
+		}
+	})
+}
+
+func TestCheckRegistries(t *testing.T) {
+	t.Parallel()
+	getenv := lookup(map[string]string{"TOKEN": "t", "LOGIN": "user:a-password", "LINES": "a\nb"})
+	for _, c := range []struct {
+		r     Registry
+		wrong string
+	}{
+		{Registry{Host: "npm.example", Bearer: `{{env "TOKEN"}}`}, ""},
+		{Registry{Host: "npm.example:8443", Basic: `{{env "LOGIN"}}`, Repositories: []string{"acme/*"}, Paths: []string{"/npm"}}, ""},
+		{Registry{Host: "https://npm.example", Bearer: "x"}, "is not a host"},
+		{Registry{Host: "*.example", Bearer: "x"}, "is not a host"},
+		{Registry{Bearer: "x"}, "is not a host"},
+		{Registry{Host: "npm.example"}, "no credential"},
+		{Registry{Host: "npm.example", Bearer: "x", Basic: "a:b"}, "or two"},
+		{Registry{Host: "npm.example", Bearer: `{{env "NONE"}}`}, "NONE is not set"},
+		{Registry{Host: "npm.example", Bearer: `{{env "LINES"}}`}, "more than one line"},
+		{Registry{Host: "npm.example", Basic: `{{env "TOKEN"}}`}, "user:password"},
+		{Registry{Host: "npm.example", Bearer: "x", Repositories: []string{"["}}, "not a pattern"},
+		{Registry{Host: "npm.example", Bearer: "x", Paths: []string{"npm"}}, "begin with a slash"},
+	} {
+		errs := CheckRegistries([]Registry{c.r}, getenv)
+		if c.wrong == "" && len(errs) > 0 || c.wrong != "" && (len(errs) != 1 || !strings.Contains(errs[0].Error(), c.wrong)) {
+			t.Errorf("%+v: %v", c.r, errs)
+		}
+	}
+	got := RegistrySecrets([]Registry{{Host: "npm.example", Basic: `{{env "LOGIN"}}`}}, getenv)
+	if want := []string{"user:a-password", "dXNlcjphLXBhc3N3b3Jk", "a-password"}; !slices.Equal(got, want) {
+		t.Errorf("secrets %q", got)
+	}
+}
