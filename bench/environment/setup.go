@@ -130,7 +130,8 @@ func (b *bench) newProject(ctx context.Context) (*project, error) {
 		return nil, fmt.Errorf("write the project: %w", err)
 	}
 	for _, args := range [][]string{
-		{"init", "--quiet", "--initial-branch=main"}, {"add", "--all"},
+		{"init", "--quiet", "--initial-branch=main"},
+		{"add", "--all"},
 		{"-c", "user.name=Ann", "-c", "user.email=ann@example.com", "commit", "--quiet", "--message=all"},
 	} {
 		cmd := exec.CommandContext(ctx, "git", args...)
