@@ -112,6 +112,7 @@ func (r *Runner) enclose(env map[string]string, s Spec, d session.Dirs) {
 		}
 	}
 	java := fmt.Sprintf("-Dhttps.proxyHost=127.0.0.1 -Dhttps.proxyPort=%[1]d -Dhttp.proxyHost=127.0.0.1 -Dhttp.proxyPort=%[1]d", sandbox.EgressPort)
+	java += " -Duser.home=" + env["HOME"] // Java asks the system for the home, which a run cannot write
 	for name, options := range map[string]string{"GRADLE_OPTS": java, "MAVEN_OPTS": java + " -Daether.connector.http.useSystemProperties=true"} {
 		if own := env[name]; own != "" {
 			options += " " + own

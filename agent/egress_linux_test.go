@@ -415,6 +415,22 @@ func TestReportOfARun(t *testing.T) {
 	})
 }
 
+// Java finds the proxy and the home by options, which a repository's own ones follow.
+func TestOptionsOfJava(t *testing.T) {
+	t.Parallel()
+	inSandbox(t, "", func(t *testing.T, b *bench) {
+		s, err := b.Script(t.Context(), Script{
+			ID: unique("java"), Dir: b.dir, Env: map[string]string{"MAVEN_OPTS": "-Xmx1g"}, Line: `echo "$MAVEN_OPTS"; echo "${GRADLE_OPTS##*=} $HOME"`,
+		})
+		maven, gradle, _ := strings.Cut(s.Output, "\n")
+		home := strings.Fields(gradle)
+		if err != nil || !strings.Contains(maven, "-Dhttps.proxyPort="+egressURL[strings.LastIndex(egressURL, ":")+1:]) || !strings.HasSuffix(maven, " -Xmx1g") ||
+			len(home) != 2 || home[0] != home[1] {
+			t.Errorf("%q, %v", s.Output, err)
+		}
+	})
+}
+
 // Package managers work through the proxy: they find a registry whose name only the worker can resolve.
 func TestPackageManagers(t *testing.T) {
 	t.Parallel()

@@ -10,9 +10,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
-	"fmt"
 	"net/http"
-	"strings"
 	"testing"
 )
 
@@ -90,7 +88,7 @@ func zipped(t *testing.T, files map[string]string) []byte {
 	for name, content := range files {
 		f, err := z.Create(name)
 		if err == nil {
-			_, err = fmt.Fprint(f, strings.TrimPrefix(content, "\ufeff"))
+			_, err = f.Write([]byte(content))
 		}
 		if err != nil {
 			t.Fatal(err)

@@ -151,7 +151,7 @@ func (r *Runner) trust(s Spec, d session.Dirs) error {
 	if text, err := os.ReadFile(r.getenv("NODE_EXTRA_CA_CERTS")); err == nil {
 		bundle = slices.Concat(bundle, []byte("\n"), text)
 	}
-	if err := os.WriteFile(filepath.Join(d.Root, trustFile), bundle, 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(d.Root, trustFile), bundle, 0o600); err != nil { //nolint:gosec // the directory is the run's own
 		return fmt.Errorf("write certificates: %w", err)
 	}
 	return nil

@@ -93,16 +93,22 @@ func TestRegistries(t *testing.T) {
 		requests bool   // some arrive with the credential
 	}{
 		{
-			"npm", Registry{Bearer: `{{env "NPM_TOKEN"}}`}, Spec{},
+			"npm",
+			Registry{Bearer: `{{env "NPM_TOKEN"}}`},
+			Spec{},
 			`mkdir npm; cd npm; npm install --no-audit --no-fund --registry=` + base + `/npm/ pad && node -p 'require("pad")' && grep -c ` + base + ` package-lock.json`, "padded\n1", true,
 		},
 		{
-			"go", Registry{Basic: `{{env "GO_LOGIN"}}`}, Spec{},
+			"go",
+			Registry{Basic: `{{env "GO_LOGIN"}}`},
+			Spec{},
 			`mkdir go; cd go; printf 'module x\n\ngo 1.21\n\nrequire example.org/pad v1.0.0\n' >go.mod && GOTOOLCHAIN=local GOFLAGS=-modcacherw GOMODCACHE=$PWD/mod ` +
 				`GOPROXY=` + base + `/go GOSUMDB=off go mod download example.org/pad && cat mod/example.org/pad@v1.0.0/pad.go`, "package pad", true,
 		},
 		{
-			"pip", Registry{Basic: `{{env "GO_LOGIN"}}`}, Spec{},
+			"pip",
+			Registry{Basic: `{{env "GO_LOGIN"}}`},
+			Spec{},
 			`mkdir pip; cd pip; python3 -m pip install --no-cache-dir --disable-pip-version-check --target . --index-url ` + base + `/simple pad; cat pad.py`, "padded", true,
 		},
 		{"curl", Registry{Bearer: `{{env "NPM_TOKEN"}}`}, Spec{}, `curl -sS ` + base + `/npm/pad`, `"pad"`, true},
