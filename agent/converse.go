@@ -51,9 +51,17 @@ func (l *liveRun) begin() bool {
 	return l.send(l.spec.Prompt)
 }
 
+// startLimit is how long the CLI may take to answer for the first time.
+func (l *liveRun) startLimit() time.Duration {
+	if len(l.spec.Start) > 0 {
+		return l.r.startLimit + servicesMax
+	}
+	return l.r.startLimit
+}
+
 // initialize sends the CLI the settings of the session. A CLI that does not answer is stopped.
 func (l *liveRun) initialize() (answer jsontext.Value, ok bool) {
-	ctx, cancel := context.WithTimeoutCause(l.ctx, l.r.startLimit, errStart)
+	ctx, cancel := context.WithTimeoutCause(l.ctx, l.startLimit(), errStart)
 	defer cancel()
 	request := map[string]any{"subtype": "initialize"}
 	if l.spec.System != "" {

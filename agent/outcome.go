@@ -117,6 +117,8 @@ func classifyExit(f *protocol.Facts, exit keeper.Exit, stderr string) *Error {
 		return NewError(ClassKilled, "the CLI was ended by "+exit.Signal+", which errand did not send")
 	case exit.Code > 128:
 		return NewError(ClassKilled, fmt.Sprintf("the CLI exited with %d, as after a signal errand did not send", exit.Code))
+	case servicesFailed(exit, stderr) != nil:
+		return servicesFailed(exit, stderr)
 	case exit.Code != 0 && !f.Began:
 		return NewError(cmp.Or(textClass(stderr), ClassConfig), last)
 	case exit.Code != 0:

@@ -240,6 +240,9 @@ func (r *Runner) order(c *command, in invocation, p sandbox.Place) (keeper.Order
 // start completes an order and starts its program under a keeper.
 func (r *Runner) start(ctx context.Context, s Spec, p sandbox.Place, o keeper.Order) (*keeper.Process, error) {
 	o.Path, o.Dir, o.MaxProcesses, o.MaxMemory = p.Program, s.Dir, r.cfg.MaxProcesses, r.cfg.MaxMemory
+	if err := r.withServices(&o, s, p); err != nil {
+		return nil, err
+	}
 	o.OrphanGrace, o.WorkerTimeout = min(keeper.OrphanGrace, r.cfg.Grace), r.silentLimit
 	process, err := r.keepers.Start(ctx, o, p.Keeper)
 	if err != nil {

@@ -29,6 +29,7 @@ type Script struct {
 
 	// These are as in a Spec.
 	Path   []string
+	Start  []string
 	Layers []Layer
 	SeenAs string
 	Repo   string
@@ -70,7 +71,7 @@ func (r *Runner) Script(ctx context.Context, s Script) (Scripted, error) {
 	}
 	defer func() { r.removeDirs(s.ID, dirs) }()
 	spec := Spec{
-		ID: s.ID, Dir: s.Dir, Files: s.Files, Reads: s.Reads, Env: s.Env, Egress: s.Egress, Path: s.Path, Layers: s.Layers, SeenAs: s.SeenAs,
+		ID: s.ID, Dir: s.Dir, Files: s.Files, Reads: s.Reads, Env: s.Env, Egress: s.Egress, Path: s.Path, Start: s.Start, Layers: s.Layers, SeenAs: s.SeenAs,
 		Repo: s.Repo, Profile: Write, script: true,
 	}
 	place, e := r.place(ctx, spec, cmp.Or(onPath("bash", r.getenv("PATH")), "/bin/bash"), &dirs)

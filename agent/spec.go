@@ -28,6 +28,10 @@ type Spec struct {
 	// Path has directories that come first in PATH: absolute, relative to Dir, or below the home with a leading ~/.
 	Path []string
 
+	// Start has the lines of a script for bash that runs before the CLI, in at most 5 minutes. What it leaves running lives
+	// as long as the run.
+	Start []string
+
 	// Layers are directories that the run shares with others without changing them. They need a sandbox: see Layered.
 	Layers []Layer
 	// SeenAs is a further path at which a sandbox shows Dir, because files in Layers name it. It must be

@@ -42,6 +42,9 @@ type Declaration struct {
 	// Setup has the lines of a script for bash that prepares the home and the clone, once for all runs with the same
 	// environment. It ends at the first command that fails.
 	Setup []string `yaml:"setup"`
+	// Start has the lines of a script that runs before each run and each check, for services. It ends at the first command
+	// that fails.
+	Start []string `yaml:"start"`
 	// Locks names files of the repository. If one of them changes, the set-up runs again. nil: [DefaultLocks].
 	Locks []string `yaml:"locks"`
 	// Path has directories that come first in the PATH of a run: below the home with a leading ~/, otherwise in the clone.
@@ -111,6 +114,7 @@ func (d Declaration) Checked() (Declaration, []string) {
 		fits   func(string) bool
 	}{
 		{"setup", &d.Setup, func(line string) bool { return !strings.ContainsRune(line, 0) }},
+		{"start", &d.Start, func(line string) bool { return !strings.ContainsRune(line, 0) }},
 		{"locks", &d.Locks, func(name string) bool { return filepath.IsLocal(name) && !strings.ContainsAny(name, "\n\x00") }},
 		{"path", &d.Path, func(dir string) bool {
 			return filepath.IsLocal(strings.TrimPrefix(dir, "~/")) && !strings.Contains(dir, ":")
@@ -153,7 +157,7 @@ func (d Declaration) Under(operator Declaration) Declaration {
 	for _, list := range []struct {
 		own       *[]string
 		operators []string
-	}{{&d.Setup, operator.Setup}, {&d.Locks, operator.Locks}, {&d.Path, operator.Path}} {
+	}{{&d.Setup, operator.Setup}, {&d.Start, operator.Start}, {&d.Locks, operator.Locks}, {&d.Path, operator.Path}} {
 		if list.operators != nil {
 			*list.own = list.operators
 		}

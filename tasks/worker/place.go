@@ -199,7 +199,7 @@ func (w *Worker) spec(t tasks.Task, b tasks.Brief, s setting) agent.Spec {
 	}
 	return agent.Spec{
 		ID: t.ID, Dir: p.Dir, Files: p.Files, Reads: p.Reads, Prompt: prompt, System: format.Paragraphs(b.System, words, p.About),
-		Profile: t.Profile, TrustedConfig: p.Trusted, Env: p.Environment.Env, Egress: p.Environment.Egress, Path: p.Environment.Path,
+		Profile: t.Profile, TrustedConfig: p.Trusted, Env: p.Environment.Env, Egress: p.Environment.Egress, Path: p.Environment.Path, Start: p.Environment.Start,
 		Layers: p.Layers, SeenAs: p.SeenAs, Rules: w.cfg.Policy.Rules,
 		Model: cmp.Or(t.Options.Model, w.cfg.Model), Effort: t.Options.Effort, MaxUSD: t.Options.MaxUSD, Schema: b.Schema, Resume: c.session, History: c.said,
 		Limit: t.Options.Limit, IdleLimit: w.cfg.IdleLimit, Thread: t.Thread, Repo: t.Repo,
