@@ -87,8 +87,11 @@ func TestLostAnswers(t *testing.T) {
 		"move": func(h *harness, s *Store, _ *Claim) any {
 			return s.Pools.Move(h.Context(), Record{ID: other(h, s)}, Move{Pool: "gpu", Last: "d", Next: "d.r1"})
 		},
-		"pause":       func(h *harness, s *Store, _ *Claim) any { return s.Halts.Pause(h.Context(), "review", "Ada") },
-		"cordon":      func(h *harness, s *Store, _ *Claim) any { return s.Halts.Cordon(h.Context(), "w", "Ada") },
+		"pause":  func(h *harness, s *Store, _ *Claim) any { return s.Halts.Pause(h.Context(), "review", "Ada") },
+		"cordon": func(h *harness, s *Store, _ *Claim) any { return s.Halts.Cordon(h.Context(), "w", "Ada") },
+		"rebuild": func(h *harness, s *Store, _ *Claim) any {
+			return s.Environments.Rebuild(h.Context(), Rebuild{Repo: "acme/api", By: "Ada", At: time.Unix(2e9, 0)})
+		},
 		"lock thread": func(h *harness, s *Store, _ *Claim) any { return failed(s.Threads.Lock(h.Context(), "idle", never)) },
 		"hold": func(h *harness, s *Store, _ *Claim) any {
 			return s.Credentials.Hold(h.Context(), "c", time.Unix(2e9+9, 0), time.Second, "")

@@ -72,22 +72,23 @@ type Config struct {
 type Store struct {
 	*db
 
-	Access      *Access
-	Audit       *Audit
-	Costs       *Costs
-	Credentials *Credentials
-	Doctor      *Doctor
-	Events      *EventLog
-	Halts       *Halts
-	Memos       *Memos
-	Outbox      *Outbox
-	Pictures    *Pictures
-	Pools       *Pools
-	Questions   *Questions
-	Tally       *Tally
-	Threads     *Threads
-	Votes       *Votes
-	Workers     *Workers
+	Access       *Access
+	Audit        *Audit
+	Costs        *Costs
+	Credentials  *Credentials
+	Doctor       *Doctor
+	Environments *Environments
+	Events       *EventLog
+	Halts        *Halts
+	Memos        *Memos
+	Outbox       *Outbox
+	Pictures     *Pictures
+	Pools        *Pools
+	Questions    *Questions
+	Tally        *Tally
+	Threads      *Threads
+	Votes        *Votes
+	Workers      *Workers
 }
 
 // The parts of a store.
@@ -100,6 +101,8 @@ type (
 	Costs struct{ *db }
 	// Credentials records which model credentials are throttled or refused.
 	Credentials struct{ *db }
+	// Environments holds which environments have to be set up anew.
+	Environments struct{ *db }
 	// Halts holds which classes are paused and which workers are cordoned.
 	Halts struct{ *db }
 	// Memos holds what sources remember between tasks, and the rates that they share.
@@ -168,7 +171,7 @@ func New(cfg Config) (*Store, error) {
 	}
 	d := &db{cfg: cfg, redis: cfg.Redis, blocking: cfg.Blocking, key: keys{cfg.Prefix}, scripts: scripts, hints: newHints(cfg.Blocking, keys{cfg.Prefix})}
 	return &Store{
-		db: d, Access: &Access{d}, Audit: &Audit{d}, Costs: &Costs{d}, Credentials: &Credentials{d}, Doctor: newDoctor(d), Events: newEventLog(d), Halts: &Halts{d}, Memos: &Memos{d},
+		db: d, Access: &Access{d}, Audit: &Audit{d}, Costs: &Costs{d}, Credentials: &Credentials{d}, Doctor: newDoctor(d), Environments: &Environments{d}, Events: newEventLog(d), Halts: &Halts{d}, Memos: &Memos{d},
 		Outbox: &Outbox{d}, Pictures: &Pictures{d}, Pools: &Pools{d}, Questions: &Questions{d}, Tally: &Tally{d}, Threads: &Threads{d}, Votes: &Votes{d},
 		Workers: &Workers{d},
 	}, nil
@@ -259,6 +262,8 @@ func (s *Store) Ping(ctx context.Context) error {
 //	<prefix>cordoned          hash    forever                      worker IDs and hosts that take no tasks = "<unix seconds> <who>" (halts);
 //	                                                               an ID goes an hour after its worker (workers)
 //	<prefix>departed          zset    trimmed by each beat         cordoned IDs of dead workers; score = when that was noticed (workers)
+//	<prefix>rebuilds          hash    forever                      repositories whose environments have to be set up anew =
+//	                                                               "<unix microseconds> <who>" (environments)
 //	<prefix>inquiries         list    30 s since the last          questions of front doors to any worker of the default pool (workers)
 //	<prefix>inquiries:<pool>  list    30 s since the last          the same of another pool (workers)
 //	<prefix>reply:<key>       string  as long as its worker set    a worker's reply to one of them (workers)

@@ -33,6 +33,7 @@ type Worker struct {
 	Sources             []string          `json:",omitempty"` // that it is set up for; none: unknown
 	Settings            map[string]string `json:",omitempty"` // in force, without secrets, to find differences; none: unknown
 	URL                 string            `json:",omitempty"` // where front doors on other machines can request logs
+	Environments        []Environment     `json:",omitempty"` // on its machine: the last used, at most MaxEnvironments
 }
 
 // defaultPool names the default pool in keys.

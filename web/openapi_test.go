@@ -81,7 +81,7 @@ func TestEveryPropertyIsDescribed(t *testing.T) {
 	for schema, v := range map[string]any{
 		"Problem": respond.Problem{}, "Listing": view.Listing{}, "Task": view.Task{}, "Request": tasks.Task{}, "Ending": tasks.Ending{}, "Result": agent.Result{},
 		"Failure": agent.Error{}, "Usage": agent.Usage{}, "Question": tasks.Question{}, "Answer": tasks.Answer{}, "Event": agent.Event{},
-		"Fleet": view.Fleet{}, "Queue": tasks.Depth{}, "Pool": tasks.PoolState{}, "Halt": store.Halt{}, "Halted": tasks.Halted{}, "Worker": view.Worker{}, "Finding": store.Finding{}, "Costs": api.Costs{}, "CostRow": tasks.CostRow{}, "CostSum": tasks.CostSum{},
+		"Fleet": view.Fleet{}, "Queue": tasks.Depth{}, "Pool": tasks.PoolState{}, "Halt": store.Halt{}, "Halted": tasks.Halted{}, "Environments": api.Environments{}, "Environment": tasks.Environment{}, "Rebuild": store.Rebuild{}, "Worker": view.Worker{}, "Finding": store.Finding{}, "Costs": api.Costs{}, "CostRow": tasks.CostRow{}, "CostSum": tasks.CostSum{},
 		"ConfigReport": view.ConfigReport{}, "Setting": view.Setting{}, "WorkerSettings": view.WorkerSettings{},
 		"AuditPage": api.AuditPage{}, "AuditEntry": tasks.AuditEntry{}, "Verified": api.Verified{}, "TokenRequest": api.TokenRequest{}, "Token": auth.Token{},
 		"NewToken": api.NewToken{}, "TokenList": api.TokenList{}, "Offer": tasks.Offer{}, "Project": view.Project{},
@@ -117,7 +117,9 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 
 	get("/api/config")
 	get("/api/health") // no worker: 503
-	if _, err := h.Store.Workers.Beat(t.Context(), store.Worker{ID: "w", Host: "m", Started: time.Now(), Health: json.RawMessage(`{"ok":true}`)}); err != nil {
+	if _, err := h.Store.Workers.Beat(t.Context(), store.Worker{
+		ID: "w", Host: "m", Started: time.Now(), Health: json.RawMessage(`{"ok":true}`), Environments: []store.Environment{{ID: "e", Repo: "acme/api"}},
+	}); err != nil {
 		t.Fatal(err)
 	}
 	get("/api/health")
@@ -133,6 +135,10 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 	post("/api/fleet/classes/review/resume", "")
 	post("/api/fleet/workers/m/uncordon", "")
 	h.Tell(func(string) string { return offered })
+	for _, name := range []string{"acme%2Fapi", "none"} {
+		post("/api/fleet/environments/"+name+"/rebuild", "")
+	}
+	get("/api/fleet/environments")
 	get("/api/health?projectPath=/srv/x")
 	get("/api/agents?repo=acme/api")
 	get("/api/health/services")

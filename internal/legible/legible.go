@@ -108,3 +108,14 @@ func Dollars(usd float64) string {
 	}
 	return fmt.Sprintf("$%.2f", usd)
 }
+
+// Bytes formats an amount of memory or of a disk; it returns "" if it is unknown.
+func Bytes(n int64) string {
+	switch {
+	case n <= 0:
+		return ""
+	case n < 1<<30:
+		return fmt.Sprintf("%d MiB", n>>20)
+	}
+	return fmt.Sprintf("%.1f GiB", float64(n)/(1<<30))
+}

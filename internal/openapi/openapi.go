@@ -145,7 +145,7 @@ func (d *Document) Check(resp *http.Response, body []byte) error {
 func (d *Document) find(r *http.Request) (op string, responses map[string]any, err error) {
 	var best string
 	for path := range d.paths {
-		if matches(path, r.URL.Path) && (best == "" || strings.Count(path, "{") < strings.Count(best, "{")) {
+		if matches(path, r.URL.EscapedPath()) && (best == "" || strings.Count(path, "{") < strings.Count(best, "{")) {
 			best = path
 		}
 	}

@@ -11,10 +11,12 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/internal/untrusted"
+	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/workspace"
 )
@@ -38,8 +40,11 @@ func (w *Worker) setUp(r *run, t tasks.Task, p *place) error {
 	if err != nil {
 		return err
 	}
-	id := d.Key(t.Repo, versions)
-	e, release, err := kept.Use(r.ctx, p.Clone, id, func(ctx context.Context, c workspace.Clone, home workspace.Layer) error {
+	rebuilt, err := w.cfg.Store.Environments.Rebuilt(r.ctx, t.Repo)
+	if err != nil {
+		return err
+	}
+	e, release, err := kept.Use(r.ctx, p.Clone, rebuilt.Name(d.Key(t.Repo, versions)), func(ctx context.Context, c workspace.Clone, home workspace.Layer) error {
 		secrets, env := w.secrets(t.Repo), maps.Clone(d.Env)
 		maps.Copy(env, secrets)
 		err := w.runSetUp(ctx, r, *p, agent.Script{ID: t.ID, Dir: c.Dir, Reads: []string{c.Mirror}, Layers: []agent.Layer{agent.Layer(home)}, Env: env})
@@ -96,6 +101,35 @@ func (w *Worker) runSetUp(ctx context.Context, r *run, p place, script agent.Scr
 	}
 	failed.Remedy = "Correct setup in .github/errand.yml on the base branch, or in errand.yaml; the task's events have the end of its output."
 	return failed
+}
+
+// inventory lists the environments on this machine for heartbeats.
+type inventory struct {
+	*Config
+
+	mu   sync.Mutex
+	at   time.Time
+	last []store.Environment
+}
+
+// inventoryKept is how long a list of the environments is reported, so that heartbeats seldom read the disk.
+const inventoryKept = time.Minute
+
+// environments returns the environments that were used last.
+func (i *inventory) environments() []store.Environment {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if time.Since(i.at) < inventoryKept {
+		return i.last
+	}
+	all, err := workspace.EnvironmentsOf(i.Workspace).List()
+	i.warn(err, "list environments")
+	slices.SortFunc(all, func(a, b workspace.Environment) int { return b.Used.Compare(a.Used) })
+	i.at, i.last = time.Now(), nil
+	for _, e := range all[:min(len(all), store.MaxEnvironments)] {
+		i.last = append(i.last, store.Environment{ID: e.ID, Repo: e.Repo, Made: e.Made, Used: e.Used, Seconds: e.Took.Seconds(), Size: e.Size})
+	}
+	return i.last
 }
 
 // secrets returns the variables that only the set-up of a repository gets.

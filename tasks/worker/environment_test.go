@@ -3,6 +3,8 @@ package worker
 import (
 	"context"
 	"encoding/base64"
+	"errors"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -13,7 +15,9 @@ import (
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/environment"
+	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/workspace"
 )
 
 // declare commits .github/errand.yml to a branch of the repository.
@@ -254,5 +258,103 @@ func TestSetUpWithoutSandbox(t *testing.T) {
 	}
 	if said := strings.Join(r.events(id, agent.Notice), "\n"); !strings.Contains(said, "have no sandbox") {
 		t.Errorf("followers see %s", said)
+	}
+}
+
+// After a rebuild the next run sets up a new environment. A run that uses the old one goes on; then the janitor removes it.
+func TestRebuild(t *testing.T) {
+	t.Parallel()
+	r := newRemote(t)
+	r.declare("main", "setup: [npm ci]\n")
+	var scripts []agent.Script
+	r.agent.script = leaves(&scripts, agent.Scripted{Outcome: agent.Done, Duration: 41 * time.Second})
+	begun, goOn := make(chan struct{}), make(chan struct{})
+	r.agent.do = func(_ context.Context, s agent.Spec, _ agent.Host) (agent.Result, error) {
+		if len(scripts) == 1 {
+			close(begun)
+			<-goOn
+		}
+		return answer("done"), nil
+	}
+	disk := r.disk(t.TempDir())
+	config := func(c *Config) { disk(c); c.LogDir = t.TempDir() }
+	r.worker(config)
+	first := r.submit(r.repoTask("a"))
+	<-begun
+	done, err := tasks.FleetOf(r.desk).Rebuild(operator(t), "acme/api")
+	if err != nil || done.By != "Ada" {
+		t.Fatalf("%+v, %v", done, err)
+	}
+	if e := r.ending(r.submit(r.repoTask("b"))); e.Kind != tasks.Answered || len(scripts) != 2 {
+		t.Fatalf("ending = %+v after %d set-ups", e, len(scripts))
+	}
+	if e := r.ending(r.submit(r.repoTask("c"))); e.Kind != tasks.Answered || len(scripts) != 2 {
+		t.Fatalf("ending = %+v after %d set-ups", e, len(scripts))
+	}
+	w := r.idle(config)
+	w.janitor.tidy(t.Context())
+	w.beat(t.Context())
+	kept, err := tasks.FleetOf(r.desk).Environments(t.Context())
+	if err != nil || len(kept) != 2 || kept[0].Repo != "acme/api" || kept[0].Took() <= 0 || kept[0].Size != 0 {
+		t.Fatalf("%+v, %v", kept, err)
+	}
+	if kept[0].Rebuild != nil || kept[1].Rebuild == nil || *kept[1].Rebuild != done {
+		t.Errorf("%+v", kept)
+	}
+	close(goOn)
+	if e := r.ending(first); e.Kind != tasks.Answered {
+		t.Errorf("the run that was running: %+v", e)
+	}
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		w.janitor.tidy(t.Context())
+		left, err := workspace.EnvironmentsOf(w.cfg.Workspace).List()
+		if err != nil || len(left) == 0 {
+			t.Fatalf("the new environment is gone: %v", err)
+		}
+		if len(left) == 1 {
+			if left[0].ID != kept[0].ID {
+				t.Errorf("%+v is left", left)
+			}
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-t.Context().Done():
+			t.Fatal("the old environment stays")
+		}
+	}
+}
+
+// Heartbeats have the environments that were used last, and do not read the disk each time.
+func TestInventory(t *testing.T) {
+	t.Parallel()
+	f, dir := newFleet(t), t.TempDir()
+	w := f.idle(newRemote(t).disk(dir))
+	now := time.Now()
+	keep := func(n int) {
+		id := filepath.Join(dir, "environments", fmt.Sprint(n))
+		at := now.Add(time.Duration(-n) * time.Minute)
+		err := errors.Join(os.MkdirAll(id, 0o700), os.WriteFile(filepath.Join(id, "environment.json"), fmt.Appendf(nil, `{"id":"%d"}`, n), 0o600),
+			os.WriteFile(id+".used", nil, 0o600), os.Chtimes(id+".used", at, at))
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for n := range store.MaxEnvironments + 1 {
+		keep(n + 1)
+	}
+	list := w.kept.environments()
+	if len(list) != store.MaxEnvironments || list[0].ID != "1" || list[len(list)-1].ID != fmt.Sprint(store.MaxEnvironments) {
+		t.Errorf("%d environments: %+v", len(list), list)
+	}
+	keep(0)
+	if list := w.kept.environments(); list[0].ID != "1" {
+		t.Error("the disk was read again at once")
+	}
+	w.kept.at = w.kept.at.Add(-inventoryKept)
+	if list := w.kept.environments(); list[0].ID != "0" {
+		t.Error("the list is never renewed")
 	}
 }

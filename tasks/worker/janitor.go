@@ -39,7 +39,7 @@ func (j *janitor) tidy(ctx context.Context) {
 	}
 	_, err := j.Workspace.Alone(func() error {
 		// Threads first: the work that is saved from them counts as logs.
-		return errors.Join(j.tidyThreads(ctx), j.Workspace.Empty(), j.tidyLogs(ctx), j.Store.SweepObjects(ctx))
+		return errors.Join(j.discardOutdated(ctx), j.tidyThreads(ctx), j.Workspace.Empty(), j.tidyLogs(ctx), j.Store.SweepObjects(ctx))
 	})
 	if err != nil && ctx.Err() == nil {
 		j.Log.Warn("tidy up", "err", err)
@@ -74,12 +74,34 @@ func (j *janitor) tidyThreads(ctx context.Context) error {
 		return err
 	}
 	for _, e := range environments {
-		all = append(all, kept{e.Used, e.Size, func() (bool, error) {
-			gone, err := workspace.EnvironmentsOf(j.Workspace).Discard(e)
-			return j.discarded(ctx, gone, err, "old environment", "repo", e.Repo, "used", e.Used, "bytes", e.Size)
-		}})
+		all = append(all, kept{e.Used, e.Size, func() (bool, error) { return j.discardEnvironment(ctx, e) }})
 	}
 	return j.Retention.Threads.apply(time.Now(), all)
+}
+
+// discardOutdated discards the environments that no run will use again, because an operator wants them anew.
+func (j *janitor) discardOutdated(ctx context.Context) error {
+	environments, err := workspace.EnvironmentsOf(j.Workspace).List()
+	if err != nil || len(environments) == 0 {
+		return err
+	}
+	rebuilds, err := j.Store.Environments.Rebuilds(ctx)
+	if err != nil {
+		return err
+	}
+	for _, e := range environments {
+		if rebuilds[strings.ToLower(e.Repo)].Outdated(e.ID) {
+			if _, err := j.discardEnvironment(ctx, e); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (j *janitor) discardEnvironment(ctx context.Context, e workspace.Environment) (bool, error) {
+	gone, err := workspace.EnvironmentsOf(j.Workspace).Discard(e)
+	return j.discarded(ctx, gone, err, "old environment", "repo", e.Repo, "used", e.Used, "bytes", e.Size)
 }
 
 func (j *janitor) discardMirror(ctx context.Context, m workspace.Mirror) (bool, error) {

@@ -158,6 +158,7 @@ type Worker struct {
 	outage   *outage
 	janitor  *janitor
 	offers   *offerer
+	kept     *inventory
 }
 
 // New returns a worker with a new identity.
@@ -208,6 +209,7 @@ func New(c Config) (*Worker, error) {
 	}
 	w.janitor = &janitor{Config: &named, waker: w.waker}
 	w.offers = &offerer{Config: &named, health: w.health}
+	w.kept = &inventory{Config: &named}
 	return w, nil
 }
 
@@ -286,6 +288,7 @@ func (w *Worker) beat(ctx context.Context) {
 		ID: w.id, Host: host, Version: w.cfg.Version, Pool: w.cfg.Pool, Pid: os.Getpid(), Slots: w.slots.total, Running: w.slots.running(),
 		Started: w.started, Draining: w.drained.Err() != nil, Cordoned: w.cordoned.Load(), Health: format.JSON(w.health.state().Health),
 		Notices: w.notices(), Settings: w.cfg.Settings, URL: w.cfg.URL, Sources: w.sources(), Memory: w.slots.memory.known(), Credential: w.cfg.Credential,
+		Environments: w.kept.environments(),
 	})
 	w.peers.Store(int64(pulse.Alive))
 	told := admitted

@@ -67,6 +67,9 @@ func (a *API) Route(mux *http.ServeMux) {
 		"DELETE /api/tokens/{name}":   respond.For(tasks.Admin, a.revokeToken),
 		"GET /api/openapi.yaml":       respond.For(tasks.Viewer, a.describe),
 
+		"GET /api/fleet/environments":                 respond.For(tasks.Viewer, a.environments),
+		"POST /api/fleet/environments/{name}/rebuild": respond.For(tasks.Operator, a.rebuild),
+
 		"POST /api/fleet/classes/{name}/pause":    respond.For(tasks.Operator, a.halt((*tasks.Fleet).Pause)),
 		"POST /api/fleet/classes/{name}/resume":   respond.For(tasks.Operator, a.halt((*tasks.Fleet).Resume)),
 		"POST /api/fleet/workers/{name}/cordon":   respond.For(tasks.Operator, a.halt((*tasks.Fleet).Cordon)),
@@ -102,6 +105,27 @@ func (a *API) halt(do view.HaltFunc) respond.Handler {
 		}
 		return a.Out.JSON(w, http.StatusOK, h)
 	}
+}
+
+// Environments is the response of GET /api/fleet/environments.
+type Environments struct {
+	Environments []tasks.Environment `json:"environments"`
+}
+
+func (a *API) environments(w http.ResponseWriter, r *http.Request) error {
+	all, err := a.View.Environments(r.Context())
+	if err != nil {
+		return err
+	}
+	return a.Out.JSON(w, http.StatusOK, Environments{all})
+}
+
+func (a *API) rebuild(w http.ResponseWriter, r *http.Request) error {
+	done, err := a.View.Rebuild(r)
+	if err != nil {
+		return err
+	}
+	return a.Out.JSON(w, http.StatusOK, done)
 }
 
 // answer reads {"question": key, "answer": text}. The key may be empty if one question is open.

@@ -88,6 +88,8 @@ func New(cfg Config, mux *http.ServeMux) *Console {
 		"POST /fleet/classes/{name}/resume":   respond.For(tasks.Operator, c.halt((*tasks.Fleet).Resume)),
 		"POST /fleet/workers/{name}/cordon":   respond.For(tasks.Operator, c.halt((*tasks.Fleet).Cordon)),
 		"POST /fleet/workers/{name}/uncordon": respond.For(tasks.Operator, c.halt((*tasks.Fleet).Uncordon)),
+
+		"POST /fleet/environments/{name}/rebuild": respond.For(tasks.Operator, c.rebuild),
 	})
 	mux.HandleFunc("/queues/", c.serveQueues)
 	cfg.Out.Allow("/queues/", tasks.Operator)

@@ -1,9 +1,11 @@
 package console
 
 import (
+	"context"
 	"fmt"
 	"html/template"
 	"net/http"
+	"net/url"
 	"slices"
 	"time"
 
@@ -22,6 +24,7 @@ type fleetPageView struct {
 	Machines         []machineView
 	Running, Slots   int
 	Classes          []classView
+	Environments     []environmentView
 	Limits           []tasks.LimitUse
 	Budget           tasks.Spending
 	Chart            template.HTML
@@ -55,6 +58,13 @@ type classView struct {
 	Next     []row
 }
 
+// environmentView is an environment, formatted.
+type environmentView struct {
+	tasks.Environment
+	Path                  string // of the repository in URLs; empty: the visitor may not rebuild, or the row above has the button
+	Age, Took, Size, Used string
+}
+
 // The hours of the chart, and of the tasks that count for waiting times.
 const (
 	chartHours = 24
@@ -77,6 +87,11 @@ func (c *Console) fleetPage(w http.ResponseWriter, r *http.Request) error {
 		if err := v.addActivity(busy, now); err != nil {
 			return err
 		}
+		kept, err := c.view.Environments(ctx)
+		if err != nil {
+			return err
+		}
+		v.addEnvironments(ctx, kept, now)
 	}
 	if v.Asked && c.examine != nil {
 		v.Services = view.WorstFirst(c.examine(ctx))
@@ -145,6 +160,23 @@ func (v *fleetPageView) addActivity(a view.Activity, now time.Time) error {
 	return err
 }
 
+func (v *fleetPageView) addEnvironments(ctx context.Context, all []tasks.Environment, now time.Time) {
+	for i, e := range all {
+		line := environmentView{
+			Environment: e, Age: legible.Age(now.Sub(e.Made)), Took: tasks.Lasted(e.Took()), Size: legible.Bytes(e.Size), Used: legible.Age(now.Sub(e.Used)),
+		}
+		if (i == 0 || all[i-1].Repo != e.Repo) && tasks.VisitorOf(ctx).RoleIn(ctx, e.Repo) >= tasks.Operator {
+			line.Path = url.PathEscape(e.Repo)
+		}
+		v.Environments = append(v.Environments, line)
+	}
+}
+
+// Rebuilds reports whether the visitor may rebuild one of the environments.
+func (v fleetPageView) Rebuilds() bool {
+	return slices.ContainsFunc(v.Environments, func(e environmentView) bool { return e.Path != "" })
+}
+
 // byClass adds up the queues of each class in all pools. Pauses are of the default pool's, as the button makes them.
 func byClass(queues []tasks.Depth) (list []tasks.Depth) {
 	for _, q := range queues {
@@ -209,6 +241,15 @@ func (c *Console) halt(do view.HaltFunc) respond.Handler {
 	}
 }
 
+// rebuild is the handler of the button that makes a repository's environment be set up anew.
+func (c *Console) rebuild(w http.ResponseWriter, r *http.Request) error {
+	if _, err := c.view.Rebuild(r); err != nil {
+		return err
+	}
+	http.Redirect(w, r, "/fleet#environments", http.StatusSeeOther)
+	return nil
+}
+
 // healthPage leads to the page of the fleet, which has the checks.
 func healthPage(w http.ResponseWriter, r *http.Request) error {
 	to := "/fleet"
@@ -223,7 +264,7 @@ func newWorkerViews(workers []view.Worker) []workerView {
 	list := make([]workerView, len(workers))
 	for i, w := range workers {
 		cli, err := view.ParseCLI(w.Health)
-		list[i] = workerView{Worker: w, CLI: cli.Version, Memory: memory(w.Memory), Level: "ok", State: "takes tasks"}
+		list[i] = workerView{Worker: w, CLI: cli.Version, Memory: legible.Bytes(w.Memory), Level: "ok", State: "takes tasks"}
 		switch {
 		case err != nil || !cli.OK:
 			list[i].Level, list[i].State = "error", "cannot run tasks"
@@ -236,15 +277,4 @@ func newWorkerViews(workers []view.Worker) []workerView {
 		}
 	}
 	return list
-}
-
-// memory formats an amount of memory; it returns "" if it is unknown.
-func memory(bytes int64) string {
-	switch {
-	case bytes <= 0:
-		return ""
-	case bytes < 1<<30:
-		return fmt.Sprintf("%d MiB", bytes>>20)
-	}
-	return fmt.Sprintf("%.1f GiB", float64(bytes)/(1<<30))
 }

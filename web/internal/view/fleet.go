@@ -173,16 +173,30 @@ func (v *Reader) Activity(ctx context.Context, f Fleet, hours int) (Activity, er
 	})
 }
 
+// Environments lists the environments that workers keep.
+func (v *Reader) Environments(ctx context.Context) ([]tasks.Environment, error) {
+	return Await(ctx, tasks.FleetOf(v.Desk).Environments)
+}
+
 // HaltFunc pauses, resumes, cordons or uncordons what has a name.
 type HaltFunc = func(f *tasks.Fleet, ctx context.Context, name string) (tasks.Halted, error)
 
 // Halt calls do with the name in the path of a request.
 func (v *Reader) Halt(r *http.Request, do HaltFunc) (tasks.Halted, error) {
-	h, err := do(tasks.FleetOf(v.Desk), r.Context(), r.PathValue("name"))
+	return found(do(tasks.FleetOf(v.Desk), r.Context(), r.PathValue("name")))
+}
+
+// Rebuild makes the next run in the repository of a request's path set up its environment anew on every worker.
+func (v *Reader) Rebuild(r *http.Request) (store.Rebuild, error) {
+	return found(tasks.FleetOf(v.Desk).Rebuild(r.Context(), r.PathValue("name")))
+}
+
+// found returns status 404 for what a path names wrongly.
+func found[T any](v T, err error) (T, error) {
 	if mistake, ok := errors.AsType[*tasks.InputError](err); ok {
 		err = respond.Error(http.StatusNotFound, "Not found", mistake.Sentence)
 	}
-	return h, err
+	return v, err
 }
 
 // Status returns 503 if a task submitted now would not run, or would fail for want of a credential, and 200 otherwise.
