@@ -132,6 +132,8 @@ func (d *Desk) noteUnable(ctx context.Context, list []Status) {
 type Where struct {
 	Repo string `json:"repo,omitempty"`
 	Dir  string `json:"dir,omitempty"`
+
+	Outlook bool `json:"outlook,omitempty"` // asks what a run there would get, instead of what the CLI offers
 }
 
 // Offer lists the names, such as commands and agents, that people can use in a place.
@@ -156,6 +158,7 @@ const maxPath = 4096
 // OfferReply is a worker's reply. One of its fields is set.
 type OfferReply struct {
 	Offer   *Offer    `json:"offer,omitempty"`
+	Outlook *Outlook  `json:"outlook,omitempty"`
 	Refused string    `json:"refused,omitempty"`
 	Failed  *CLIError `json:"failed,omitempty"`
 }
@@ -164,23 +167,35 @@ type OfferReply struct {
 // answer is cached for a minute. An *InputError says that no task can work there, and a *CLIError why the CLI could
 // not answer. It returns [ErrNoAnswer] if no worker that can run tasks answered in time.
 func (d *Desk) Offer(ctx context.Context, where Where) (Offer, error) {
+	switch reply, err := inquire(ctx, d, where); {
+	case err != nil:
+		return Offer{}, err
+	case reply.Offer == nil:
+		return Offer{}, errors.New("decode offer: the reply is empty")
+	default:
+		return *reply.Offer, nil
+	}
+}
+
+// inquire asks a worker about a place.
+func inquire(ctx context.Context, d *Desk, where Where) (reply OfferReply, err error) {
 	pool := ""
 	switch {
 	case where.Repo != "" && where.Dir != "":
-		return Offer{}, &InputError{Sentence: "Name either a repository or a directory, not both."}
+		return reply, &InputError{Sentence: "Name either a repository or a directory, not both."}
 	case len(where.Dir) > maxPath:
-		return Offer{}, &InputError{Sentence: fmt.Sprintf("The path of a directory can have at most %d bytes.", maxPath)}
+		return reply, &InputError{Sentence: fmt.Sprintf("The path of a directory can have at most %d bytes.", maxPath)}
 	case where.Repo != "":
 		// Check this first, because a worker takes seconds to answer.
 		allowed, err := d.policy.Allowed(where.Repo)
 		if err != nil {
-			return Offer{}, err
+			return reply, err
 		}
 		pool = allowed.Pool
 	}
 	repo := d.policy.withoutHost(where.Repo)
 	if v := VisitorOf(ctx); v.RoleIn(ctx, repo) < Viewer && (repo != "" || where.Dir != "") {
-		return Offer{}, &InputError{Sentence: "You may not see this place."}
+		return reply, &InputError{Sentence: "You may not see this place."}
 	}
 	question := format.JSON(where)
 	ctx, cancel := context.WithTimeoutCause(ctx, d.patience, ErrNoAnswer)
@@ -190,18 +205,15 @@ func (d *Desk) Offer(ctx context.Context, where Where) (Offer, error) {
 		err = context.Cause(ctx) // the same error for every step that was too slow
 	}
 	if err != nil {
-		return Offer{}, fmt.Errorf("query offer: %w", err)
+		return reply, fmt.Errorf("query offer: %w", err)
 	}
-	var reply OfferReply
 	switch err := json.Unmarshal(answer, &reply); {
 	case err != nil:
-		return Offer{}, fmt.Errorf("decode offer: %w", err)
+		return reply, fmt.Errorf("decode offer: %w", err)
 	case reply.Refused != "":
-		return Offer{}, &InputError{Sentence: reply.Refused}
+		return reply, &InputError{Sentence: reply.Refused}
 	case reply.Failed != nil:
-		return Offer{}, reply.Failed
-	case reply.Offer == nil:
-		return Offer{}, errors.New("decode offer: the reply is empty")
+		return reply, reply.Failed
 	}
-	return *reply.Offer, nil
+	return reply, nil
 }

@@ -81,7 +81,7 @@ func TestEveryPropertyIsDescribed(t *testing.T) {
 	for schema, v := range map[string]any{
 		"Problem": respond.Problem{}, "Listing": view.Listing{}, "Task": view.Task{}, "Request": tasks.Task{}, "Ending": tasks.Ending{}, "Result": agent.Result{},
 		"Failure": agent.Error{}, "Usage": agent.Usage{}, "Question": tasks.Question{}, "Answer": tasks.Answer{}, "Event": agent.Event{},
-		"Fleet": view.Fleet{}, "Queue": tasks.Depth{}, "Pool": tasks.PoolState{}, "Halt": store.Halt{}, "Halted": tasks.Halted{}, "Environments": api.Environments{}, "Environment": tasks.Environment{}, "Rebuild": store.Rebuild{}, "Worker": view.Worker{}, "Finding": store.Finding{}, "Costs": api.Costs{}, "CostRow": tasks.CostRow{}, "CostSum": tasks.CostSum{},
+		"Fleet": view.Fleet{}, "Queue": tasks.Depth{}, "Pool": tasks.PoolState{}, "Halt": store.Halt{}, "Halted": tasks.Halted{}, "Environments": api.Environments{}, "Environment": tasks.Environment{}, "Rebuild": store.Rebuild{}, "Outlook": tasks.Outlook{}, "Fact": tasks.Fact{}, "Worker": view.Worker{}, "Finding": store.Finding{}, "Costs": api.Costs{}, "CostRow": tasks.CostRow{}, "CostSum": tasks.CostSum{},
 		"ConfigReport": view.ConfigReport{}, "Setting": view.Setting{}, "WorkerSettings": view.WorkerSettings{},
 		"AuditPage": api.AuditPage{}, "AuditEntry": tasks.AuditEntry{}, "Verified": api.Verified{}, "TokenRequest": api.TokenRequest{}, "Token": auth.Token{},
 		"NewToken": api.NewToken{}, "TokenList": api.TokenList{}, "Offer": tasks.Offer{}, "Project": view.Project{},
@@ -134,7 +134,13 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 	get("/api/health")
 	post("/api/fleet/classes/review/resume", "")
 	post("/api/fleet/workers/m/uncordon", "")
-	h.Tell(func(string) string { return offered })
+	h.Tell(func(q string) string {
+		if strings.Contains(q, "outlook") {
+			return `{"outlook":{"facts":[{"name":"set-up","values":["npm ci"]}],"findings":[]}}`
+		}
+		return offered
+	})
+	get("/api/health/repository?repo=acme/web")
 	for _, name := range []string{"acme%2Fapi", "none"} {
 		post("/api/fleet/environments/"+name+"/rebuild", "")
 	}

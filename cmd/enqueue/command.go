@@ -63,7 +63,7 @@ func commands() []command {
 		{group: ofFleet, name: "env", args: "list | rebuild OWNER/NAME", about: "list the environments of repositories, or have one set up anew", prepare: envCommand},
 		{group: ofFleet, name: "audit", args: "[filters] | verify", about: "list what people changed, or verify that no entry was changed", prepare: auditCommand},
 		{group: ofFleet, name: "token", args: "create -scope ROLE NAME | list | revoke NAME", about: "manage API tokens", prepare: tokenCommand},
-		{group: ofFleet, name: "doctor", args: "", about: "check whether the fleet works", json: doctorJSON, prepare: doctorCommand},
+		{group: ofFleet, name: "doctor", args: "[-repo o/r]", about: "check whether the fleet works, or what a run in a repository would get", json: doctorJSON, prepare: doctorCommand},
 		{group: ofSetup, name: "init", args: "[slack | github]", about: "write .env and errand.yaml, or print an app manifest", offline: true, prepare: initCommand},
 		{group: ofSetup, name: "login", args: "URL", about: "save the address and token of a front door", offline: true, prepare: loginCommand},
 		{group: ofSetup, name: "logout", args: "", about: "delete the saved address and token", offline: true, prepare: logoutCommand},

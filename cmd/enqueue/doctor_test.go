@@ -125,3 +125,24 @@ func TestDoctorOfServices(t *testing.T) {
 		t.Errorf("exit %d\n%s", code, out)
 	}
 }
+
+// With a repository, doctor says what a run there would get, and fails if there can be none.
+func TestDoctorOfARepository(t *testing.T) {
+	t.Parallel()
+	f := newFrontDoor(t)
+	for _, args := range [][]string{{"doctor", "-repo", "acme/api"}, {"doctor", "-json", "-repo", "acme/api"}} {
+		if code, out, errs := f.run(args...); code != 1 || errs != "" || !strings.Contains(out, "no worker is alive") {
+			t.Errorf("exit %d, %s%s", code, out, errs)
+		}
+	}
+	if _, err := f.Store.Workers.Beat(t.Context(), store.Worker{ID: "w", Health: json.RawMessage(`{"ok":true}`)}); err != nil {
+		t.Fatal(err)
+	}
+	f.Tell(func(string) string {
+		return `{"outlook":{"facts":[{"name":"set-up","values":["npm ci","make\u001b[2J"]},{"name":"path","values":[]}],"findings":[{"severity":"warning","what":"no sandbox"}]}}`
+	})
+	want := "pool                     default\nworkers alive            1\nset-up                   npm ci\n                         make\npath                     –\n\nwarning  no sandbox\n"
+	if code, out, errs := f.run("doctor", "-repo", "acme/api"); code != 0 || errs != "" || !strings.HasSuffix(out, want) {
+		t.Errorf("exit %d, %s%s", code, out, errs)
+	}
+}

@@ -161,7 +161,7 @@ func haltCommand(of, action string) prepareFunc {
 	}
 }
 
-const doctorJSON = "the API's JSON about Redis and the workers"
+const doctorJSON = "the API's JSON about Redis and the workers, or about the repository"
 
 // fleetHealth is the response of GET /api/health.
 type fleetHealth struct {
@@ -178,10 +178,14 @@ type fleetHealth struct {
 }
 
 // doctorCommand asks the front door, because Redis need not be reachable from the user's machine.
-func doctorCommand(t *terminal, _ *flag.FlagSet) runFunc {
+func doctorCommand(t *terminal, flags *flag.FlagSet) runFunc {
+	repo := flags.String("repo", "", "say what a run in the repository `owner/name` would get, and what is missing")
 	return func(ctx context.Context, args []string) error {
-		if len(args) > 0 {
+		switch {
+		case len(args) > 0:
 			return exitUsage
+		case *repo != "":
+			return t.outlook(ctx, *repo)
 		}
 		text, f, err := t.api.health(ctx)
 		if err != nil {
@@ -202,11 +206,42 @@ func doctorCommand(t *terminal, _ *flag.FlagSet) runFunc {
 		for _, w := range f.Workers {
 			all = append(all, w.Checks...)
 		}
-		if err == nil && slices.ContainsFunc(all, func(f store.Finding) bool { return f.Severity == store.Fatal }) {
+		if err == nil && failed(all) {
 			return exitFailed
 		}
 		return err
 	}
+}
+
+// outlook prints what a run in a repository would get.
+func (t *terminal) outlook(ctx context.Context, repo string) error {
+	var o tasks.Outlook
+	text, err := t.api.call(ctx, "GET /api/health/repository?repo="+url.QueryEscape(repo), nil, &o)
+	switch {
+	case err != nil:
+		return err
+	case t.raw:
+		err = t.printJSON(text)
+	default:
+		for _, f := range o.Facts {
+			name := f.Name
+			for _, value := range append(f.Values, "–")[:max(1, len(f.Values))] {
+				printf(t.stdout, "%-24s %s\n", legible.Line(name), legible.Line(value))
+				name = ""
+			}
+		}
+		printf(t.stdout, "\n")
+		t.printFindings("", o.Findings)
+	}
+	if err == nil && failed(o.Findings) {
+		return exitFailed
+	}
+	return err
+}
+
+// failed reports whether a finding is an error.
+func failed(list []store.Finding) bool {
+	return slices.ContainsFunc(list, func(f store.Finding) bool { return f.Severity == store.Fatal })
 }
 
 // health returns the fleet's health. The status 503 means unhealthy and has the same body.

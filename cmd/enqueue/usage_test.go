@@ -39,7 +39,7 @@ func TestUsage(t *testing.T) {
 		"cancel a b":         {2, "usage: enqueue cancel ID"},
 		"logs":               {2, "usage: enqueue logs"},
 		"env":                {2, "usage: enqueue env list | rebuild OWNER/NAME"},
-		"doctor me":          {2, "usage: enqueue doctor\n"},
+		"doctor me":          {2, "usage: enqueue doctor [-repo o/r]\n"},
 		"init gitlab":        {2, "usage: enqueue init [slack | github]"},
 		"show -json id more": {2, "usage: enqueue show ID"},
 	} {

@@ -39,7 +39,11 @@ func (o *offerer) answer(ctx context.Context) {
 		reply, keep := tasks.OfferReply{}, offerFail
 		var where tasks.Where
 		err := json.Unmarshal(question, &where)
-		if err == nil {
+		switch {
+		case err != nil:
+		case where.Outlook:
+			reply.Outlook, err = o.outlook(ctx, where.Repo)
+		default:
 			reply.Offer, err = o.offer(ctx, where)
 		}
 		refused, isInput := errors.AsType[*tasks.InputError](err)
@@ -56,7 +60,7 @@ func (o *offerer) answer(ctx context.Context) {
 		default:
 			reply.Failed = agent.NewError(agent.ClassWorkspace, o.Policy.Redactor.String(err.Error()))
 		}
-		if reply.Offer == nil {
+		if err != nil {
 			o.Log.Warn("answer offer query", "repo", where.Repo, "dir", where.Dir, "err", err)
 		}
 		return format.JSON(reply), keep
@@ -94,10 +98,7 @@ func (o *offerer) chooseDir(ctx context.Context, where tasks.Where, s *agent.Spe
 		s.Dir, err = o.directory(where.Dir)
 		return err
 	case repo.Trusted && repo.Profile != agent.Read:
-		c, err := o.Workspace.Checkout(ctx, workspace.Want{Thread: offerThread, Repo: where.Repo, Ref: repo.Base, Base: repo.Base, TrustedConfig: true})
-		if errors.Is(err, workspace.ErrNotFound) || errors.Is(err, workspace.ErrAuth) || errors.Is(err, workspace.ErrRef) {
-			return &tasks.InputError{Sentence: o.Policy.Redactor.String(fmt.Sprintf("No task can work there: %v.", err))}
-		}
+		c, err := o.clone(ctx, workspace.Want{Thread: offerThread, Repo: where.Repo, Ref: repo.Base, Base: repo.Base, TrustedConfig: true})
 		s.TrustedConfig, s.Dir, s.Reads = true, c.Dir, []string{c.Mirror}
 		return err
 	case repo.Profile == agent.Read:
@@ -105,6 +106,15 @@ func (o *offerer) chooseDir(ctx context.Context, where tasks.Where, s *agent.Spe
 	}
 	s.Dir, err = o.Workspace.Scratch(offerThread)
 	return err
+}
+
+// clone makes a clone to look at.
+func (o *offerer) clone(ctx context.Context, want workspace.Want) (workspace.Clone, error) {
+	c, err := o.Workspace.Checkout(ctx, want)
+	if errors.Is(err, workspace.ErrNotFound) || errors.Is(err, workspace.ErrAuth) || errors.Is(err, workspace.ErrRef) {
+		err = &tasks.InputError{Sentence: o.Policy.Redactor.String(fmt.Sprintf("No task can work there: %v.", err))}
+	}
+	return c, err
 }
 
 // directory asks the sources whether tasks may work in a local directory.

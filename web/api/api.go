@@ -59,6 +59,7 @@ func (a *API) Route(mux *http.ServeMux) {
 		"GET /api/agents":             respond.For(tasks.Viewer, a.agents),
 		"GET /api/health":             respond.For(tasks.Viewer, a.health),
 		"GET /api/health/services":    respond.For(tasks.Viewer, a.services),
+		"GET /api/health/repository":  respond.For(tasks.Operator, a.outlook),
 		"GET /api/config":             respond.For(tasks.Operator, a.config),
 		"GET /api/audit":              respond.For(tasks.Admin, a.audit),
 		"GET /api/audit/verify":       respond.For(tasks.Admin, a.verifyAudit),
@@ -167,6 +168,20 @@ func (a *API) diff(w http.ResponseWriter, r *http.Request) error {
 func (a *API) agents(w http.ResponseWriter, r *http.Request) error {
 	q := r.URL.Query()
 	o, err := a.View.Desk.Offer(r.Context(), tasks.Where{Repo: q.Get("repo"), Dir: q.Get("projectPath")})
+	return a.sendAnswer(w, r, o, err)
+}
+
+// outlook says what a run in a repository would get.
+func (a *API) outlook(w http.ResponseWriter, r *http.Request) error {
+	o, err := tasks.FleetOf(a.View.Desk).Outlook(r.Context(), r.URL.Query().Get("repo"))
+	if _, ok := errors.AsType[*tasks.RoleError](err); ok {
+		return err
+	}
+	return a.sendAnswer(w, r, o, err)
+}
+
+// sendAnswer sends what a worker answered, or why there is no answer.
+func (a *API) sendAnswer(w http.ResponseWriter, r *http.Request, answer any, err error) error {
 	if mistake, ok := errors.AsType[*tasks.InputError](err); ok {
 		return respond.Error(http.StatusBadRequest, "Invalid place", mistake.Sentence)
 	}
@@ -174,7 +189,7 @@ func (a *API) agents(w http.ResponseWriter, r *http.Request) error {
 		return respond.Error(http.StatusServiceUnavailable, "Unavailable",
 			a.View.OfferProblem(r.Context(), err))
 	}
-	return a.Out.JSON(w, http.StatusOK, o)
+	return a.Out.JSON(w, http.StatusOK, answer)
 }
 
 func (a *API) health(w http.ResponseWriter, r *http.Request) error {

@@ -1,0 +1,139 @@
+package worker
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/environment"
+	"github.com/errand-fleet/errand/internal/legible"
+	"github.com/errand-fleet/errand/store"
+	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/workspace"
+)
+
+// outlook returns what a run in a repository would get on this worker.
+func (o *offerer) outlook(ctx context.Context, name string) (*tasks.Outlook, error) {
+	repo, err := o.Policy.Allowed(name)
+	if err != nil {
+		return nil, err
+	}
+	c, err := o.clone(ctx, workspace.Want{Thread: offerThread, Repo: name, Ref: repo.Base, Base: repo.Base})
+	if err != nil {
+		return nil, err
+	}
+	sandboxed, look := o.Runner.Layered(), &tasks.Outlook{Repo: name}
+	p := place{Clone: c, Environment: environment.Declaration{Egress: environment.Declaration{}.Reach(repo.Environment.Egress, o.Policy.Egress)}}
+	if repo.Profile == agent.Read {
+		look.Miss(store.Note, "no environment", "Runs in the repository execute no commands.", "")
+	} else if err := (&placer{Config: o.Config}).environment(ctx, repo, &p); err != nil {
+		return nil, err
+	}
+	d := p.Environment
+	for _, note := range p.Notes {
+		look.Miss(store.Warning, o.Policy.Redactor.String(note), "This part of the file is left out.", "Correct it on the base branch.")
+	}
+	look.Add("sandbox", map[bool]string{true: "yes", false: "no"}[sandboxed])
+	look.Add("set-up", o.redacted(d.Setup)...)
+	look.Add("before each run", o.redacted(d.Start)...)
+	if err := o.keeps(ctx, look, c, d); err != nil {
+		return nil, err
+	}
+	look.Add("path", o.redacted(d.Path)...)
+	look.Add("variables", slices.Sorted(maps.Keys(d.Env))...)
+	var secrets []string
+	if o.Secrets != nil {
+		secrets = slices.Sorted(maps.Keys(o.Secrets(name)))
+	}
+	look.Add("secrets, for the set-up", secrets...)
+	look.Add("egress", reach(d.Egress)...)
+	o.checks(ctx, look, p)
+	look.Add("limits", o.limits()...)
+	if !sandboxed {
+		look.Miss(store.Warning, "no sandbox", "Set-ups do not run, and runs reach the worker's whole network.", "Set ERRAND_SANDBOX=bwrap.")
+	}
+	if len(secrets) > 0 && len(d.Setup) == 0 {
+		look.Miss(store.Warning, "secrets without a set-up", "Only a set-up gets them, and none is declared.", "Declare setup in "+environment.File+".")
+	}
+	return look, nil
+}
+
+// keeps adds the lock files that the base branch has, and the environment that the next run would use.
+func (o *offerer) keeps(ctx context.Context, look *tasks.Outlook, c workspace.Clone, d environment.Declaration) error {
+	if len(d.Setup) == 0 {
+		return nil
+	}
+	kept := workspace.EnvironmentsOf(o.Workspace)
+	versions, err := kept.Versions(ctx, c, d.LockFiles())
+	if err != nil {
+		return err
+	}
+	var locks []string
+	for i, name := range d.LockFiles() {
+		if versions[i] != "" {
+			locks = append(locks, name)
+		}
+	}
+	look.Add("lock files", locks...)
+	rebuilt, err := o.Store.Environments.Rebuilt(ctx, c.Repo)
+	if err != nil {
+		return err
+	}
+	all, err := kept.List()
+	if err != nil {
+		return err
+	}
+	said, id := "none on the worker that was asked: the next run there sets it up", rebuilt.Name(d.Key(c.Repo, versions))
+	for _, e := range all {
+		if e.ID == id {
+			said = fmt.Sprintf("kept for %s, set up in %s", legible.Age(time.Since(e.Made)), tasks.Lasted(e.Took))
+		}
+	}
+	look.Add("environment", said)
+	return nil
+}
+
+// checks adds the verification commands of the repository.
+func (o *offerer) checks(ctx context.Context, look *tasks.Outlook, p place) {
+	commands, err := (&publisher{o.Config}).verificationCommands(ctx, tasks.Task{Repo: p.Clone.Repo}, p)
+	if err != nil {
+		look.Miss(store.Warning, "the checks of the repository cannot be read", o.Policy.Redactor.String(err.Error()), "")
+	}
+	look.Add("checks", o.redacted(commands)...)
+}
+
+// limits lists the limits of a run.
+func (o *offerer) limits() (list []string) {
+	if o.Policy.Limit > 0 {
+		list = append(list, "time "+tasks.Lasted(o.Policy.Limit))
+	}
+	for _, l := range []struct{ setting, format string }{{"ERRAND_RUN_PROCESSES", "%s processes and threads"}, {"ERRAND_RUN_MEMORY_GB", "%s GiB of memory"}} {
+		if value := o.Settings[l.setting]; value != "" && value != "0" {
+			list = append(list, fmt.Sprintf(l.format, value))
+		}
+	}
+	return list
+}
+
+// reach lists what a run reaches.
+func reach(e agent.Egress) []string {
+	list := slices.Clone(e.Hosts)
+	if len(list) == 0 {
+		list = []string{cmp.Or(string(e.Mode), "none")}
+	}
+	for _, host := range e.Private {
+		list = append(list, host+" (private)")
+	}
+	return list
+}
+
+func (o *offerer) redacted(lines []string) (list []string) {
+	for _, line := range lines {
+		list = append(list, o.Policy.Redactor.String(line))
+	}
+	return list
+}
