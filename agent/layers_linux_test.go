@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -83,11 +84,28 @@ func TestLayersSideBySide(t *testing.T) {
 	})
 }
 
-// Without a sandbox there is nothing that could keep the changes apart.
+// Without a sandbox each thread gets a copy, which has its changes.
 func TestLayersWithoutSandbox(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "")
-	if s, err := b.Script(t.Context(), Script{ID: unique("none"), Dir: b.dir, Line: "true", Layers: layered(t, b, t.TempDir(), "a")}); err == nil || b.Layered() {
-		t.Errorf("%+v", s)
+	root := t.TempDir()
+	for file, text := range map[string]string{"home/tool": "old", "vendor/lib": "lib"} {
+		path := filepath.Join(root, file)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, want := range []string{"oldlib", "newmore"} {
+		s, err := b.Script(t.Context(), Script{
+			ID: unique("none"), Dir: b.dir, Line: "cat ~/tool vendor/lib; echo -n new >~/tool; echo -n more >vendor/lib", Layers: layered(t, b, root, "a"),
+		})
+		if err != nil || s.Outcome != Done || s.Output != want {
+			t.Errorf("%v %s %q, want %q", err, s.Outcome, s.Output, want)
+		}
+	}
+	for file, want := range map[string]string{"home/tool": "old", "vendor/lib": "lib"} {
+		if text, err := os.ReadFile(filepath.Join(root, file)); string(text) != want {
+			t.Errorf("the environment has %q %v", text, err)
+		}
 	}
 }

@@ -267,7 +267,7 @@ func (r *Runner) place(ctx context.Context, s Spec, program string, dirs *sessio
 	if err != nil {
 		return p, NewError(ClassWorkspace, err.Error())
 	}
-	dirs.InsideRoot = p.Root
+	dirs.InsideRoot, dirs.InsideHome = p.Root, p.Home
 	return p, nil
 }
 

@@ -32,7 +32,7 @@ type Spec struct {
 	// as long as the run.
 	Start []string
 
-	// Layers are directories that the run shares with others without changing them. They need a sandbox: see Layered.
+	// Layers are directories that the run shares with others without changing them. Without a sandbox they are copied.
 	Layers []Layer
 	// SeenAs is a further path at which a sandbox shows Dir, because files in Layers name it. It must be
 	// below a hidden directory, and nothing need exist there.
@@ -78,9 +78,6 @@ type Spec struct {
 
 // Layer is a directory that a run may change although others use it too.
 type Layer = sandbox.Layer
-
-// Layered reports whether runs can have Layers.
-func (r *Runner) Layered() bool { return r.cfg.Sandbox == SandboxBwrap }
 
 // further returns the directories that the run may use in addition to Dir.
 func (s Spec) further() []string {

@@ -31,10 +31,6 @@ func (w *Worker) setUp(r *run, t tasks.Task, p *place) error {
 	if len(d.Setup) == 0 {
 		return nil
 	}
-	if !w.cfg.Runner.Layered() {
-		r.notice("The set-up of " + t.Repo + " does not run, because the runs of this worker have no sandbox.")
-		return nil
-	}
 	kept := workspace.EnvironmentsOf(w.cfg.Workspace)
 	versions, err := kept.Versions(r.ctx, p.Clone, d.LockFiles())
 	if err != nil {

@@ -245,22 +245,6 @@ func TestSecretsOfASetUp(t *testing.T) {
 	}
 }
 
-// A worker without sandboxes runs no set-up, and says so.
-func TestSetUpWithoutSandbox(t *testing.T) {
-	t.Parallel()
-	r := newRemote(t)
-	r.declare("main", "setup: [npm ci]\n")
-	r.agent.do, r.agent.flat = nil, true
-	r.worker(r.disk(t.TempDir()))
-	id := r.submit(r.repoTask("a"))
-	if e := r.ending(id); e.Kind != tasks.Answered || len(r.agent.specs()[0].Layers) > 0 {
-		t.Errorf("ending = %+v", e)
-	}
-	if said := strings.Join(r.events(id, agent.Notice), "\n"); !strings.Contains(said, "have no sandbox") {
-		t.Errorf("followers see %s", said)
-	}
-}
-
 // After a rebuild the next run sets up a new environment. A run that uses the old one goes on; then the janitor removes it.
 func TestRebuild(t *testing.T) {
 	t.Parallel()

@@ -47,7 +47,6 @@ func (echo) Script(context.Context, agent.Script) (agent.Scripted, error) {
 
 func (echo) Health(context.Context, string) agent.Health             { return agent.Health{OK: true} }
 func (echo) Sweep(context.Context) error                             { return nil }
-func (echo) Layered() bool                                           { return false }
 func (echo) Offer(context.Context, agent.Spec) (agent.Offer, error)  { return agent.Offer{}, nil }
 func (echo) Ready(context.Context, agent.Spec) (*agent.Ready, error) { return nil, agent.ErrNotReady }
 

@@ -271,7 +271,6 @@ type fakeAgent struct {
 	script func(ctx context.Context, s agent.Script) (agent.Scripted, error)
 	health *agent.Error // of the CLI; see breaks
 	unread bool         // a run that is stopped has not read its prompt
-	flat   bool         // runs have no layers
 
 	offered error // why it offers nothing
 
@@ -294,8 +293,6 @@ func (a *fakeAgent) Health(context.Context, string) agent.Health {
 	}
 	return agent.Health{Problem: a.health.Message, Sentence: a.health.User, Remedy: a.health.Remedy, Error: a.health}
 }
-
-func (a *fakeAgent) Layered() bool { return !a.flat }
 
 // breaks gives the CLI a problem; nil repairs it.
 func (a *fakeAgent) breaks(e *agent.Error) {

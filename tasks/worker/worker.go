@@ -30,7 +30,6 @@ type Runner interface {
 	Sweep(ctx context.Context) error
 	Offer(ctx context.Context, s agent.Spec) (agent.Offer, error)
 	Ready(ctx context.Context, s agent.Spec) (*agent.Ready, error)
-	Layered() bool
 }
 
 // Config configures a Worker. Everything up to ConsoleURL is required except Publisher and Commands.

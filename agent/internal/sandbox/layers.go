@@ -22,8 +22,6 @@ type Layer struct {
 	At      string // where the run sees both: a directory that exists; empty: its home
 }
 
-var errNoLayers = errors.New("set up the environment: there is no sandbox")
-
 // Upper returns the directory with the changes themselves.
 func (l Layer) Upper() string { return filepath.Join(l.Changes, "upper") }
 
@@ -53,6 +51,27 @@ func (b *Bwrap) layers(ctx context.Context, run Run) (mounts []mount, overlays [
 	return mounts, overlays, nil
 }
 
+// copyLayers copies the layers of a run without a sandbox to where it works, and returns its home; empty: its own. What a
+// run finds in the place of a layer stays as it is.
+func copyLayers(ctx context.Context, run Run) (home string, err error) {
+	for _, l := range run.Layers {
+		if l.At == "" {
+			home = l.Upper()
+			if err := l.copy(ctx, home); err != nil {
+				return "", fmt.Errorf("set up the environment: %w", err)
+			}
+			continue
+		}
+		if found, err := os.ReadDir(l.At); err != nil || len(found) > 0 {
+			continue
+		}
+		if err := copyAll(ctx, l.Lower, l.At); err != nil {
+			return "", fmt.Errorf("set up the environment: %w", err)
+		}
+	}
+	return home, nil
+}
+
 // layer prepares the directories of a layer. It returns the overlay to mount, or nil if there is none, and the directory
 // to show to the run.
 func (b *Bwrap) layer(ctx context.Context, l Layer) (_ *keeper.Overlay, shown string, err error) {
@@ -68,7 +87,7 @@ func (b *Bwrap) layer(ctx context.Context, l Layer) (_ *keeper.Overlay, shown st
 			return &o, o.At, nil
 		}
 	default:
-		err = l.copy(ctx)
+		err = l.copy(ctx, l.Upper())
 	}
 	if err != nil {
 		return nil, "", fmt.Errorf("set up the environment: %w", err)
@@ -76,20 +95,31 @@ func (b *Bwrap) layer(ctx context.Context, l Layer) (_ *keeper.Overlay, shown st
 	return nil, l.Upper(), nil
 }
 
-// copy copies everything below to the changes, once: for file systems and kernels that have no overlays. Where files can
-// share their blocks, that costs little.
-func (l Layer) copy(ctx context.Context) error {
+// copy copies everything below to a directory, once: for runs without a sandbox, and for file systems and kernels that
+// have no overlays.
+func (l Layer) copy(ctx context.Context, to string) error {
+	if l.Lower == "" {
+		return os.MkdirAll(to, 0o700)
+	}
 	done := filepath.Join(l.Changes, "copied")
 	if _, err := os.Lstat(done); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if err := errors.Join(os.RemoveAll(l.Upper()), os.MkdirAll(l.Upper(), 0o700)); err != nil {
+	if err := errors.Join(os.RemoveAll(to), os.MkdirAll(to, 0o700)); err != nil {
 		return err
 	}
-	if out, err := exec.CommandContext(ctx, "cp", "-a", "--reflink=auto", "--", l.Lower+"/.", l.Upper()).CombinedOutput(); err != nil {
-		return fmt.Errorf("copy %s: %w (%s)", l.Lower, err, redact.Clip(strings.TrimSpace(string(out)), 300))
+	if err := copyAll(ctx, l.Lower, to); err != nil {
+		return err
 	}
 	return os.WriteFile(done, nil, 0o600)
+}
+
+// copyAll copies the content of a directory. Where files can share their blocks, that costs little.
+func copyAll(ctx context.Context, from, to string) error {
+	if out, err := exec.CommandContext(ctx, "cp", "-a", "--reflink=auto", "--", from+"/.", to).CombinedOutput(); err != nil {
+		return fmt.Errorf("copy %s: %w (%s)", from, err, redact.Clip(strings.TrimSpace(string(out)), 300))
+	}
+	return nil
 }
 
 // hasOverlays reports whether overlays can be mounted below dir.

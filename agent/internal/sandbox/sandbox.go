@@ -101,6 +101,7 @@ type Place struct {
 	Keeper     keeper.Sandbox
 	Program    string // as seen from inside
 	Root       string // the run's own directory as seen from inside
+	Home       string // the run's home as seen from inside; empty: in Root
 	OwnNetwork bool
 }
 
@@ -110,11 +111,9 @@ func (b *Bwrap) Prepare(ctx context.Context, run Run) (Place, error) {
 	if unavailable != nil {
 		return Place{}, unavailable
 	}
-	if path == "" && len(run.Layers) > 0 {
-		return Place{}, errNoLayers
-	}
 	if path == "" {
-		return Place{Program: run.Program, Root: run.Root}, nil
+		home, err := copyLayers(ctx, run)
+		return Place{Program: run.Program, Root: run.Root, Home: home}, err
 	}
 	program, err := filepath.EvalSymlinks(run.Program) // npm's link may be in a place that is hidden
 	if err != nil {

@@ -8,6 +8,7 @@ package session
 import (
 	"archive/tar"
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"encoding/json"
 	"errors"
@@ -247,6 +248,7 @@ type Dirs struct {
 	Root, Config, Temp, Home string
 
 	InsideRoot string // Root as the run sees it; empty: the same
+	InsideHome string // Home as the run sees it; empty: in InsideRoot
 
 	lock *os.File
 }
@@ -316,7 +318,9 @@ func (d Dirs) Inside() Dirs {
 	if d.InsideRoot == "" {
 		return d
 	}
-	return dirsIn(d.InsideRoot)
+	inside := dirsIn(d.InsideRoot)
+	inside.Home = cmp.Or(d.InsideHome, inside.Home)
+	return inside
 }
 
 // WriteJSON writes a file for the CLI, readable for this user only, and returns its path as the CLI sees it.
