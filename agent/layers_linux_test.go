@@ -4,9 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 )
 
@@ -49,10 +51,50 @@ func TestLayers(t *testing.T) {
 				t.Fatalf("%s in %s: %v %s %q, want %q", c.line, c.thread, err, s.Outcome, s.Output, c.want)
 			}
 		}
+		copied := filepath.Join(layered(t, b, root, "b")[0].Upper(), "tool")
+		if _, err := os.Lstat(copied); err == nil && b.keepers.CheckOverlays(t.Context(), root) == nil {
+			t.Error("the environment was copied although there are overlays")
+		}
 		if left, err := os.ReadDir(filepath.Join(b.dir, "vendor")); err != nil || len(left) > 0 {
 			t.Errorf("the clone itself has %v %v", left, err)
 		}
 	}, func(c *Config) { c.Hidden = []string{filepath.Dir(filepath.Dir(seen))} })
+}
+
+// In production the worker is an ordinary user, whose process nobody can look into. Its runs have overlays as well.
+func TestLayersOfAnOrdinaryUser(t *testing.T) {
+	t.Parallel()
+	inSandbox(t, "", func(t *testing.T, b *bench) {
+		root := house(t)
+		tool := filepath.Join(root, "lower", "tool")
+		if err := errors.Join(os.Mkdir(filepath.Dir(tool), 0o700), os.WriteFile(tool, []byte("old"), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.Command("/proc/self/exe")
+		cmd.Dir, cmd.Env = "/", append(os.Environ(), "AGENT_TEST_MODE=layered", "AGENT_TEST_DIR="+root, "TMPDIR="+filepath.Join(root, "temp"))
+		if os.Getuid() == 0 {
+			cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+			own := func(path string, _ os.DirEntry, err error) error {
+				return errors.Join(err, os.Lchown(path, 65534, 65534))
+			}
+			if err := filepath.WalkDir(root, own); err != nil {
+				t.Fatal(err)
+			}
+		}
+		out, err := cmd.CombinedOutput()
+		if want := "done old<nil>"; err != nil || string(out) != want {
+			t.Fatalf("%v %s, want %s", err, out, want)
+		}
+		if text, err := os.ReadFile(tool); string(text) != "old" {
+			t.Errorf("the environment has %q %v", text, err)
+		}
+		if err := b.keepers.CheckOverlays(t.Context(), root); err != nil {
+			return // the machine has none
+		}
+		if _, err := os.Lstat(filepath.Join(root, "changes", "work")); err != nil {
+			t.Errorf("the environment was copied: %v", err)
+		}
+	})
 }
 
 // Runs side by side each see what was set up, and only their own changes.

@@ -47,6 +47,8 @@ func TestMain(m *testing.M) {
 		os.Exit(mcpMain())
 	case "ordinary":
 		os.Exit(ordinaryMain())
+	case "layered":
+		os.Exit(layeredMain())
 	case "replaced":
 		os.Exit(replacedMain())
 	case "forbidden":
@@ -319,6 +321,23 @@ func workerMain() int {
 	if err != nil || os.WriteFile(os.Getenv("AGENT_TEST_DIR")+"/result", fmt.Append(nil, res.Outcome, " ", res.Error.Class), 0o600) != nil {
 		return 2
 	}
+	return 0
+}
+
+// layeredMain runs a script with a layer as a private worker does.
+func layeredMain() int {
+	if _, err := MakePrivate(); err != nil {
+		return 1
+	}
+	dir := os.Getenv("AGENT_TEST_DIR")
+	r, err := New(Config{CLI: "/bin/false", LogDir: dir + "/logs", Sandbox: SandboxBwrap})
+	if err != nil {
+		return 1
+	}
+	s, err := r.Script(context.Background(), Script{
+		ID: "layered", Dir: dir, Line: "cat ~/tool; echo changed >~/tool", Layers: []Layer{{Lower: dir + "/lower", Changes: dir + "/changes"}},
+	})
+	fmt.Print(s.Outcome, " ", s.Output, err)
 	return 0
 }
 

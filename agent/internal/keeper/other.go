@@ -29,7 +29,7 @@ func sealedPipe() (r, w *os.File, err error) { return os.Pipe() }
 
 func socketPair() (worker, keeper *os.File, err error) { return nil, nil, errors.ErrUnsupported }
 func receiveListener(*os.File) (net.Listener, error)   { return nil, errors.ErrUnsupported }
-func overlaid(*exec.Cmd, *os.File, []Overlay) error    { return errors.ErrUnsupported }
+func overlaid(*exec.Cmd, int, []Overlay) error         { return errors.ErrUnsupported }
 func children(int) []int                               { return nil }
 func suspended(int) bool                               { return false }
 func lockLimit() uint64                                { return 0 }

@@ -190,7 +190,7 @@ func (s Sandbox) wrap(cmd *exec.Cmd, program *os.File, temp string) (files []*os
 	cmd.Args = append(cmd.Args, fmt.Sprintf("/proc/self/fd/%d", supervise.ProgramFD), Name)
 	cmd.ExtraFiles = append(append(cmd.ExtraFiles, program), files...)
 	if len(s.Overlays) > 0 {
-		err = overlaid(cmd, program, s.Overlays)
+		err = overlaid(cmd, supervise.ProgramFD, s.Overlays)
 	}
 	return files, err
 }

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/errand-fleet/errand/agent/internal/keeper/supervise"
@@ -117,9 +116,9 @@ func (p *Program) CheckOverlays(ctx context.Context, dir string) error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), probeTimeout)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, executable(program))
-	cmd.Dir, cmd.Env, cmd.WaitDelay, cmd.SysProcAttr = "/", []string{}, time.Second, &syscall.SysProcAttr{}
-	if err := overlaid(cmd, program, []Overlay{o}); err != nil {
+	cmd := exec.CommandContext(ctx, "")
+	cmd.Dir, cmd.Env, cmd.WaitDelay, cmd.ExtraFiles, cmd.Err = "/", []string{}, time.Second, []*os.File{program}, nil
+	if err := overlaid(cmd, 3, []Overlay{o}); err != nil { // the first of ExtraFiles
 		return err
 	}
 	if out, err := cmd.CombinedOutput(); err != nil {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 
@@ -34,23 +33,23 @@ func openProgram(path string) (*os.File, error) {
 // executable returns the path by which a child of this process executes a program.
 func executable(program *os.File) string { return fmt.Sprintf("/proc/self/fd/%d", program.Fd()) }
 
-// overlaid makes a command see overlays. They are mounted in namespaces that only the command and its children share. If
-// the command is the program itself, they are only mounted.
-func overlaid(cmd *exec.Cmd, program *os.File, all []Overlay) error {
+// overlaid makes a command see overlays. They are mounted in namespaces that only the command and its children share;
+// util-linux makes those, because neither a Go program nor the child of a private worker can. at is the program's
+// descriptor in the command. A command without a path is only tried.
+func overlaid(cmd *exec.Cmd, at int, all []Overlay) error {
+	unshare, err := exec.LookPath("unshare")
+	if err != nil {
+		return fmt.Errorf("mount overlays: %w", err)
+	}
 	list, err := json.Marshal(all)
 	if err != nil {
 		return fmt.Errorf("list the overlays: %w", err)
 	}
-	args := []string{supervise.OverlayName, string(list)}
-	if cmd.Path != executable(program) {
+	args := []string{"unshare", "--user", "--map-current-user", "--mount", "--keep-caps", "--", fmt.Sprintf("/proc/self/fd/%d", at), supervise.OverlayName, string(list)}
+	if cmd.Path != "" {
 		args = append(append(args, cmd.Path), cmd.Args[1:]...)
 	}
-	cmd.Path, cmd.Args = executable(program), args
-	a := cmd.SysProcAttr
-	a.Cloneflags |= unix.CLONE_NEWUSER | unix.CLONE_NEWNS
-	a.UidMappings = []syscall.SysProcIDMap{{ContainerID: os.Geteuid(), HostID: os.Geteuid(), Size: 1}}
-	a.GidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getegid(), HostID: os.Getegid(), Size: 1}}
-	a.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN} // for the mounts
+	cmd.Path, cmd.Args = unshare, args
 	return nil
 }
 

@@ -75,10 +75,13 @@ func copyLayers(ctx context.Context, run Run) (home string, err error) {
 // layer prepares the directories of a layer. It returns the overlay to mount, or nil if there is none, and the directory
 // to show to the run.
 func (b *Bwrap) layer(ctx context.Context, l Layer) (_ *keeper.Overlay, shown string, err error) {
+	if err := os.MkdirAll(l.Changes, 0o700); err != nil {
+		return nil, "", fmt.Errorf("set up the environment: %w", err)
+	}
 	switch {
 	case l.Lower == "":
 		err = os.MkdirAll(l.Upper(), 0o700)
-	case b.hasOverlays(ctx, filepath.Dir(l.Changes)):
+	case b.hasOverlays(ctx, l.Changes):
 		o := l.overlay()
 		for _, dir := range []string{o.Upper, o.Work, o.At} {
 			err = errors.Join(err, os.MkdirAll(dir, 0o700))
@@ -98,17 +101,22 @@ func (b *Bwrap) layer(ctx context.Context, l Layer) (_ *keeper.Overlay, shown st
 // copy copies everything below to a directory, once: for runs without a sandbox, and for file systems and kernels that
 // have no overlays.
 func (l Layer) copy(ctx context.Context, to string) error {
-	if l.Lower == "" {
-		return os.MkdirAll(to, 0o700)
+	if err := os.MkdirAll(l.Changes, 0o700); err != nil || l.Lower == "" {
+		return errors.Join(err, os.MkdirAll(to, 0o700))
 	}
 	done := filepath.Join(l.Changes, "copied")
 	if _, err := os.Lstat(done); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if err := errors.Join(os.RemoveAll(to), os.MkdirAll(to, 0o700)); err != nil {
-		return err
+	// Not where an earlier attempt was interrupted: it may have left directories that cannot be removed like that.
+	fresh, err := os.MkdirTemp(l.Changes, "copy-")
+	if err == nil {
+		err = copyAll(ctx, l.Lower, fresh)
 	}
-	if err := copyAll(ctx, l.Lower, to); err != nil {
+	if err == nil {
+		err = os.Rename(fresh, to)
+	}
+	if err != nil {
 		return err
 	}
 	return os.WriteFile(done, nil, 0o600)
@@ -122,17 +130,20 @@ func copyAll(ctx context.Context, from, to string) error {
 	return nil
 }
 
-// hasOverlays reports whether overlays can be mounted below dir.
+// hasOverlays reports whether overlays can be mounted below dir. If not, it is tried again for each run.
 func (b *Bwrap) hasOverlays(ctx context.Context, dir string) bool {
 	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.overlays == nil {
-		err := b.cfg.CheckOverlays(ctx, dir)
-		if err != nil {
-			b.cfg.Log.Warn("environments are copied for each thread", "why", err)
-		}
-		possible := err == nil
-		b.overlays = &possible
+	possible, warned := b.overlays, b.copies
+	b.mu.Unlock()
+	if possible {
+		return true
 	}
-	return *b.overlays
+	err := b.cfg.CheckOverlays(ctx, dir)
+	if err != nil && !warned {
+		b.cfg.Log.Warn("environments are copied for each thread", "why", err)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.overlays, b.copies = err == nil, err != nil
+	return b.overlays
 }

@@ -72,7 +72,8 @@ type Bwrap struct {
 	noUserns   bool   // it has --disable-userns, as versions since 0.8 do; the seccomp filter also prevents user namespaces
 	ownNetwork bool   // it was seen to give a run its own network
 	warned     bool   // that runs share the machine's network
-	overlays   *bool  // they were seen to work, or not to; nil: not tried yet
+	overlays   bool   // they were seen to work
+	copies     bool   // they were seen not to, and the log says so
 }
 
 // New returns a Bwrap. It does not look at bubblewrap yet.

@@ -44,7 +44,7 @@ func keep(control, status *os.File) int {
 	if order.LockLimit > 0 {
 		setLockLimit(order.LockLimit)
 	}
-	limitMemory(order.MaxMemory)
+	withoutCores()
 	oomBefore := oomKills("/proc", "/sys/fs/cgroup")
 	leader, err := startLeader(order, &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL})
 	if err != nil {

@@ -9,10 +9,11 @@ import (
 	"syscall"
 )
 
-// Main runs the keeper and exits if this process was started as one, or as what mounts overlays for one. In any other process it returns at once.
+// Main runs the keeper and exits if this process was started as one, or to mount
+// overlays for one. In any other process it returns at once.
 func Main() {
-	if len(os.Args) > 0 && os.Args[0] == OverlayName {
-		if err := overlay(os.Args[1:]); err != nil {
+	if len(os.Args) > 1 && os.Args[1] == OverlayName {
+		if err := overlay(os.Args[2:]); err != nil {
 			fmt.Fprintln(os.Stderr, Name+":", err)
 			os.Exit(1)
 		}

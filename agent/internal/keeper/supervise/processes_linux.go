@@ -90,18 +90,8 @@ func kilobytes(status []byte, name string) int64 {
 	return n
 }
 
-// beyondMemory is how much address space a process may have in addition to the memory of its run: programs reserve much
-// that they never use. The CLI alone has 5.5 GB of it (2.1.329).
-const beyondMemory = 16 << 30
-
-// limitMemory keeps a single process from outrunning the checks, and from leaving a core in the clone.
-func limitMemory(limit int64) {
-	_ = unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{})
-	if limit > 0 {
-		most := uint64(limit + beyondMemory)
-		_ = unix.Setrlimit(unix.RLIMIT_DATA, &unix.Rlimit{Cur: most, Max: most})
-	}
-}
+// withoutCores keeps processes from leaving their memory in the clone.
+func withoutCores() { _ = unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}) }
 
 // Exited reports whether a child of this process is dead, so that waiting for it returns at once.
 func Exited(pid int) bool {

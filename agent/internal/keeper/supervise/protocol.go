@@ -21,7 +21,7 @@ import (
 // one that `ps` shows, except in a sandbox: bubblewrap always passes the path of its program as argv[0].
 const Name = "errand-keeper"
 
-// OverlayName is the program's first argument when it mounts overlays. The second is a JSON list of them, and the rest the
+// OverlayName is the program's first argument when it mounts overlays. The next one is a JSON list of them, and the rest the
 // command that it executes then: bubblewrap's. Without a command it only tries.
 const OverlayName = "errand-overlays"
 
