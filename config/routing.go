@@ -66,6 +66,16 @@ type Repository struct {
 	Secrets map[string]string `yaml:"secrets"`
 }
 
+// SecretFiles returns the files that Secrets names.
+func (r Repository) SecretFiles() (files []string) {
+	for _, from := range r.Secrets {
+		if file, ok := strings.CutPrefix(from, "file:"); ok {
+			files = append(files, file)
+		}
+	}
+	return files
+}
+
 var secretSource = regexp.MustCompile(`^(env:[A-Za-z_][A-Za-z0-9_]*|file:/.+)$`)
 
 // ReadSecrets returns the values of Secrets. The error names all that cannot be read.

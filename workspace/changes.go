@@ -71,6 +71,9 @@ func (s *shadow) changes(ctx context.Context) (c changes, err error) {
 		}
 	}
 	for name, gone := range gone {
+		if gone && s.clone.layered(name) {
+			continue // runs see another directory there
+		}
 		c.files = append(c.files, s.change(name, gone))
 	}
 	slices.SortFunc(c.files, func(a, b change) int { return strings.Compare(a.name, b.name) })

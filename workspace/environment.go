@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -9,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -65,8 +67,7 @@ func (s Environments) Use(
 			return e, nil, fmt.Errorf("set up %s: %w", c.Repo, err)
 		}
 		if e, err = s.read(id); err == nil {
-			now := time.Now()
-			_ = os.Chtimes(s.path(id)+".used", now, now) // a full disk must not prevent the run
+			_ = os.WriteFile(s.path(id)+".used", nil, 0o600) // its time counts; a full disk must not prevent the run
 			return e, func() { unlock(held) }, nil
 		}
 		unlock(held)
@@ -95,7 +96,7 @@ func (s Environments) read(id string) (e Environment, err error) {
 // make sets up an environment, unless another process has done so meanwhile.
 func (s Environments) make(
 	ctx context.Context, c Clone, id string, fill func(ctx context.Context, setUp Clone, home Layer) error,
-) error {
+) (err error) {
 	held, err := lock(ctx, s.path(id)+".lock")
 	if err != nil {
 		return fmt.Errorf("set up %s: %w", c.Repo, err)
@@ -104,14 +105,12 @@ func (s Environments) make(
 	if _, err := s.read(id); err == nil {
 		return nil
 	}
-	dir := s.path(id)
-	thread := "environment/" + id
 	begun := time.Now()
-	setUp, tmp, err := s.begin(ctx, c, thread, dir+".tmp")
+	setUp, tmp, err := s.begin(ctx, c, id)
+	defer func() { err = errors.Join(err, s.abandon(tmp)) }() // what is left of it
 	if err != nil {
 		return fmt.Errorf("set up %s: %w", c.Repo, err)
 	}
-	defer func() { _ = s.drop(thread) }()
 	home := Layer{Changes: filepath.Join(tmp, "work")}
 	if err := fill(ctx, setUp, home); err != nil {
 		return err
@@ -120,22 +119,54 @@ func (s Environments) make(
 	if err := s.finish(ctx, &e, setUp, home); err != nil {
 		return fmt.Errorf("set up %s: %w", c.Repo, err)
 	}
-	if err := replace(tmp, dir, filepath.Join(s.w.trash(), rand.Text())); err != nil {
+	if err := os.Rename(tmp, s.path(id)); err != nil {
 		return fmt.Errorf("keep the environment of %s: %w", c.Repo, err)
 	}
-	return os.WriteFile(dir+".used", nil, 0o600)
+	_ = os.Remove(filepath.Join(s.path(id), threadOfSetUp))
+	return s.w.drop(setUp)
 }
 
-// begin makes the clone in which a set-up runs, and an empty directory for the environment.
-func (s Environments) begin(ctx context.Context, c Clone, thread, tmp string) (Clone, string, error) {
-	if err := errors.Join(removeAll(tmp), os.MkdirAll(tmp, 0o700), os.MkdirAll(s.w.trash(), 0o700)); err != nil {
+// threadOfSetUp is a file in the directory of an incomplete environment: the name of the thread that has its clone.
+const threadOfSetUp = "thread"
+
+// begin makes the clone in which a set-up runs, and an empty directory for the environment. Both are new: if an earlier
+// process was killed, its set-up may live for some seconds.
+func (s Environments) begin(ctx context.Context, c Clone, id string) (_ Clone, tmp string, err error) {
+	thread := "environment/" + id + "/" + rand.Text()
+	if err := os.MkdirAll(s.w.trash(), 0o700); err != nil {
 		return Clone{}, "", err
 	}
-	if err := s.w.name(thread, true); err != nil { // for the janitor, if this process is killed
+	if tmp, err = os.MkdirTemp(s.path(""), id+incomplete); err != nil {
 		return Clone{}, "", err
+	}
+	if err := os.WriteFile(filepath.Join(tmp, threadOfSetUp), []byte(thread), 0o600); err != nil {
+		return Clone{}, tmp, err
 	}
 	setUp, err := s.w.Checkout(ctx, Want{Thread: thread, Repo: c.Repo, Ref: c.BaseSHA, Base: c.Base})
 	return setUp, tmp, err
+}
+
+// incomplete is in the name of the directory of an environment whose set-up has not ended.
+const incomplete = ".tmp-"
+
+// abandon moves what an incomplete environment has left to the trash, with its clone, which may contain secrets.
+func (s Environments) abandon(tmp string) error {
+	thread, err := os.ReadFile(filepath.Join(tmp, threadOfSetUp))
+	if err != nil { // it is complete, or never began
+		return nil //nolint:nilerr // as it says
+	}
+	for _, dir := range []string{s.w.threadDir(string(thread)), tmp} {
+		if moved := os.Rename(dir, filepath.Join(s.w.trash(), rand.Text())); !errors.Is(moved, fs.ErrNotExist) {
+			err = errors.Join(err, moved)
+		}
+	}
+	return err
+}
+
+// drop moves the directories of a clone's thread to the trash.
+func (w *Workspace) drop(c Clone) error {
+	thread := strings.TrimSuffix(c.Dir, filepath.FromSlash("/repos/"+c.Repo))
+	return os.Rename(thread, filepath.Join(w.trash(), rand.Text()))
 }
 
 // finish moves what a set-up has left to the directory of its environment, and describes it there.
@@ -154,12 +185,14 @@ func (s Environments) finish(ctx context.Context, e *Environment, setUp Clone, h
 	if e.Dirs, err = own.ignoredDirs(ctx); err != nil {
 		return err
 	}
+	e.Size = diskSize(ctx, filepath.Join(e.dir, environmentHome))
 	for i, name := range e.Dirs {
-		if err := os.Rename(filepath.Join(setUp.Dir, name), filepath.Join(e.dir, strconv.Itoa(i))); err != nil {
+		dir := filepath.Join(e.dir, strconv.Itoa(i))
+		if err := os.Rename(filepath.Join(setUp.Dir, name), dir); err != nil {
 			return err
 		}
+		e.Size += diskSize(ctx, dir)
 	}
-	e.Size = diskSize(ctx, e.dir)
 	data, err := json.Marshal(e)
 	if err != nil {
 		return err
@@ -167,7 +200,7 @@ func (s Environments) finish(ctx context.Context, e *Environment, setUp Clone, h
 	return os.WriteFile(filepath.Join(e.dir, environmentFile), data, 0o600)
 }
 
-// maxEnvironmentDirs bounds the directories of an environment, because each is a mount of every run.
+// maxEnvironmentDirs bounds the directories of an environment, because each is a mount of every run. The largest are kept.
 const maxEnvironmentDirs = 50
 
 // ignoredDirs lists the directories of a clone that git ignores, without those inside others.
@@ -179,20 +212,25 @@ func (c clone) ignoredDirs(ctx context.Context) (dirs []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	for name := range strings.SplitSeq(out, "\x00") {
-		if dir, is := strings.CutSuffix(name, "/"); is && filepath.IsLocal(dir) {
+	names := strings.Split(out, "\x00")
+	slices.Sort(names) // a directory comes before those inside it
+	for _, name := range names {
+		dir, is := strings.CutSuffix(name, "/")
+		inside := slices.ContainsFunc(dirs, func(outer string) bool { return strings.HasPrefix(name, outer+"/") })
+		if is && !inside && filepath.IsLocal(dir) {
 			dirs = append(dirs, dir)
 		}
 	}
 	if len(dirs) > maxEnvironmentDirs {
-		return nil, fmt.Errorf("it left %d directories that git ignores, and at most %d can be kept", len(dirs), maxEnvironmentDirs)
+		size := map[string]int64{}
+		for _, dir := range dirs {
+			size[dir] = diskSize(ctx, filepath.Join(c.dir, dir))
+		}
+		slices.SortStableFunc(dirs, func(a, b string) int { return cmp.Compare(size[b], size[a]) })
+		dirs = dirs[:maxEnvironmentDirs]
+		slices.Sort(dirs)
 	}
 	return dirs, nil
-}
-
-// drop moves a thread's directories to the trash.
-func (s Environments) drop(thread string) error {
-	return os.Rename(s.w.threadDir(thread), filepath.Join(s.w.trash(), rand.Text()))
 }
 
 // Versions returns the object IDs of files of the base branch at c.BaseSHA, in order: the same ID means the same content. A
@@ -226,8 +264,8 @@ func (s Environments) Versions(ctx context.Context, c Clone, names []string) ([]
 }
 
 // Layers returns the directories of an environment for the runs in c, and makes the mount points in c. What the
-// thread's earlier runs changed there is kept, unless the clone is new or they had another environment. A path that is
-// not a directory in c any more is left out.
+// thread's earlier runs changed there is kept, unless the clone is new or they had another environment. A path is left
+// out that is not a directory in c any more, or has files of the repository there.
 func (s Environments) Layers(ctx context.Context, c Clone, e Environment) ([]Layer, error) {
 	own, release, err := s.w.reach(ctx, c)
 	if err != nil {
@@ -247,9 +285,16 @@ func (s Environments) Layers(ctx context.Context, c Clone, e Environment) ([]Lay
 		return nil, fmt.Errorf("open clone: %w", err)
 	}
 	defer root.Close()
+	if err := own.secure(); err != nil {
+		return nil, fmt.Errorf("secure clone: %w", err)
+	}
 	layers := []Layer{{Lower: filepath.Join(e.dir, environmentHome), Changes: filepath.Join(version, environmentHome)}}
 	for i, name := range e.Dirs {
-		if !makeDir(root, name) {
+		tracked, err := own.git.run(ctx, "ls-files", "-z", "--", name)
+		if err != nil {
+			return nil, fmt.Errorf("look for files of the repository in %s: %w", name, err)
+		}
+		if tracked != "" || !makeDir(root, name) {
 			continue
 		}
 		n := strconv.Itoa(i)
@@ -260,7 +305,16 @@ func (s Environments) Layers(ctx context.Context, c Clone, e Environment) ([]Lay
 			return nil, fmt.Errorf("lay out the environment of %s: %w", c.Repo, err)
 		}
 	}
-	return layers, nil
+	return layers, os.WriteFile(filepath.Join(all, layeredFile), []byte(strings.Join(e.Dirs, "\x00")), 0o600)
+}
+
+// layeredFile lists the directories of a clone that runs see as layers.
+const layeredFile = "dirs"
+
+// layered reports whether a file of the clone is in a layer, where only runs see it.
+func (c clone) layered(name string) bool {
+	dirs, err := os.ReadFile(filepath.Join(c.beside("changes"), layeredFile))
+	return err == nil && slices.ContainsFunc(strings.Split(string(dirs), "\x00"), func(dir string) bool { return strings.HasPrefix(name, dir+"/") })
 }
 
 // makeDir makes a directory with its parents. It returns false if something else is in the place of one of them: a link
@@ -298,33 +352,38 @@ func (s Environments) List() ([]Environment, error) {
 	return all, nil
 }
 
-// Discard moves an environment to the trash, for Empty to remove. It returns false if a run uses it.
+// Discard moves an environment to the trash, for Empty to remove. It returns false if a run uses it, or has since it was
+// listed.
 func (s Environments) Discard(e Environment) (bool, error) {
 	held, err := tryLock(e.dir + ".lock")
 	if held == nil || err != nil {
 		return false, err
 	}
 	defer unlock(held)
+	if now, err := s.read(e.ID); err != nil || !now.Used.Equal(e.Used) {
+		return false, nil //nolint:nilerr // it has gone
+	}
 	if err := os.MkdirAll(s.w.trash(), 0o700); err != nil {
 		return false, fmt.Errorf("discard environment: %w", err)
 	}
 	if err := os.Rename(e.dir, filepath.Join(s.w.trash(), rand.Text())); err != nil {
 		return false, fmt.Errorf("discard environment: %w", err)
 	}
+	_ = os.Remove(e.dir + ".used")
 	return true, nil
 }
 
-// removeIncomplete removes what set-ups have left that did not end, because their process was killed.
+// removeIncomplete moves what set-ups have left that did not end, because their process was killed, to the trash.
 func (s Environments) removeIncomplete() error {
 	names, err := list(s.path(""))
 	for _, name := range names {
-		id, incomplete := strings.CutSuffix(name, ".tmp")
-		if !incomplete {
+		id, _, found := strings.Cut(name, incomplete)
+		if !found {
 			continue
 		}
 		held, lockErr := tryLock(s.path(id) + ".lock")
 		if held != nil {
-			lockErr = removeAll(s.path(name))
+			lockErr = errors.Join(os.MkdirAll(s.w.trash(), 0o700), s.abandon(s.path(name)))
 			unlock(held)
 		}
 		err = errors.Join(err, lockErr)

@@ -90,11 +90,14 @@ func TestEnvironment(t *testing.T) {
 	if err != nil || len(listed) != 1 || listed[0].ID != "one" {
 		t.Fatalf("%+v %v", listed, err)
 	}
-	if gone, err := EnvironmentsOf(w).Discard(e); gone || err != nil {
+	if gone, err := EnvironmentsOf(w).Discard(listed[0]); gone || err != nil {
 		t.Error("discarded while it was used", err)
 	}
+	if gone, err := EnvironmentsOf(w).Discard(e); gone || err != nil {
+		t.Error("discarded although it was used since it was read", err)
+	}
 	release()
-	if gone, err := EnvironmentsOf(w).Discard(e); !gone || err != nil {
+	if gone, err := EnvironmentsOf(w).Discard(listed[0]); !gone || err != nil {
 		t.Error(gone, err)
 	}
 	if err := w.Empty(); err != nil {
@@ -170,17 +173,76 @@ func TestFailedSetUp(t *testing.T) {
 	if listed, err := EnvironmentsOf(w).List(); len(listed) > 0 || err != nil {
 		t.Errorf("%+v %v", listed, err)
 	}
-	if threads, err := filepath.Glob(filepath.Join(w.cfg.Dir, "threads", "environment-*[^k]")); len(threads) > 0 || err != nil {
-		t.Errorf("the clone is left: %s", strings.Join(threads, " "))
+	for _, left := range []string{"threads/environment-*[^k]", "environments/*.tmp*"} {
+		if found, err := filepath.Glob(filepath.Join(w.cfg.Dir, left)); len(found) > 0 || err != nil {
+			t.Errorf("left behind: %s", strings.Join(found, " "))
+		}
 	}
 	if _, release, err := EnvironmentsOf(w).Use(t.Context(), c, "one", setUp(t, &times)); err != nil {
 		t.Error(err)
 	} else {
 		release()
 	}
-	incomplete := EnvironmentsOf(w).path("killed") + ".tmp"
-	write(t, filepath.Join(incomplete, "file"), "x")
-	if err := w.Empty(); err != nil || exists(incomplete) || !exists(EnvironmentsOf(w).path("one")) {
+	killed := EnvironmentsOf(w).path("killed") + incomplete + "x"
+	write(t, filepath.Join(killed, threadOfSetUp), "environment/killed/x")
+	write(t, filepath.Join(w.threadDir("environment/killed/x"), "file"), "x")
+	if err := w.Empty(); err != nil || exists(killed) || exists(w.threadDir("environment/killed/x")) || !exists(EnvironmentsOf(w).path("one")) {
 		t.Error("an incomplete environment is left, or a complete one has gone:", err)
+	}
+}
+
+// A commit keeps a file that a run has forced into a directory that git ignores, although only runs see it there. From
+// then on the directory belongs to the repository.
+func TestFilesInALayer(t *testing.T) {
+	t.Parallel()
+	w, c := environmentOf(t)
+	var times atomic.Int32
+	e, release, err := EnvironmentsOf(w).Use(t.Context(), c, "one", setUp(t, &times))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer release()
+	c.Fresh = false
+	layers, err := EnvironmentsOf(w).Layers(t.Context(), c, e)
+	if err != nil || len(layers) != 2 {
+		t.Fatal(layers, err)
+	}
+	file := filepath.Join(layers[1].At, "made.js")
+	write(t, file, "made")
+	testGit(t, c.Dir, "add", "--force", file)
+	testGit(t, c.Dir, "commit", "--quiet", "--message", "made")
+	if err := os.Remove(file); err != nil { // outside the run it is in the layer
+		t.Fatal(err)
+	}
+	p, err := w.Publish(t.Context(), c, Publication{Branch: "errand/a", Message: "rest", Permit: func(context.Context, string) error { return nil }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := testGit(t, c.Mirror, "ls-tree", "-r", "--name-only", p.Commit, "a/"); got != "a/node_modules/made.js\na/x" {
+		t.Errorf("published %q", got)
+	}
+	if layers, err := EnvironmentsOf(w).Layers(t.Context(), c, e); err != nil || len(layers) != 1 {
+		t.Errorf("%+v %v", layers, err)
+	}
+}
+
+// A directory that git ignores is kept once, with those inside it, and of very many the largest are kept.
+func TestIgnoredDirectories(t *testing.T) {
+	t.Parallel()
+	w, c := environmentOf(t)
+	e, release, err := EnvironmentsOf(w).Use(t.Context(), c, "one", func(_ context.Context, c Clone, home Layer) error {
+		write(t, filepath.Join(home.Changes, "upper", "x"), "x")
+		write(t, filepath.Join(c.Dir, "only", "node_modules", "x"), "x")
+		for i := range maxEnvironmentDirs {
+			write(t, filepath.Join(c.Dir, "a", string(rune('A'+i)), "node_modules", "x"), strings.Repeat("x", 10+i))
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	release()
+	if len(e.Dirs) != maxEnvironmentDirs || slices.Contains(e.Dirs, "only") || !slices.Contains(e.Dirs, "a/B") {
+		t.Errorf("%d: %q", len(e.Dirs), e.Dirs)
 	}
 }

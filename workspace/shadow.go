@@ -19,6 +19,7 @@ import (
 // commits and the index from the agent's git directory, but nothing that git would execute or follow elsewhere.
 type shadow struct {
 	dir        string
+	clone      clone
 	git        git
 	files      *os.Root // the work tree
 	unfinished []string // operations that git had not finished; they are not copied
@@ -50,7 +51,7 @@ var (
 
 // newShadow creates a shadow. The caller holds the thread's lock and removes the shadow.
 func newShadow(ctx context.Context, c clone, x extent) (*shadow, error) {
-	s := &shadow{dir: c.beside("snap")}
+	s := &shadow{dir: c.beside("snap"), clone: c}
 	s.git = c.mirror.git.in(s.dir)
 	s.git.conf = append(slices.Clip(s.git.conf), "core.untrackedCache=false", "pack.threads=1",
 		"core.bigFileThreshold=1m", "pack.windowMemory=16m") // packing runs beside the runs, in memory that is not reserved for it

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -40,14 +41,20 @@ func (w *Worker) setUp(r *run, t tasks.Task, p *place) error {
 	if err != nil {
 		return err
 	}
-	e, release, err := kept.Use(r.ctx, p.Clone, rebuilt.Name(d.Key(t.Repo, versions)), func(ctx context.Context, c workspace.Clone, home workspace.Layer) error {
-		secrets, env := w.secrets(t.Repo), maps.Clone(d.Env)
+	// The set-up runs what is on the base branch, so those of other branches are others.
+	id, asked := rebuilt.Name(d.Key(t.Repo, append(versions, p.Clone.Base))), time.Now()
+	e, release, err := kept.Use(r.ctx, p.Clone, id, func(ctx context.Context, c workspace.Clone, home workspace.Layer) error {
+		if failed := w.setUps.since(id, asked); failed != nil {
+			return failed
+		}
+		secrets, env := w.secrets(r, t.Repo, p.Clone), maps.Clone(d.Env)
 		maps.Copy(env, secrets)
 		err := w.runSetUp(ctx, r, *p, agent.Script{ID: t.ID, Dir: c.Dir, Reads: []string{c.Mirror}, Layers: []agent.Layer{agent.Layer(home)}, Env: env})
-		if err != nil {
-			return err
+		if err == nil {
+			err = leaked(ctx, secrets, agent.Layer(home).Upper(), c.Dir)
 		}
-		return leaked(ctx, secrets, agent.Layer(home).Upper(), c.Dir)
+		w.setUps.note(id, err)
+		return err
 	})
 	if err != nil {
 		return err
@@ -128,12 +135,54 @@ func (i *inventory) environments() []store.Environment {
 	return i.last
 }
 
-// secrets returns the variables that only the set-up of a repository gets.
-func (w *Worker) secrets(repo string) map[string]string {
+// secrets returns the variables that only the set-up of a repository gets: if it runs what is on the branch that people
+// protect, which is not the base of every pull request.
+func (w *Worker) secrets(r *run, repo string, c workspace.Clone) map[string]string {
 	if w.cfg.Secrets == nil {
 		return nil
 	}
-	return w.cfg.Secrets(repo)
+	secrets := w.cfg.Secrets(repo)
+	own, _ := w.cfg.Policy.Allowed(repo)
+	if trusted := cmp.Or(own.Base, c.DefaultBranch); len(secrets) > 0 && c.Base != trusted {
+		r.notice("The set-up gets no secrets, because it runs what is on " + c.Base + " and not on " + trusted)
+		return nil
+	}
+	return secrets
+}
+
+// failedSetUps remembers the set-ups that have failed, for the tasks that waited for them meanwhile: each would wait for
+// the failure of the one before.
+type failedSetUps struct {
+	mu   sync.Mutex
+	last map[string]failedSetUp // by the ID of the environment
+}
+
+type failedSetUp struct {
+	at  time.Time
+	err *agent.Error
+}
+
+// note notes how a set-up has ended. Only its own failure concerns others.
+func (f *failedSetUps) note(id string, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	maps.DeleteFunc(f.last, func(_ string, one failedSetUp) bool { return time.Since(one.at) > 2*setUpLimit })
+	if failed, ok := errors.AsType[*agent.Error](err); ok && failed.Class == agent.ClassWorkspace {
+		if f.last == nil {
+			f.last = map[string]failedSetUp{}
+		}
+		f.last[id] = failedSetUp{time.Now(), failed}
+	}
+}
+
+// since returns the failure of a set-up that ended after a time, or nil.
+func (f *failedSetUps) since(id string, asked time.Time) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if one, ok := f.last[id]; ok && one.at.After(asked) {
+		return one.err
+	}
+	return nil
 }
 
 // leaked returns an error if a set-up has left a secret in a file, where every run would find it.
@@ -145,13 +194,18 @@ func leaked(ctx context.Context, secrets map[string]string, dirs ...string) erro
 		}
 		for _, dir := range dirs {
 			file, err := findText(ctx, dir, forms)
-			if err != nil {
-				return fmt.Errorf("search for secrets: %w", err)
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
 			}
-			if file == "" {
+			if err == nil && file == "" {
 				continue
 			}
 			failed := agent.NewError(agent.ClassWorkspace, "the set-up left a secret in a file")
+			if err != nil {
+				failed.Message = "search for secrets: " + err.Error()
+				failed.User = "The set-up left files that cannot be searched for its secrets."
+				return failed
+			}
 			failed.User = fmt.Sprintf("The set-up left the secret %s in the file %s, where every run could read it. Remove it at the end of the set-up.", name, untrusted.Line(file, 200))
 			return failed
 		}

@@ -136,6 +136,8 @@ type Worker struct {
 	standing atomic.Int32 // a standing, from the last heartbeat that Redis took
 	cordoned atomic.Bool  // it takes no tasks because it is cordoned
 
+	setUps failedSetUps
+
 	slots  *slots
 	ready  *readyCLIs
 	health *health

@@ -263,7 +263,7 @@ func (p *Proxy) forward(w http.ResponseWriter, req *http.Request, rules *Rules) 
 			r.Out.Header.Del("Upgrade") // a tunnel is for that
 			r.Out.Header.Del("Connection")
 		},
-		Transport: p.transport(u), BufferPool: &p.network.buffers, FlushInterval: -1, ErrorLog: p.server.ErrorLog,
+		Transport: p.transport(t), BufferPool: &p.network.buffers, FlushInterval: -1, ErrorLog: p.server.ErrorLog,
 		ModifyResponse: func(*http.Response) error { p.reached(t); return nil },
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
 			if errors.Is(err, errNotPublic) {
@@ -276,9 +276,9 @@ func (p *Proxy) forward(w http.ResponseWriter, req *http.Request, rules *Rules) 
 	proxy.ServeHTTP(w, req)
 }
 
-// transport returns how plain requests to u are sent.
-func (p *Proxy) transport(u *url.URL) http.RoundTripper {
-	if via, err := p.network.proxy(u); err == nil && via == nil {
+// transport returns how plain requests to t are sent. It decides by the name that is connected to, in one spelling.
+func (p *Proxy) transport(t target) http.RoundTripper {
+	if via, err := p.network.proxy(&url.URL{Scheme: "http", Host: t.address()}); err == nil && via == nil {
 		return p.direct
 	}
 	return p.network.chained

@@ -88,15 +88,16 @@ func (p *Proxy) registryProxy(t target, reg *Registry) http.Handler {
 	})
 }
 
-// unsafeHeaders are those that could replace the credential, or the method of a request.
+// unsafeHeaders are those that could replace the credential, or the method, path or extent of a request.
 var unsafeHeaders = []string{
 	"Authorization", "Cookie", "X-Api-Key", "X-Jfrog-Art-Api", "Private-Token", "Job-Token", "Connection", "Upgrade",
-	"X-Http-Method-Override", "X-Http-Method", "X-Method-Override",
+	"X-Http-Method-Override", "X-Http-Method", "X-Method-Override", "X-Original-Url", "X-Rewrite-Url", "Range",
 }
 
-// allows reports whether a run may read a path. A server could read one that contains ".." or "\" as another.
+// allows reports whether a run may read a path. A server could read one that contains "..", "\", a parameter (";") or an
+// escape that is escaped ("%") as another.
 func (r *Registry) allows(u *url.URL) bool {
-	if !strings.HasPrefix(u.Path, "/") || strings.Contains(u.Path, `\`) ||
+	if !strings.HasPrefix(u.Path, "/") || strings.ContainsAny(u.Path, `\;%`) ||
 		slices.ContainsFunc(strings.Split(u.Path, "/"), func(part string) bool { return part == ".." || part == "." }) {
 		return false
 	}

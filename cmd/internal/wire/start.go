@@ -122,6 +122,10 @@ func secretFiles(c config.Config) []string {
 			files = append(files, key)
 		}
 	}
+	for _, repository := range c.Routing.Repositories {
+		files = append(files, repository.SecretFiles()...)
+	}
+	slices.Sort(files[1:])
 	return files
 }
 
