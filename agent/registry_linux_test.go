@@ -130,7 +130,9 @@ func TestRegistries(t *testing.T) {
 			c.registry.Host = at
 			inSandbox(t, "shell", func(t *testing.T, b *bench) {
 				w := newWorld(t)
+				w.mu.Lock()
 				w.names["registry.example.com."] = []string{"127.0.0.1"}
+				w.mu.Unlock()
 				w.install(b)
 				c.spec.Prompt.Text, c.spec.ID = c.script, unique("registry-"+strings.ReplaceAll(c.name, " ", "-"))
 				c.spec.Egress = Egress{Mode: hostlist.None}
@@ -177,7 +179,9 @@ func TestRegistryOfAScript(t *testing.T) {
 	at := "registry.example.com:" + port(reg.Listener.Addr())
 	inSandbox(t, "", func(t *testing.T, b *bench) {
 		w := newWorld(t)
+		w.mu.Lock()
 		w.names["registry.example.com."] = []string{"127.0.0.1"}
+		w.mu.Unlock()
 		w.install(b)
 		for repo, want := range map[string]string{"acme/api": `"pad"`, "other/api": "response 403"} {
 			s, err := b.Script(t.Context(), Script{ID: unique("registry-script"), Repo: repo, Dir: b.dir, Line: "curl -sS https://" + at + "/npm/pad"})

@@ -79,6 +79,9 @@ type Spec struct {
 // Layer is a directory that a run may change although others use it too.
 type Layer = sandbox.Layer
 
+// Sandboxed reports whether runs have a sandbox.
+func (r *Runner) Sandboxed() bool { return r.cfg.Sandbox == SandboxBwrap }
+
 // further returns the directories that the run may use in addition to Dir.
 func (s Spec) further() []string {
 	if s.Files == "" {

@@ -123,7 +123,7 @@ func (s Environments) make(
 		return fmt.Errorf("keep the environment of %s: %w", c.Repo, err)
 	}
 	_ = os.Remove(filepath.Join(s.path(id), threadOfSetUp))
-	return s.w.drop(setUp)
+	return s.drop(setUp)
 }
 
 // threadOfSetUp is a file in the directory of an incomplete environment: the name of the thread that has its clone.
@@ -164,9 +164,9 @@ func (s Environments) abandon(tmp string) error {
 }
 
 // drop moves the directories of a clone's thread to the trash.
-func (w *Workspace) drop(c Clone) error {
+func (s Environments) drop(c Clone) error {
 	thread := strings.TrimSuffix(c.Dir, filepath.FromSlash("/repos/"+c.Repo))
-	return os.Rename(thread, filepath.Join(w.trash(), rand.Text()))
+	return os.Rename(thread, filepath.Join(s.w.trash(), rand.Text()))
 }
 
 // finish moves what a set-up has left to the directory of its environment, and describes it there.

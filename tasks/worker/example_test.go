@@ -49,6 +49,7 @@ func (echo) Health(context.Context, string) agent.Health             { return ag
 func (echo) Sweep(context.Context) error                             { return nil }
 func (echo) Offer(context.Context, agent.Spec) (agent.Offer, error)  { return agent.Offer{}, nil }
 func (echo) Ready(context.Context, agent.Spec) (*agent.Ready, error) { return nil, agent.ErrNotReady }
+func (echo) Sandboxed() bool                                         { return false }
 
 // A worker runs the tasks that a desk accepts, and its sources post the answers.
 func Example() {

@@ -270,6 +270,7 @@ type fakeAgent struct {
 	do     func(ctx context.Context, s agent.Spec, h agent.Host) (agent.Result, error)
 	script func(ctx context.Context, s agent.Script) (agent.Scripted, error)
 	health *agent.Error // of the CLI; see breaks
+	flat   bool         // runs have no sandbox
 	unread bool         // a run that is stopped has not read its prompt
 
 	offered error // why it offers nothing
@@ -293,6 +294,8 @@ func (a *fakeAgent) Health(context.Context, string) agent.Health {
 	}
 	return agent.Health{Problem: a.health.Message, Sentence: a.health.User, Remedy: a.health.Remedy, Error: a.health}
 }
+
+func (a *fakeAgent) Sandboxed() bool { return !a.flat }
 
 // breaks gives the CLI a problem; nil repairs it.
 func (a *fakeAgent) breaks(e *agent.Error) {

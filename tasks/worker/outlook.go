@@ -26,7 +26,7 @@ func (o *offerer) outlook(ctx context.Context, name string) (*tasks.Outlook, err
 	if err != nil {
 		return nil, err
 	}
-	sandboxed, look := o.Runner.Layered(), &tasks.Outlook{Repo: name}
+	sandboxed, look := o.Runner.Sandboxed(), &tasks.Outlook{Repo: name}
 	p := place{Clone: c, Environment: environment.Declaration{Egress: environment.Declaration{}.Reach(repo.Environment.Egress, o.Policy.Egress)}}
 	if repo.Profile == agent.Read {
 		look.Miss(store.Note, "no environment", "Runs in the repository execute no commands.", "")
@@ -54,7 +54,7 @@ func (o *offerer) outlook(ctx context.Context, name string) (*tasks.Outlook, err
 	o.checks(ctx, look, p)
 	look.Add("limits", o.limits()...)
 	if !sandboxed {
-		look.Miss(store.Warning, "no sandbox", "Set-ups do not run, and runs reach the worker's whole network.", "Set ERRAND_SANDBOX=bwrap.")
+		look.Miss(store.Warning, "no sandbox", "Each thread gets a copy of the environment, and runs reach the worker's whole network.", "Set ERRAND_SANDBOX=bwrap.")
 	}
 	if len(secrets) > 0 && len(d.Setup) == 0 {
 		look.Miss(store.Warning, "secrets without a set-up", "Only a set-up gets them, and none is declared.", "Declare setup in "+environment.File+".")

@@ -30,6 +30,7 @@ type Runner interface {
 	Sweep(ctx context.Context) error
 	Offer(ctx context.Context, s agent.Spec) (agent.Offer, error)
 	Ready(ctx context.Context, s agent.Spec) (*agent.Ready, error)
+	Sandboxed() bool
 }
 
 // Config configures a Worker. Everything up to ConsoleURL is required except Publisher and Commands.
