@@ -361,7 +361,7 @@ func (s Environments) Discard(e Environment) (bool, error) {
 	}
 	defer unlock(held)
 	if now, err := s.read(e.ID); err != nil || !now.Used.Equal(e.Used) {
-		return false, nil //nolint:nilerr // it has gone
+		return false, nil // it may have gone
 	}
 	if err := os.MkdirAll(s.w.trash(), 0o700); err != nil {
 		return false, fmt.Errorf("discard environment: %w", err)

@@ -342,3 +342,53 @@ func TestInventory(t *testing.T) {
 		t.Error("the list is never renewed")
 	}
 }
+
+// The base of a pull request may be a branch that nobody protects. Its set-up gets no secrets, and no other base gets what
+// it leaves.
+func TestSetUpOfAnotherBase(t *testing.T) {
+	t.Parallel()
+	r := newRemote(t)
+	for _, branch := range []string{"main", "other"} {
+		r.declare(branch, "setup: [make tools] # of "+branch+"\n")
+	}
+	var scripts []agent.Script
+	r.agent.do, r.agent.script = nil, leaves(&scripts, agent.Scripted{Outcome: agent.Done})
+	r.source.brief = func(t tasks.Task) (tasks.Brief, error) { return tasks.Brief{Base: t.Prompt}, nil }
+	r.worker(r.disk(t.TempDir()), func(c *Config) {
+		c.Secrets = func(string) map[string]string { return map[string]string{"TOKEN": "npm_secret-1"} }
+	})
+	for i, base := range []string{"other", "main"} {
+		task := r.repoTask(base)
+		task.Prompt = base
+		id := r.submit(task)
+		if e := r.ending(id); e.Kind != tasks.Answered {
+			t.Fatalf("ending = %+v", e)
+		}
+		if len(scripts) != i+1 || len(scripts[i].Env) != i {
+			t.Fatalf("on %s the set-up has %v", base, scripts[len(scripts)-1].Env)
+		}
+		said := strings.Join(r.events(id, agent.Notice), "\n")
+		if got := strings.Contains(said, "The set-up gets no secrets, because it runs what is on other and not on main"); got != (base == "other") {
+			t.Errorf("on %s followers see %s", base, said)
+		}
+	}
+}
+
+// Tasks that waited for a set-up fail with it, and do not repeat it one after another. Later ones try again.
+func TestFailuresOfSetUps(t *testing.T) {
+	t.Parallel()
+	var f failedSetUps
+	failed := agent.NewError(agent.ClassWorkspace, "npm ci")
+	begun := time.Now()
+	f.note("one", failed)
+	f.note("two", agent.NewError(agent.ClassStart, "no keeper"))
+	f.note("three", nil)
+	for id, want := range map[string]error{"one": failed, "two": nil, "three": nil, "four": nil} {
+		if got := f.since(id, begun); got != want { //nolint:errorlint // that very error
+			t.Errorf("%s: %v, want %v", id, got, want)
+		}
+	}
+	if err := f.since("one", time.Now()); err != nil {
+		t.Errorf("a later task fails with %v", err)
+	}
+}
