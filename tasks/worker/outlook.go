@@ -87,7 +87,7 @@ func (o *offerer) keeps(ctx context.Context, look *tasks.Outlook, c workspace.Cl
 	if err != nil {
 		return err
 	}
-	said, id := "none on the worker that was asked: the next run there sets it up", rebuilt.Name(d.Key(c.Repo, versions))
+	said, id := "none on the worker that was asked: the next run there sets it up", rebuilt.Name(d.Key(c.Repo, append(versions, c.Base)))
 	for _, e := range all {
 		if e.ID == id {
 			said = fmt.Sprintf("kept for %s, set up in %s", legible.Age(time.Since(e.Made)), tasks.Lasted(e.Took))
