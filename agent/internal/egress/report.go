@@ -28,7 +28,7 @@ type Refusal struct {
 const (
 	notListed   = "which the egress list does not allow"
 	notPublic   = "which has a private address"
-	wrongName   = "with another name, or none, in the TLS handshake"
+	wrongName   = "with another name, an encrypted one or none in the TLS handshake"
 	notHostPort = "which is not a host name and port"
 )
 
