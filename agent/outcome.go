@@ -107,6 +107,9 @@ func retryAt(c Class, limit *protocol.RateLimit, api *API) (at time.Time) {
 
 // classifyExit classifies the failure of a CLI that exited by itself without a result.
 func classifyExit(f *protocol.Facts, exit keeper.Exit, stderr string) *Error {
+	if e := servicesFailed(exit, stderr); e != nil {
+		return e
+	}
 	last := cmp.Or(lastWords(f, stderr), "-")
 	switch {
 	case exit.KeeperDied:
@@ -117,8 +120,6 @@ func classifyExit(f *protocol.Facts, exit keeper.Exit, stderr string) *Error {
 		return NewError(ClassKilled, "the CLI was ended by "+exit.Signal+", which errand did not send")
 	case exit.Code > 128:
 		return NewError(ClassKilled, fmt.Sprintf("the CLI exited with %d, as after a signal errand did not send", exit.Code))
-	case servicesFailed(exit, stderr) != nil:
-		return servicesFailed(exit, stderr)
 	case exit.Code != 0 && !f.Began:
 		return NewError(cmp.Or(textClass(stderr), ClassConfig), last)
 	case exit.Code != 0:

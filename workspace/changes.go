@@ -70,8 +70,9 @@ func (s *shadow) changes(ctx context.Context) (c changes, err error) {
 			gone[name] = gone[name] || tag == "R"
 		}
 	}
+	layered := s.clone.layered()
 	for name, gone := range gone {
-		if gone && s.clone.layered(name) {
+		if gone && layered(name) {
 			continue // runs see another directory there
 		}
 		c.files = append(c.files, s.change(name, gone))

@@ -123,7 +123,7 @@ func (s Environments) make(
 		return fmt.Errorf("keep the environment of %s: %w", c.Repo, err)
 	}
 	_ = os.Remove(filepath.Join(s.path(id), threadOfSetUp))
-	return s.drop(setUp)
+	return throwAway(s.w, strings.TrimSuffix(setUp.Dir, filepath.FromSlash("/repos/"+c.Repo)))
 }
 
 // threadOfSetUp is a file in the directory of an incomplete environment: the name of the thread that has its clone.
@@ -133,9 +133,6 @@ const threadOfSetUp = "thread"
 // process was killed, its set-up may live for some seconds.
 func (s Environments) begin(ctx context.Context, c Clone, id string) (_ Clone, tmp string, err error) {
 	thread := "environment/" + id + "/" + rand.Text()
-	if err := os.MkdirAll(s.w.trash(), 0o700); err != nil {
-		return Clone{}, "", err
-	}
 	if tmp, err = os.MkdirTemp(s.path(""), id+incomplete); err != nil {
 		return Clone{}, "", err
 	}
@@ -156,17 +153,11 @@ func (s Environments) abandon(tmp string) error {
 		return nil //nolint:nilerr // as it says
 	}
 	for _, dir := range []string{s.w.threadDir(string(thread)), tmp} {
-		if moved := os.Rename(dir, filepath.Join(s.w.trash(), rand.Text())); !errors.Is(moved, fs.ErrNotExist) {
+		if moved := throwAway(s.w, dir); !errors.Is(moved, fs.ErrNotExist) {
 			err = errors.Join(err, moved)
 		}
 	}
 	return err
-}
-
-// drop moves the directories of a clone's thread to the trash.
-func (s Environments) drop(c Clone) error {
-	thread := strings.TrimSuffix(c.Dir, filepath.FromSlash("/repos/"+c.Repo))
-	return os.Rename(thread, filepath.Join(s.w.trash(), rand.Text()))
 }
 
 // finish moves what a set-up has left to the directory of its environment, and describes it there.
@@ -288,13 +279,13 @@ func (s Environments) Layers(ctx context.Context, c Clone, e Environment) ([]Lay
 	if err := own.secure(); err != nil {
 		return nil, fmt.Errorf("secure clone: %w", err)
 	}
+	tracked, err := own.git.run(ctx, "ls-files", "-z")
+	if err != nil {
+		return nil, fmt.Errorf("list the files of the repository: %w", err)
+	}
 	layers := []Layer{{Lower: filepath.Join(e.dir, environmentHome), Changes: filepath.Join(version, environmentHome)}}
 	for i, name := range e.Dirs {
-		tracked, err := own.git.run(ctx, "ls-files", "-z", "--", name)
-		if err != nil {
-			return nil, fmt.Errorf("look for files of the repository in %s: %w", name, err)
-		}
-		if tracked != "" || !makeDir(root, name) {
+		if strings.Contains("\x00"+tracked, "\x00"+name+"/") || !makeDir(root, name) {
 			continue
 		}
 		n := strconv.Itoa(i)
@@ -311,10 +302,16 @@ func (s Environments) Layers(ctx context.Context, c Clone, e Environment) ([]Lay
 // layeredFile lists the directories of a clone that runs see as layers.
 const layeredFile = "dirs"
 
-// layered reports whether a file of the clone is in a layer, where only runs see it.
-func (c clone) layered(name string) bool {
-	dirs, err := os.ReadFile(filepath.Join(c.beside("changes"), layeredFile))
-	return err == nil && slices.ContainsFunc(strings.Split(string(dirs), "\x00"), func(dir string) bool { return strings.HasPrefix(name, dir+"/") })
+// layered returns a function that reports whether a file of the clone is in a layer, where only runs see it.
+func (c clone) layered() func(name string) bool {
+	list, err := os.ReadFile(filepath.Join(c.beside("changes"), layeredFile))
+	if err != nil {
+		return func(string) bool { return false }
+	}
+	dirs := strings.Split(string(list), "\x00")
+	return func(name string) bool {
+		return slices.ContainsFunc(dirs, func(dir string) bool { return strings.HasPrefix(name, dir+"/") })
+	}
 }
 
 // makeDir makes a directory with its parents. It returns false if something else is in the place of one of them: a link
@@ -363,10 +360,7 @@ func (s Environments) Discard(e Environment) (bool, error) {
 	if now, err := s.read(e.ID); err != nil || !now.Used.Equal(e.Used) {
 		return false, nil // it may have gone
 	}
-	if err := os.MkdirAll(s.w.trash(), 0o700); err != nil {
-		return false, fmt.Errorf("discard environment: %w", err)
-	}
-	if err := os.Rename(e.dir, filepath.Join(s.w.trash(), rand.Text())); err != nil {
+	if err := throwAway(s.w, e.dir); err != nil {
 		return false, fmt.Errorf("discard environment: %w", err)
 	}
 	_ = os.Remove(e.dir + ".used")
@@ -383,7 +377,7 @@ func (s Environments) removeIncomplete() error {
 		}
 		held, lockErr := tryLock(s.path(id) + ".lock")
 		if held != nil {
-			lockErr = errors.Join(os.MkdirAll(s.w.trash(), 0o700), s.abandon(s.path(name)))
+			lockErr = s.abandon(s.path(name))
 			unlock(held)
 		}
 		err = errors.Join(err, lockErr)

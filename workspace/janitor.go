@@ -71,11 +71,7 @@ func (w *Workspace) Discard(ctx context.Context, t Thread) (bool, error) {
 	if !used(dir).Equal(t.Used) {
 		return false, nil
 	}
-	trash := w.trash()
-	if err := os.MkdirAll(trash, 0o700); err != nil {
-		return false, fmt.Errorf("discard thread: %w", err)
-	}
-	if err := os.Rename(dir, filepath.Join(trash, rand.Text())); err != nil {
+	if err := throwAway(w, dir); err != nil {
 		return false, fmt.Errorf("discard thread: %w", err)
 	}
 	return true, nil
@@ -91,6 +87,14 @@ func (w *Workspace) Empty() error {
 		return fmt.Errorf("remove discarded directories: %w", err)
 	}
 	return nil
+}
+
+// throwAway moves a file or directory to the trash.
+func throwAway(w *Workspace, path string) error {
+	if err := os.MkdirAll(w.trash(), 0o700); err != nil {
+		return err
+	}
+	return os.Rename(path, filepath.Join(w.trash(), rand.Text()))
 }
 
 func (w *Workspace) trash() string { return filepath.Join(w.cfg.Dir, "trash") }
@@ -220,11 +224,8 @@ func (w *Workspace) discardMirror(ctx context.Context, gone Mirror) (bool, error
 	if ours, err := m.holdsOurs(ctx); ours || err != nil {
 		return false, err
 	}
-	if err := os.MkdirAll(w.trash(), 0o700); err != nil {
-		return false, err
-	}
 	for _, path := range m.parts() {
-		if err := os.Rename(path, filepath.Join(w.trash(), rand.Text())); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := throwAway(w, path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return false, err
 		}
 	}
