@@ -1,21 +1,17 @@
 package worker
 
 import (
-	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/environment"
 	"github.com/errand-fleet/errand/internal/untrusted"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
@@ -32,17 +28,11 @@ func (w *Worker) setUp(r *run, t tasks.Task, p *place) error {
 	if len(d.Setup) == 0 {
 		return nil
 	}
-	kept := workspace.EnvironmentsOf(w.cfg.Workspace)
-	versions, err := kept.Versions(r.ctx, p.Clone, d.LockFiles())
+	id, _, err := w.cfg.environmentID(r.ctx, p.Clone, d)
 	if err != nil {
 		return err
 	}
-	rebuilt, err := w.cfg.Store.Environments.Rebuilt(r.ctx, t.Repo)
-	if err != nil {
-		return err
-	}
-	// The set-up runs what is on the base branch, so those of other branches are others.
-	id, asked := rebuilt.Name(d.Key(t.Repo, append(versions, p.Clone.Base))), time.Now()
+	kept, asked := workspace.EnvironmentsOf(w.cfg.Workspace), time.Now()
 	e, release, err := kept.Use(r.ctx, p.Clone, id, func(ctx context.Context, c workspace.Clone, home workspace.Layer) error {
 		if failed := w.setUps.since(id, asked); failed != nil {
 			return failed
@@ -66,6 +56,21 @@ func (w *Worker) setUp(r *run, t tasks.Task, p *place) error {
 	}
 	p.SeenAs = e.Seen
 	return err
+}
+
+// environmentID returns the ID of the environment that a run in a clone uses, and the versions of the lock files in order;
+// "" for one that does not exist.
+func (c *Config) environmentID(ctx context.Context, clone workspace.Clone, d environment.Declaration) (id string, versions []string, err error) {
+	versions, err = workspace.EnvironmentsOf(c.Workspace).Versions(ctx, clone, d.LockFiles())
+	if err != nil {
+		return "", nil, err
+	}
+	rebuilt, err := c.Store.Environments.Rebuilt(ctx, clone.Repo)
+	if err != nil {
+		return "", nil, err
+	}
+	// The set-up runs what is on the base branch, so those of other branches are others.
+	return rebuilt.Name(d.Key(clone.Repo, append(slices.Clone(versions), clone.Base))), versions, nil
 }
 
 // runSetUp runs the set-up of a place's repository where script says, and reports it to the task's followers.
@@ -135,21 +140,6 @@ func (i *inventory) environments() []store.Environment {
 	return i.last
 }
 
-// secrets returns the variables that only the set-up of a repository gets: if it runs what is on the branch that people
-// protect, which is not the base of every pull request.
-func (w *Worker) secrets(r *run, repo string, c workspace.Clone) map[string]string {
-	if w.cfg.Secrets == nil {
-		return nil
-	}
-	secrets := w.cfg.Secrets(repo)
-	own, _ := w.cfg.Policy.Allowed(repo)
-	if trusted := cmp.Or(own.Base, c.DefaultBranch); len(secrets) > 0 && c.Base != trusted {
-		r.notice("The set-up gets no secrets, because it runs what is on " + c.Base + " and not on " + trusted)
-		return nil
-	}
-	return secrets
-}
-
 // failedSetUps remembers the set-ups that have failed, for the tasks that waited for them meanwhile: each would wait for
 // the failure of the one before.
 type failedSetUps struct {
@@ -183,72 +173,4 @@ func (f *failedSetUps) since(id string, asked time.Time) error {
 		return one.err
 	}
 	return nil
-}
-
-// leaked returns an error if a set-up has left a secret in a file, where every run would find it.
-func leaked(ctx context.Context, secrets map[string]string, dirs ...string) error {
-	for _, name := range slices.Sorted(maps.Keys(secrets)) {
-		var forms [][]byte
-		for _, form := range agent.SecretForms(secrets[name]) {
-			forms = append(forms, []byte(form))
-		}
-		for _, dir := range dirs {
-			file, err := findText(ctx, dir, forms)
-			if ctx.Err() != nil {
-				return context.Cause(ctx)
-			}
-			if err == nil && file == "" {
-				continue
-			}
-			failed := agent.NewError(agent.ClassWorkspace, "the set-up left a secret in a file")
-			if err != nil {
-				failed.Message = "search for secrets: " + err.Error()
-				failed.User = "The set-up left files that cannot be searched for its secrets."
-				return failed
-			}
-			failed.User = fmt.Sprintf("The set-up left the secret %s in the file %s, where every run could read it. Remove it at the end of the set-up.", name, untrusted.Line(file, 200))
-			return failed
-		}
-	}
-	return nil
-}
-
-// findText returns the first file below dir that contains one of the texts, relative to dir, or "".
-func findText(ctx context.Context, dir string, texts [][]byte) (found string, err error) {
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return "", err
-	}
-	defer root.Close()
-	longest := 0
-	for _, text := range texts {
-		longest = max(longest, len(text))
-	}
-	buffer := make([]byte, 1<<20+longest)
-	err = fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
-		if err != nil || ctx.Err() != nil {
-			return cmp.Or(ctx.Err(), err)
-		}
-		if !d.Type().IsRegular() {
-			return nil
-		}
-		f, err := root.Open(name)
-		if err != nil {
-			return err
-		}
-		defer f.Close()
-		for kept := 0; ; {
-			n, err := io.ReadFull(f, buffer[kept:])
-			read := buffer[:kept+n]
-			if slices.ContainsFunc(texts, func(text []byte) bool { return bytes.Contains(read, text) }) {
-				found = name
-				return fs.SkipAll
-			}
-			if err != nil { // the end of the file
-				return nil
-			}
-			kept = copy(buffer, read[len(read)-longest:])
-		}
-	})
-	return found, err
 }

@@ -67,8 +67,7 @@ func (o *offerer) keeps(ctx context.Context, look *tasks.Outlook, c workspace.Cl
 	if len(d.Setup) == 0 {
 		return nil
 	}
-	kept := workspace.EnvironmentsOf(o.Workspace)
-	versions, err := kept.Versions(ctx, c, d.LockFiles())
+	id, versions, err := o.environmentID(ctx, c, d)
 	if err != nil {
 		return err
 	}
@@ -79,15 +78,11 @@ func (o *offerer) keeps(ctx context.Context, look *tasks.Outlook, c workspace.Cl
 		}
 	}
 	look.Add("lock files", locks...)
-	rebuilt, err := o.Store.Environments.Rebuilt(ctx, c.Repo)
+	all, err := workspace.EnvironmentsOf(o.Workspace).List()
 	if err != nil {
 		return err
 	}
-	all, err := kept.List()
-	if err != nil {
-		return err
-	}
-	said, id := "none on the worker that was asked: the next run there sets it up", rebuilt.Name(d.Key(c.Repo, append(versions, c.Base)))
+	said := "none on the worker that was asked: the next run there sets it up"
 	for _, e := range all {
 		if e.ID == id {
 			said = fmt.Sprintf("kept for %s, set up in %s", legible.Age(time.Since(e.Made)), tasks.Lasted(e.Took))

@@ -56,16 +56,11 @@ func (b *Bwrap) layers(ctx context.Context, run Run) (mounts []mount, overlays [
 func copyLayers(ctx context.Context, run Run) (home string, err error) {
 	for _, l := range run.Layers {
 		if l.At == "" {
-			home = l.Upper()
-			if err := l.copy(ctx, home); err != nil {
-				return "", fmt.Errorf("set up the environment: %w", err)
-			}
-			continue
+			home, err = l.Upper(), l.copy(ctx)
+		} else if found, readErr := os.ReadDir(l.At); readErr == nil && len(found) == 0 {
+			err = copyAll(ctx, l.Lower, l.At)
 		}
-		if found, err := os.ReadDir(l.At); err != nil || len(found) > 0 {
-			continue
-		}
-		if err := copyAll(ctx, l.Lower, l.At); err != nil {
+		if err != nil {
 			return "", fmt.Errorf("set up the environment: %w", err)
 		}
 	}
@@ -75,13 +70,8 @@ func copyLayers(ctx context.Context, run Run) (home string, err error) {
 // layer prepares the directories of a layer. It returns the overlay to mount, or nil if there is none, and the directory
 // to show to the run.
 func (b *Bwrap) layer(ctx context.Context, l Layer) (_ *keeper.Overlay, shown string, err error) {
-	if err := os.MkdirAll(l.Changes, 0o700); err != nil {
-		return nil, "", fmt.Errorf("set up the environment: %w", err)
-	}
-	switch {
-	case l.Lower == "":
-		err = os.MkdirAll(l.Upper(), 0o700)
-	case b.hasOverlays(ctx, l.Changes):
+	err = os.MkdirAll(l.Changes, 0o700)
+	if err == nil && l.Lower != "" && b.hasOverlays(ctx, l.Changes) {
 		o := l.overlay()
 		for _, dir := range []string{o.Upper, o.Work, o.At} {
 			err = errors.Join(err, os.MkdirAll(dir, 0o700))
@@ -89,8 +79,8 @@ func (b *Bwrap) layer(ctx context.Context, l Layer) (_ *keeper.Overlay, shown st
 		if err == nil {
 			return &o, o.At, nil
 		}
-	default:
-		err = l.copy(ctx, l.Upper())
+	} else if err == nil {
+		err = l.copy(ctx)
 	}
 	if err != nil {
 		return nil, "", fmt.Errorf("set up the environment: %w", err)
@@ -98,11 +88,11 @@ func (b *Bwrap) layer(ctx context.Context, l Layer) (_ *keeper.Overlay, shown st
 	return nil, l.Upper(), nil
 }
 
-// copy copies everything below to a directory, once: for runs without a sandbox, and for file systems and kernels that
+// copy copies everything below to the changes, once: for runs without a sandbox, and for file systems and kernels that
 // have no overlays.
-func (l Layer) copy(ctx context.Context, to string) error {
+func (l Layer) copy(ctx context.Context) error {
 	if err := os.MkdirAll(l.Changes, 0o700); err != nil || l.Lower == "" {
-		return errors.Join(err, os.MkdirAll(to, 0o700))
+		return errors.Join(err, os.MkdirAll(l.Upper(), 0o700))
 	}
 	done := filepath.Join(l.Changes, "copied")
 	if _, err := os.Lstat(done); !errors.Is(err, fs.ErrNotExist) {
@@ -114,7 +104,7 @@ func (l Layer) copy(ctx context.Context, to string) error {
 		err = copyAll(ctx, l.Lower, fresh)
 	}
 	if err == nil {
-		err = os.Rename(fresh, to)
+		err = os.Rename(fresh, l.Upper())
 	}
 	if err != nil {
 		return err
