@@ -355,7 +355,7 @@ func TestSecretsStayOut(t *testing.T) {
 			c.Getenv, c.Redactor, c.Credential = getenv, nil, Credential{APIKey: "the-model-key"}
 		})
 		env := map[string]string{"GOFLAGS": "-mod=mod", "TZ": "Asia/Tokyo", "PATH": "/evil", "HOME": "/evil", "ANTHROPIC_BASE_URL": "/evil"}
-		res := b.run(t, t.Context(), Spec{Prompt: Message{Text: "the prompt"}, System: "the context", Env: env}, &host{})
+		res := b.run(t, t.Context(), Spec{Prompt: Message{Text: "the prompt"}, System: "the context", Environment: Environment{Env: env}}, &host{})
 		for _, secret := range []string{"xoxb", "sk-ant", "the-model-key", "THE-MODEL-KEY", "the prompt", "the context", "/evil"} {
 			if strings.Contains(res.Text, secret) {
 				t.Errorf("%q is in the CLI's arguments or environment:\n%s", secret, res.Text)

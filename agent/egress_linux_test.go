@@ -272,7 +272,7 @@ func TestAttempts(t *testing.T) {
 			w.fill("ALLOWED"), "metadata.example", "shared.example", "six.example", "mapped.example", w.fill("zero.example:SECRET"), w.fill("rebind.example:PUBLIC"),
 		}}
 		for _, c := range attempts {
-			res := b.run(t, t.Context(), Spec{Profile: Write, Prompt: Message{Text: w.fill(c.script)}, Egress: egress}, &host{})
+			res := b.run(t, t.Context(), Spec{Profile: Write, Prompt: Message{Text: w.fill(c.script)}, Environment: Environment{Egress: egress}}, &host{})
 			if !strings.Contains(res.Text, c.refused) {
 				t.Errorf("%s: the run sees no refusal but %q (%v)", c.name, res.Text, res.Error)
 			}
@@ -285,7 +285,7 @@ func TestAttempts(t *testing.T) {
 			}
 		}
 		// The same list lets the run reach the host that it names.
-		res := b.run(t, t.Context(), Spec{Profile: Write, Prompt: Message{Text: w.fill(`curl -sS http://ALLOWED/ && curl -sS -p http://ALLOWED/`)}, Egress: egress}, &host{})
+		res := b.run(t, t.Context(), Spec{Profile: Write, Prompt: Message{Text: w.fill(`curl -sS http://ALLOWED/ && curl -sS -p http://ALLOWED/`)}, Environment: Environment{Egress: egress}}, &host{})
 		if strings.Count(res.Text, "hello from allowed") != 2 || res.Egress == nil || !slices.Equal(res.Egress.Reached, []string{w.fill("ALLOWED")}) {
 			t.Errorf("the allowed host: %q, %+v", res.Text, res.Egress)
 		}
@@ -324,7 +324,7 @@ func TestNameInTheHandshake(t *testing.T) {
 			{"no TLS", `curl -sS -p http://allowed.example:443/`, "Empty reply|reset|closed"},
 			{"a host that is not listed", `curl -sSk https://evil.example/`, "response 403"},
 		} {
-			res := b.run(t, t.Context(), Spec{Profile: Write, Prompt: Message{Text: c.script}, Egress: egress}, &host{})
+			res := b.run(t, t.Context(), Spec{Profile: Write, Prompt: Message{Text: c.script}, Environment: Environment{Egress: egress}}, &host{})
 			if !slices.ContainsFunc(strings.Split(c.want, "|"), func(one string) bool { return strings.Contains(res.Text, one) }) {
 				t.Errorf("%s: %q", c.name, res.Text)
 			}
@@ -390,7 +390,7 @@ func TestReportOfARun(t *testing.T) {
 		w.install(b)
 		script := `for i in {1..120}; do echo "url=http://h$i.example/"; done | curl -sSK - >/dev/null; ` +
 			`curl -sS http://sk-ant-test-secret.example/ >/dev/null; curl -sS http://h1.example/ http://ALLOWED/`
-		res := b.run(t, t.Context(), Spec{ID: unique("egress-report"), Profile: Write, Prompt: Message{Text: w.fill(script)}, Egress: Egress{Mode: hostlist.Listed, Hosts: []string{w.fill("ALLOWED")}}}, &host{})
+		res := b.run(t, t.Context(), Spec{ID: unique("egress-report"), Profile: Write, Prompt: Message{Text: w.fill(script)}, Environment: Environment{Egress: Egress{Mode: hostlist.Listed, Hosts: []string{w.fill("ALLOWED")}}}}, &host{})
 		if e := res.Egress; e == nil || len(e.Refused) != 100 || e.Refusals != 122 || len(e.Reached) != 1 || e.Learn {
 			t.Fatalf("%+v", e)
 		}
@@ -406,7 +406,7 @@ func TestReportOfARun(t *testing.T) {
 		if res.Egress != nil {
 			t.Errorf("a run that tries nothing: %+v", res.Egress)
 		}
-		s, err := b.Script(t.Context(), Script{ID: unique("egress-script"), Dir: b.dir, Line: w.fill("curl -sS http://ALLOWED/ http://h1.example/"), Egress: Egress{Mode: hostlist.Learn, Private: []string{w.fill("ALLOWED")}}})
+		s, err := b.Script(t.Context(), Script{ID: unique("egress-script"), Dir: b.dir, Line: w.fill("curl -sS http://ALLOWED/ http://h1.example/"), Environment: Environment{Egress: Egress{Mode: hostlist.Learn, Private: []string{w.fill("ALLOWED")}}}})
 		if err != nil || !strings.Contains(s.Output, "hello from allowed") || !s.Egress.Learn || !slices.Equal(s.Egress.Reached, []string{w.fill("ALLOWED")}) {
 			t.Errorf("a script: %+v, %+v, %v", s, s.Egress, err)
 		}
@@ -420,7 +420,7 @@ func TestOptionsOfJava(t *testing.T) {
 	t.Parallel()
 	inSandbox(t, "", func(t *testing.T, b *bench) {
 		s, err := b.Script(t.Context(), Script{
-			ID: unique("java"), Dir: b.dir, Env: map[string]string{"MAVEN_OPTS": "-Xmx1g"}, Line: `echo "$MAVEN_OPTS"; echo "${GRADLE_OPTS##*=} $HOME"`,
+			ID: unique("java"), Dir: b.dir, Environment: Environment{Env: map[string]string{"MAVEN_OPTS": "-Xmx1g"}}, Line: `echo "$MAVEN_OPTS"; echo "${GRADLE_OPTS##*=} $HOME"`,
 		})
 		maven, gradle, _ := strings.Cut(s.Output, "\n")
 		home := strings.Fields(gradle)
@@ -450,7 +450,7 @@ func TestPackageManagers(t *testing.T) {
 			{"pip", `python3 -m pip install --no-cache-dir --disable-pip-version-check --target . --index-url ` + base + `/simple --trusted-host registry.example pad; cat pad.py`, "padded"},
 		} {
 			script := "mkdir " + c.name + " && cd " + c.name + " && " + c.script
-			res := b.run(t, t.Context(), Spec{Profile: Write, Prompt: Message{Text: script}, Egress: Egress{Mode: hostlist.None, Private: []string{at}}}, &host{})
+			res := b.run(t, t.Context(), Spec{Profile: Write, Prompt: Message{Text: script}, Environment: Environment{Egress: Egress{Mode: hostlist.None, Private: []string{at}}}}, &host{})
 			if !strings.Contains(res.Text, c.want) || res.Egress == nil || !slices.Equal(res.Egress.Reached, []string{at}) {
 				t.Errorf("%s: %q, %+v", c.name, res.Text, res.Egress)
 			}

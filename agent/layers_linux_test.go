@@ -46,7 +46,7 @@ func TestLayers(t *testing.T) {
 			{"a", show, "newtool\nlibmorelib"},
 			{"b", show, "oldgone\ntool\nliblib"},
 		} {
-			s, err := b.Script(t.Context(), Script{ID: unique("layers"), Dir: b.dir, Line: c.line, Layers: layered(t, b, root, c.thread), SeenAs: seen})
+			s, err := b.Script(t.Context(), Script{ID: unique("layers"), Dir: b.dir, Line: c.line, Environment: Environment{Layers: layered(t, b, root, c.thread), SeenAs: seen}})
 			if err != nil || s.Outcome != Done || s.Output != c.want {
 				t.Fatalf("%s in %s: %v %s %q, want %q", c.line, c.thread, err, s.Outcome, s.Output, c.want)
 			}
@@ -112,7 +112,7 @@ func TestLayersSideBySide(t *testing.T) {
 			layers := layered(t, b, root, fmt.Sprint(i))
 			all.Go(func() {
 				s, err := b.Script(t.Context(), Script{
-					ID: fmt.Sprint(unique("beside"), "-", i), Dir: b.dir, Layers: layers, Line: fmt.Sprintf("for n in {1..50}; do echo %d > ~/$n; done; ls vendor; cat ~/* | sort -u; touch vendor/%d", i, i),
+					ID: fmt.Sprint(unique("beside"), "-", i), Dir: b.dir, Environment: Environment{Layers: layers}, Line: fmt.Sprintf("for n in {1..50}; do echo %d > ~/$n; done; ls vendor; cat ~/* | sort -u; touch vendor/%d", i, i),
 				})
 				if err != nil || strings.Fields(s.Output)[0] != fmt.Sprint(i) {
 					t.Errorf("run %d: %v %s %q", i, err, s.Outcome, s.Output)
@@ -139,7 +139,7 @@ func TestLayersWithoutSandbox(t *testing.T) {
 	}
 	for _, want := range []string{"oldlib", "newmore"} {
 		s, err := b.Script(t.Context(), Script{
-			ID: unique("none"), Dir: b.dir, Line: "cat ~/tool vendor/lib; echo -n new >~/tool; echo -n more >vendor/lib", Layers: layered(t, b, root, "a"),
+			ID: unique("none"), Dir: b.dir, Line: "cat ~/tool vendor/lib; echo -n new >~/tool; echo -n more >vendor/lib", Environment: Environment{Layers: layered(t, b, root, "a")},
 		})
 		if err != nil || s.Outcome != Done || s.Output != want {
 			t.Errorf("%v %s %q, want %q", err, s.Outcome, s.Output, want)

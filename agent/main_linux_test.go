@@ -335,7 +335,7 @@ func layeredMain() int {
 		return 1
 	}
 	s, err := r.Script(context.Background(), Script{
-		ID: "layered", Dir: dir, Line: "cat ~/tool; echo changed >~/tool", Layers: []Layer{{Lower: dir + "/lower", Changes: dir + "/changes"}},
+		ID: "layered", Dir: dir, Line: "cat ~/tool; echo changed >~/tool", Environment: Environment{Layers: []Layer{{Lower: dir + "/lower", Changes: dir + "/changes"}}},
 	})
 	fmt.Print(s.Outcome, " ", s.Output, err)
 	return 0

@@ -20,19 +20,13 @@ import (
 // Script is a command that runs where an agent has worked, as a tool of the agent would: with the same environment, in
 // the same sandbox and under a keeper. It has no gateway, so it cannot ask the model.
 type Script struct {
-	ID     string            // marks its processes, as that of a Spec: no run with that ID may be active
-	Dir    string            // where it runs: absolute, exists
-	Files  string            // a further directory that it may write; empty: none
-	Reads  []string          // as in a Spec
-	Env    map[string]string // as in a Spec
-	Egress Egress            // as in a Spec
+	ID    string   // marks its processes, as that of a Spec: no run with that ID may be active
+	Dir   string   // where it runs: absolute, exists
+	Files string   // a further directory that it may write; empty: none
+	Reads []string // as in a Spec
+	Repo  string   // as in a Spec
 
-	// These are as in a Spec.
-	Path   []string
-	Start  []string
-	Layers []Layer
-	SeenAs string
-	Repo   string
+	Environment
 
 	Line  string        // run by bash
 	Limit time.Duration // maximum time; 0: none
@@ -70,10 +64,7 @@ func (r *Runner) Script(ctx context.Context, s Script) (Scripted, error) {
 		return Scripted{}, NewError(ClassWorkspace, err.Error())
 	}
 	defer func() { r.removeDirs(s.ID, dirs) }()
-	spec := Spec{
-		ID: s.ID, Dir: s.Dir, Files: s.Files, Reads: s.Reads, Env: s.Env, Egress: s.Egress, Path: s.Path, Start: s.Start, Layers: s.Layers, SeenAs: s.SeenAs,
-		Repo: s.Repo, Profile: Write, script: true,
-	}
+	spec := Spec{ID: s.ID, Dir: s.Dir, Files: s.Files, Reads: s.Reads, Repo: s.Repo, Environment: s.Environment, Profile: Write, script: true}
 	place, e := r.place(ctx, spec, cmp.Or(onPath("bash", r.getenv("PATH")), "/bin/bash"), &dirs)
 	if e != nil {
 		return Scripted{}, e

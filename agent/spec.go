@@ -22,23 +22,7 @@ type Spec struct {
 	Profile Profile
 	Reads   []string // directories that a sandbox shows although they are inside hidden ones, such as a repository from which Dir borrows objects
 
-	// Env has variables for the agent's commands, in addition to those that the runner sets, which win. They are visible
-	// to everything in the run. A leading ~/ of a value is the home of the run.
-	Env map[string]string
-	// Path has directories that come first in PATH: absolute, relative to Dir, or below the home with a leading ~/.
-	Path []string
-
-	// Start has the lines of a script for bash that runs before the CLI, in at most 5 minutes. What it leaves running lives
-	// as long as the run.
-	Start []string
-
-	// Layers are directories that the run shares with others without changing them. Without a sandbox they are copied.
-	Layers []Layer
-	// SeenAs is a further path at which a sandbox shows Dir, because files in Layers name it. It must be
-	// below a hidden directory, and nothing need exist there.
-	SeenAs string
-
-	Egress Egress // the hosts that the run reaches
+	Environment
 
 	Rules []Rule // decide tool calls before the profile does; see Policy
 
@@ -74,6 +58,27 @@ type Spec struct {
 	script bool // not a run of the CLI: see Runner.Script
 
 	ownNetwork bool // see Runner.place
+}
+
+// Environment is what a run has besides its files. The zero value is that of a repository that declares nothing.
+type Environment struct {
+	// Env has variables for the agent's commands, in addition to those that the runner sets, which win. They are visible
+	// to everything in the run. A leading ~/ of a value is the home of the run.
+	Env map[string]string
+	// Path has directories that come first in PATH: absolute, relative to Dir, or below the home with a leading ~/.
+	Path []string
+
+	// Start has the lines of a script for bash that runs before the CLI, in at most 5 minutes. What it leaves running lives
+	// as long as the run.
+	Start []string
+
+	// Layers are directories that the run shares with others without changing them. Without a sandbox they are copied.
+	Layers []Layer
+	// SeenAs is a further path at which a sandbox shows Dir, because files in Layers name it. It must be
+	// below a hidden directory, and nothing need exist there.
+	SeenAs string
+
+	Egress Egress // the hosts that the run reaches
 }
 
 // Layer is a directory that a run may change although others use it too.

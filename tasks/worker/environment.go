@@ -39,7 +39,8 @@ func (w *Worker) setUp(r *run, t tasks.Task, p *place) error {
 		}
 		secrets, env := w.secrets(r, t.Repo, p.Clone), maps.Clone(d.Env)
 		maps.Copy(env, secrets)
-		err := w.runSetUp(ctx, r, *p, agent.Script{ID: t.ID, Dir: c.Dir, Reads: []string{c.Mirror}, Layers: []agent.Layer{agent.Layer(home)}, Env: env})
+		given := agent.Environment{Env: env, Path: d.Path, Egress: d.Egress, Layers: []agent.Layer{agent.Layer(home)}}
+		err := w.runSetUp(ctx, r, d.Setup, agent.Script{ID: t.ID, Dir: c.Dir, Reads: []string{c.Mirror}, Repo: c.Repo, Environment: given})
 		if err == nil {
 			err = leaked(ctx, secrets, agent.Layer(home).Upper(), c.Dir)
 		}
@@ -73,13 +74,11 @@ func (c *Config) environmentID(ctx context.Context, clone workspace.Clone, d env
 	return rebuilt.Name(d.Key(clone.Repo, append(slices.Clone(versions), clone.Base))), versions, nil
 }
 
-// runSetUp runs the set-up of a place's repository where script says, and reports it to the task's followers.
-func (w *Worker) runSetUp(ctx context.Context, r *run, p place, script agent.Script) error {
-	repo := p.Clone.Repo
+// runSetUp runs the lines of a set-up where script says, and reports it to the task's followers.
+func (w *Worker) runSetUp(ctx context.Context, r *run, lines []string, script agent.Script) error {
+	repo := script.Repo
 	r.notice("Setting up the environment of " + repo)
-	script.Egress, script.Path, script.Limit = p.Environment.Egress, p.Environment.Path, setUpLimit
-	script.Repo = repo
-	script.Line = "set -e\n" + strings.Join(p.Environment.Setup, "\n")
+	script.Limit, script.Line = setUpLimit, "set -e\n"+strings.Join(lines, "\n")
 	s, err := w.cfg.Runner.Script(ctx, script)
 	took := tasks.Lasted(s.Duration)
 	switch {
@@ -103,8 +102,8 @@ func (w *Worker) runSetUp(ctx context.Context, r *run, p place, script agent.Scr
 	r.notice(strings.TrimSpace("The set-up of " + repo + " " + how + ".\n" + end(s.Output, maxVerifyOutput)))
 	failed := agent.NewError(agent.ClassWorkspace, "the set-up "+how)
 	failed.User = "The set-up of " + repo + " " + how + "."
-	lines := strings.Split(strings.TrimSpace(s.Output), "\n")
-	if last := untrusted.Line(lines[len(lines)-1], 300); last != "" {
+	said := strings.Split(strings.TrimSpace(s.Output), "\n")
+	if last := untrusted.Line(said[len(said)-1], 300); last != "" {
 		failed.User += " Its last line: " + last
 	}
 	failed.Remedy = "Correct setup in .github/errand.yml on the base branch, or in errand.yaml; the task's events have the end of its output."

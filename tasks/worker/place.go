@@ -177,6 +177,12 @@ func (l *placer) writeChanges(ctx context.Context, c workspace.Clone, b briefing
 	return about + ".", nil
 }
 
+// given returns what a run and its checks have besides the files.
+func (p place) given() agent.Environment {
+	d := p.Environment
+	return agent.Environment{Env: d.Env, Path: d.Path, Start: d.Start, Egress: d.Egress, Layers: p.Layers, SeenAs: p.SeenAs}
+}
+
 // spec returns the specification of a run.
 func (w *Worker) spec(t tasks.Task, b tasks.Brief, s setting) agent.Spec {
 	p, c, before := s.place, s.conversation, s.before
@@ -199,8 +205,7 @@ func (w *Worker) spec(t tasks.Task, b tasks.Brief, s setting) agent.Spec {
 	}
 	return agent.Spec{
 		ID: t.ID, Dir: p.Dir, Files: p.Files, Reads: p.Reads, Prompt: prompt, System: format.Paragraphs(b.System, words, p.About),
-		Profile: t.Profile, TrustedConfig: p.Trusted, Env: p.Environment.Env, Egress: p.Environment.Egress, Path: p.Environment.Path, Start: p.Environment.Start,
-		Layers: p.Layers, SeenAs: p.SeenAs, Rules: w.cfg.Policy.Rules,
+		Profile: t.Profile, TrustedConfig: p.Trusted, Environment: p.given(), Rules: w.cfg.Policy.Rules,
 		Model: cmp.Or(t.Options.Model, w.cfg.Model), Effort: t.Options.Effort, MaxUSD: t.Options.MaxUSD, Schema: b.Schema, Resume: c.session, History: c.said,
 		Limit: t.Options.Limit, IdleLimit: w.cfg.IdleLimit, Thread: t.Thread, Repo: t.Repo,
 		Header: []string{

@@ -33,55 +33,36 @@ func (w *Worker) secrets(r *run, repo string, c workspace.Clone) map[string]stri
 
 // leaked returns an error if a set-up has left a secret in a file, where every run would find it.
 func leaked(ctx context.Context, secrets map[string]string, dirs ...string) error {
-	search := newSearch(secrets)
 	for _, dir := range dirs {
-		file, name, err := search.in(ctx, dir)
+		file, name, err := findSecret(ctx, dir, secrets)
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
+		if err == nil && name == "" {
+			continue
+		}
+		failed := agent.NewError(agent.ClassWorkspace, "the set-up left a secret in a file")
+		failed.User = fmt.Sprintf("The set-up left the secret %s in the file %s, where every run could read it. Remove it at the end of the set-up.",
+			name, untrusted.Line(file, 200))
 		if err != nil {
-			failed := agent.NewError(agent.ClassWorkspace, "search for secrets: "+err.Error())
-			failed.User = "The set-up left files that cannot be searched for its secrets."
-			return failed
+			failed.Message, failed.User = "search for secrets: "+err.Error(), "The set-up left files that cannot be searched for its secrets."
 		}
-		if name != "" {
-			failed := agent.NewError(agent.ClassWorkspace, "the set-up left a secret in a file")
-			failed.User = fmt.Sprintf("The set-up left the secret %s in the file %s, where every run could read it. Remove it at the end of the set-up.",
-				name, untrusted.Line(file, 200))
-			return failed
-		}
+		return failed
 	}
 	return nil
 }
 
-// search looks for secrets in files.
-type search struct {
-	forms   []secretForm
-	longest int
-	buffer  []byte
-}
-
-// secretForm is one of the texts in which a secret appears.
-type secretForm struct {
-	name string // of the secret
-	text []byte
-}
-
-func newSearch(secrets map[string]string) *search {
-	s := &search{}
+// findSecret returns the first file below dir that has one of the secrets, relative to dir, and its name; "" if none has.
+func findSecret(ctx context.Context, dir string, secrets map[string]string) (file, name string, err error) {
+	var names []string // of the texts
+	var texts [][]byte
+	longest := 0
 	for _, name := range slices.Sorted(maps.Keys(secrets)) {
 		for _, text := range agent.SecretForms(secrets[name]) {
-			s.forms = append(s.forms, secretForm{name, []byte(text)})
-			s.longest = max(s.longest, len(text))
+			names, texts, longest = append(names, name), append(texts, []byte(text)), max(longest, len(text))
 		}
 	}
-	s.buffer = make([]byte, 1<<20+s.longest)
-	return s
-}
-
-// in returns the first file below dir that has a secret, relative to dir, and the name of the secret; "" if there is none.
-func (s *search) in(ctx context.Context, dir string) (file, name string, err error) {
-	if len(s.forms) == 0 {
+	if len(texts) == 0 {
 		return "", "", nil
 	}
 	root, err := os.OpenRoot(dir)
@@ -89,6 +70,7 @@ func (s *search) in(ctx context.Context, dir string) (file, name string, err err
 		return "", "", err
 	}
 	defer root.Close()
+	buffer := make([]byte, 1<<20+longest)
 	err = fs.WalkDir(root.FS(), ".", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || ctx.Err() != nil {
 			return cmp.Or(ctx.Err(), err)
@@ -101,28 +83,18 @@ func (s *search) in(ctx context.Context, dir string) (file, name string, err err
 			return err
 		}
 		defer f.Close()
-		if name = s.read(f); name != "" {
-			file = path
-			return fs.SkipAll
+		for kept := 0; ; {
+			n, err := io.ReadFull(f, buffer[kept:])
+			read := buffer[:kept+n]
+			if i := slices.IndexFunc(texts, func(text []byte) bool { return bytes.Contains(read, text) }); i >= 0 {
+				file, name = path, names[i]
+				return fs.SkipAll
+			}
+			if err != nil { // the end of the file
+				return nil
+			}
+			kept = copy(buffer, read[len(read)-longest:])
 		}
-		return nil
 	})
 	return file, name, err
-}
-
-// read returns the name of a secret that a file has, or "".
-func (s *search) read(f io.Reader) string {
-	for kept := 0; ; {
-		n, err := io.ReadFull(f, s.buffer[kept:])
-		read := s.buffer[:kept+n]
-		for _, form := range s.forms {
-			if bytes.Contains(read, form.text) {
-				return form.name
-			}
-		}
-		if err != nil { // the end of the file
-			return ""
-		}
-		kept = copy(s.buffer, read[len(read)-s.longest:])
-	}
 }
