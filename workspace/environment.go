@@ -38,13 +38,6 @@ type Environment struct {
 	dir string
 }
 
-// Layer is one directory of an environment for one thread.
-type Layer struct {
-	Lower   string // the environment's; empty: an empty directory
-	Changes string // for what the thread's runs change
-	At      string // in the clone; empty: the home
-}
-
 const (
 	environmentFile = "environment.json"
 	environmentHome = "home"
@@ -252,86 +245,6 @@ func (s Environments) Versions(ctx context.Context, c Clone, names []string) ([]
 		ids = append(ids, id)
 	}
 	return ids, nil
-}
-
-// Layers returns the directories of an environment for the runs in c, and makes the mount points in c. What the
-// thread's earlier runs changed there is kept, unless the clone is new or they had another environment. A path is left
-// out that is not a directory in c any more, or has files of the repository there.
-func (s Environments) Layers(ctx context.Context, c Clone, e Environment) ([]Layer, error) {
-	own, release, err := s.w.reach(ctx, c)
-	if err != nil {
-		return nil, fmt.Errorf("lay out the environment of %s: %w", c.Repo, err)
-	}
-	defer release()
-	all := own.beside("changes")
-	// The changes belong to this environment: an overlay above another one is undefined.
-	version := filepath.Join(all, fmt.Sprintf("%s-%d", e.ID, e.Made.UnixNano()))
-	if c.Fresh || !exists(version) {
-		if err := removeAll(all); err != nil {
-			return nil, fmt.Errorf("remove old changes: %w", err)
-		}
-	}
-	root, err := os.OpenRoot(c.Dir)
-	if err != nil {
-		return nil, fmt.Errorf("open clone: %w", err)
-	}
-	defer root.Close()
-	if err := own.secure(); err != nil {
-		return nil, fmt.Errorf("secure clone: %w", err)
-	}
-	tracked, err := own.git.run(ctx, "ls-files", "-z")
-	if err != nil {
-		return nil, fmt.Errorf("list the files of the repository: %w", err)
-	}
-	layers := []Layer{{Lower: filepath.Join(e.dir, environmentHome), Changes: filepath.Join(version, environmentHome)}}
-	for i, name := range e.Dirs {
-		if strings.Contains("\x00"+tracked, "\x00"+name+"/") || !makeDir(root, name) {
-			continue
-		}
-		n := strconv.Itoa(i)
-		layers = append(layers, Layer{Lower: filepath.Join(e.dir, n), Changes: filepath.Join(version, n), At: filepath.Join(c.Dir, name)})
-	}
-	for _, l := range layers {
-		if err := os.MkdirAll(l.Changes, 0o700); err != nil {
-			return nil, fmt.Errorf("lay out the environment of %s: %w", c.Repo, err)
-		}
-	}
-	return layers, os.WriteFile(filepath.Join(all, layeredFile), []byte(strings.Join(e.Dirs, "\x00")), 0o600)
-}
-
-// layeredFile lists the directories of a clone that runs see as layers.
-const layeredFile = "dirs"
-
-// layered returns a function that reports whether a file of the clone is in a layer, where only runs see it.
-func (c clone) layered() func(name string) bool {
-	list, err := os.ReadFile(filepath.Join(c.beside("changes"), layeredFile))
-	if err != nil {
-		return func(string) bool { return false }
-	}
-	dirs := strings.Split(string(list), "\x00")
-	return func(name string) bool {
-		return slices.ContainsFunc(dirs, func(dir string) bool { return strings.HasPrefix(name, dir+"/") })
-	}
-}
-
-// makeDir makes a directory with its parents. It returns false if something else is in the place of one of them: a link
-// would lead somewhere else.
-func makeDir(root *os.Root, name string) bool {
-	for at, part := "", filepath.ToSlash(name); part != ""; {
-		var next string
-		next, part, _ = strings.Cut(part, "/")
-		at = filepath.Join(at, next)
-		info, err := root.Lstat(at)
-		if errors.Is(err, fs.ErrNotExist) {
-			err = root.Mkdir(at, 0o700)
-		} else if err == nil && !info.IsDir() {
-			return false
-		}
-		if err != nil {
-			return false
-		}
-	}
-	return true
 }
 
 // List lists the environments on this machine.

@@ -224,6 +224,22 @@ func TestFilesInALayer(t *testing.T) {
 	if layers, err := EnvironmentsOf(w).Layers(t.Context(), c, e); err != nil || len(layers) != 1 {
 		t.Errorf("%+v %v", layers, err)
 	}
+	if text, err := os.ReadFile(file); string(text) != "made" {
+		t.Error("the next run does not see the file:", err)
+	}
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := EnvironmentsOf(w).Layers(t.Context(), c, e); err != nil {
+		t.Fatal(err)
+	}
+	p, err = w.Publish(t.Context(), c, Publication{Branch: "errand/a", Message: "rest", Permit: func(context.Context, string) error { return nil }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := testGit(t, c.Mirror, "ls-tree", "-r", "--name-only", p.Commit, "a/"); got != "a/x" {
+		t.Errorf("published %q after the file was deleted", got)
+	}
 }
 
 // A directory that git ignores is kept once, with those inside it, and of very many the largest are kept.
