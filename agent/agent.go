@@ -109,6 +109,7 @@ type Config struct {
 	Grace        time.Duration     // time from the decision to stop a run to SIGKILL; 0: 15 s
 	MaxProcesses int               // maximum processes and threads of a run, which is stopped if it has more; 0: any number
 	MaxMemory    int64             // maximum bytes of all processes of a run together, likewise; 0: any number
+	MaxDisk      int64             // maximum bytes that a run adds to the disk, likewise; 0: any number
 	Servers      []MCPServer       // in addition to the tools of a Spec
 	Registries   []Registry        // that the egress proxy adds a credential for
 	Redactor     *Redactor         // removes secrets from logs and events; nil: nothing is redacted

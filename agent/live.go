@@ -26,11 +26,12 @@ type liveRun struct {
 	control *protocol.Control
 	stream  *protocol.Stream
 	stderr  protocol.Tail
+	disk    *diskWatch
 	tools   *tools.Server // nil without Spec.Tools
 	known   callable      // what messages may call by name; set before the first is sent
 
 	idle     chan struct{}  // the session has nothing left to do; capacity 1
-	hosted   sync.WaitGroup // calls of Host.Next, Host.Idle and Spec.Checkpoint, and requests to the CLI
+	hosted   sync.WaitGroup // calls of Host.Next, Host.Idle and Spec.Checkpoint, requests to the CLI, and the disk's watch
 	reading  sync.WaitGroup // the two readers
 	quiet    chan struct{}  // closed when both readers are done: every process of the run is dead
 	planning atomic.Bool    // the agent must not change anything
@@ -50,7 +51,7 @@ func (r *Runner) newLiveRun(in invocation, c *command) *liveRun {
 	s, redactor := in.spec, r.cfg.Redactor
 	l := &liveRun{
 		invocation: in, command: c, r: r, policy: r.policy(s), in: protocol.NewStdin(c.process.Stdin),
-		idle: make(chan struct{}, 1), quiet: make(chan struct{}),
+		disk: r.newDiskWatch(s, c.dirs.Root, c.process), idle: make(chan struct{}, 1), quiet: make(chan struct{}),
 	}
 	l.ctx, l.cancel = context.WithCancelCause(context.Background())
 	l.control = protocol.NewControl(l.in, l.stdinFailed)

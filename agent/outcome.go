@@ -41,6 +41,7 @@ func hopeless(reason string) bool {
 // says that the session had become idle before anything stopped the run.
 func conclude(f *protocol.Facts, finished bool, cause error, exit keeper.Exit, stderr string) (Outcome, *Error) {
 	hopeless, isHopeless := errors.AsType[hopelessError](cause)
+	disk, tooMuchDisk := errors.AsType[diskError](cause)
 	lastWords := fmt.Sprintf("; its last words: %s", cmp.Or(lastWords(f, stderr), "-"))
 	switch {
 	case finished, cause == nil && exit.Processes == 0 && exit.Memory == 0 && exit.Silence == 0 && f.Last != nil && (!f.Open || !f.Began):
@@ -50,6 +51,8 @@ func conclude(f *protocol.Facts, finished bool, cause error, exit keeper.Exit, s
 		return Done, nil
 	case errors.Is(cause, gateway.ErrSpent):
 		return Failed, NewError(ClassBudget, gateway.ErrSpent.Error())
+	case tooMuchDisk:
+		return Failed, NewError(ClassDisk, disk.Error())
 	case exit.Processes > 0:
 		return Failed, NewError(ClassProcesses, fmt.Sprintf("the run had %d processes and threads", exit.Processes))
 	case exit.Memory > 0:

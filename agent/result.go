@@ -89,6 +89,7 @@ type Resources struct {
 	CPU     time.Duration  `json:"cpu"`
 	MaxRSS  int64          `json:"max_rss"`           // bytes, of the largest process
 	Peak    int64          `json:"peak,omitempty"`    // bytes, of all processes together; 0: unknown
+	Disk    int64          `json:"disk,omitempty"`    // bytes that the run added, as last measured: at least once a minute
 	Swept   int            `json:"swept,omitempty"`   // processes that outlived the CLI and were killed
 	Stuck   int            `json:"stuck,omitempty"`   // processes that could not be killed (uninterruptible sleep)
 	Lines   int64          `json:"lines"`             // of output
@@ -111,7 +112,7 @@ func (l *liveRun) result(finished bool, cause error) Result {
 		Model: cmp.Or(f.Answered, f.Model), Turns: f.Turns, API: api,
 		Session: Session{ID: l.session, Data: l.dirs.Save(l.session)}, Egress: l.proxy.Report(redactor),
 		Resources: Resources{
-			CPU: exit.CPU, MaxRSS: exit.MaxRSS, Peak: exit.Peak, Swept: exit.Swept, Stuck: exit.Stuck,
+			CPU: exit.CPU, MaxRSS: exit.MaxRSS, Peak: exit.Peak, Disk: l.disk.added.Load(), Swept: exit.Swept, Stuck: exit.Stuck,
 			Lines: f.Lines, Raw: f.RawLines, Cut: f.CutLines, Unknown: f.Unknown,
 		},
 	}
@@ -177,6 +178,7 @@ const (
 	ClassOOM        Class = "killed_oom"
 	ClassProcesses  Class = "too_many_processes"
 	ClassMemory     Class = "too_much_memory"
+	ClassDisk       Class = "too_much_disk"
 	ClassFrozen     Class = "worker_frozen"
 	ClassWorkspace  Class = "workspace"
 	ClassInput      Class = "input"
@@ -354,6 +356,11 @@ var classes = map[Class]struct {
 		RetryNever,
 		"The agent was stopped because its commands used more memory than a run may have. Ask for smaller steps, or an operator can raise the limit.",
 		"If its tools need so much memory, raise ERRAND_RUN_MEMORY_GB and the limit of the container or unit.",
+	},
+	ClassDisk: {
+		RetryNever,
+		"The agent was stopped because its commands added more files to the disk than a run may. Ask for smaller steps, or an operator can raise the limit.",
+		"If its tools need so much disk, raise ERRAND_RUN_DISK_GB.",
 	},
 	ClassFrozen: {
 		RetrySoon,

@@ -114,6 +114,7 @@ func (r *Runner) runOnce(ctx context.Context, in invocation) (Result, *Error) {
 	}
 	defer l.removeDirs()
 	l.hosted.Go(l.saveCheckpoints)
+	l.hosted.Go(func() { l.disk.run(l.ctx, l.cancel) })
 	finished, cause := l.converse(ctx)
 	l.wait()
 	l.closeNetwork()

@@ -99,7 +99,7 @@ func (r *Runner) Script(ctx context.Context, s Script) (Scripted, error) {
 		proxy.Begin(r.allowed(spec))
 		serve(order.Ports, p.Listeners, nil, proxy)
 	}
-	res := r.watchScript(ctx, s, p)
+	res := r.watchScript(ctx, s, p, r.newDiskWatch(spec, dirs.Root, p))
 	res.Duration, res.Egress = time.Since(began), proxy.Report(r.cfg.Redactor)
 	if res.Egress != nil {
 		for _, refused := range res.Egress.Refused[:min(len(res.Egress.Refused), maxRefusedShown)] {
@@ -110,7 +110,7 @@ func (r *Runner) Script(ctx context.Context, s Script) (Scripted, error) {
 }
 
 // watchScript reads the output of a script until all its processes are dead.
-func (r *Runner) watchScript(ctx context.Context, s Script, p *keeper.Process) Scripted {
+func (r *Runner) watchScript(ctx context.Context, s Script, p *keeper.Process, disk *diskWatch) Scripted {
 	_ = p.Stdin.Close()
 	var out protocol.Tail
 	var read sync.WaitGroup
@@ -130,6 +130,9 @@ func (r *Runner) watchScript(ctx context.Context, s Script, p *keeper.Process) S
 		ctx, cancel = context.WithTimeoutCause(ctx, s.Limit, ErrLimit)
 		defer cancel()
 	}
+	ctx, end := context.WithCancelCause(ctx)
+	var watch sync.WaitGroup
+	watch.Go(func() { disk.run(ctx, end) })
 	stopped := false
 	select {
 	case <-p.Done():
@@ -138,12 +141,18 @@ func (r *Runner) watchScript(ctx context.Context, s Script, p *keeper.Process) S
 		p.Term(r.cfg.Grace * 3 / 5)
 	}
 	r.waitAll(s.ID, p, quiet, func(text string) { r.log.Warn("script does not end", "run", s.ID, "why", text) })
+	end(nil)
+	watch.Wait()
+	tooMuch, isTooMuch := errors.AsType[diskError](context.Cause(ctx))
 	res := Scripted{Outcome: Failed, ExitCode: p.Exit.Code, Signal: p.Exit.Signal, Output: out.String(), Stuck: p.Exit.Stuck}
 	if p.Exit.Processes > 0 {
 		res.Output += fmt.Sprintf("\n[ended: it had %d processes and threads, more than a run may have]", p.Exit.Processes)
 	}
 	if p.Exit.Memory > 0 {
 		res.Output += fmt.Sprintf("\n[ended: it had %d MiB of memory, more than a run may have]", p.Exit.Memory>>20)
+	}
+	if isTooMuch {
+		res.Output += fmt.Sprintf("\n[ended: it added %d MiB to the disk, more than a run may]", tooMuch.bytes>>20)
 	}
 	switch {
 	case p.Exit.Code == 0 && !p.Exit.Stopped:
@@ -152,7 +161,7 @@ func (r *Runner) watchScript(ctx context.Context, s Script, p *keeper.Process) S
 		res.Outcome = Stopped // the worker was suspended, which is not the fault of the script
 	case stopped && errors.Is(context.Cause(ctx), ErrLimit):
 		res.Outcome = Limit
-	case stopped:
+	case stopped && !isTooMuch:
 		res.Outcome = Stopped
 	}
 	return res

@@ -152,6 +152,7 @@ type Worker struct {
 	RunLimit    time.Duration `env:"ERRAND_RUN_LIMIT" envDefault:"2h" check:"limit"`                 // longest run; 0 = no limit
 	IdleLimit   time.Duration `env:"ERRAND_IDLE_LIMIT" envDefault:"15m" check:"limit"`               // longest silence of a run; 0 = no limit
 	MemoryGB    int           `env:"ERRAND_RUN_MEMORY_GB" envDefault:"8" check:"limit"`              // of a run, of all its processes together, in 2^30 bytes; 0 = no limit
+	DiskGB      int           `env:"ERRAND_RUN_DISK_GB" envDefault:"20" check:"limit"`               // that a run adds, in 2^30 bytes; 0 = no limit
 	Processes   int           `env:"ERRAND_RUN_PROCESSES" envDefault:"2000" check:"limit 50"`        // of a run, with their threads: the CLI and one tool need 50; 0 = no limit
 	Grace       time.Duration `env:"ERRAND_GRACE" envDefault:"15s" check:"grace"`                    // the whole stop ladder; above 0, and with Pack within Drain
 	LogLevel    slog.Level    `env:"ERRAND_LOG_LEVEL" envDefault:"info"`

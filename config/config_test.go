@@ -110,6 +110,7 @@ func full() map[string]string {
 		"ERRAND_RUN_LIMIT":            "90m",
 		"ERRAND_IDLE_LIMIT":           "10m30s",
 		"ERRAND_RUN_MEMORY_GB":        "4",
+		"ERRAND_RUN_DISK_GB":          "5",
 		"ERRAND_RUN_PROCESSES":        "300",
 		"ERRAND_GRACE":                "20s",
 		"ERRAND_LOG_LEVEL":            "debug",
@@ -164,7 +165,7 @@ func TestLoadReadsEveryVariable(t *testing.T) {
 		Fleet: Fleet{Token: "hush-fleet-012345", MetricsToken: "hush-metrics-0123"},
 		Worker: Worker{
 			Addr: "[::1]:9090", URL: "http://w1.example:9090", Claude: "/opt/cli/claude", MinClaude: "3.0.1", Sandbox: SandboxNone, AllowRoot: true, Pool: "gpu", Concurrency: 7, ReadyCLIs: 2,
-			RunLimit: 5400e9, IdleLimit: 630e9, MemoryGB: 4, Processes: 300, Grace: 20e9, LogLevel: -4, LogFormat: LogText,
+			RunLimit: 5400e9, IdleLimit: 630e9, MemoryGB: 4, DiskGB: 5, Processes: 300, Grace: 20e9, LogLevel: -4, LogFormat: LogText,
 		},
 		Keep:    Keep{Logs: 48 * 3600e9, LogsGB: 7, Clones: 24 * 3600e9, ClonesGB: 70},
 		Paths:   Paths{File: "/etc/errand.yaml", State: "/var/lib/errand", Dirs: []string{"/srv/a b", "/srv/d"}, Shown: []string{"/home/e/go"}},
@@ -194,7 +195,7 @@ func TestLoadDefaults(t *testing.T) {
 		HTTP:   HTTP{Addr: "127.0.0.1:8080", LinkDays: 7},
 		Worker: Worker{
 			Addr: "127.0.0.1:8081", Claude: "claude", MinClaude: "2.1.329", Sandbox: SandboxAuto, Pool: "default", Concurrency: 4,
-			RunLimit: 7200e9, IdleLimit: 900e9, MemoryGB: 8, Processes: 2000, Grace: 15e9,
+			RunLimit: 7200e9, IdleLimit: 900e9, MemoryGB: 8, DiskGB: 20, Processes: 2000, Grace: 15e9,
 		},
 		Keep:  Keep{Logs: 720 * 3600e9, LogsGB: 5, Clones: 168 * 3600e9, ClonesGB: 50},
 		Paths: Paths{State: abs(t, ".errand")},

@@ -210,12 +210,15 @@ func TestAttempts(t *testing.T) {
 	if err := h.redis.HSet(t.Context(), "errand:task:"+id, "runs", long+brief).Err(); err != nil {
 		t.Fatal(err)
 	}
-	h.Claim(id)
+	claim := h.Claim(id)
 	page := h.get("/tasks/" + id)
 	h.contains(page, http.StatusOK, ">Attempts</h2>", "on mill-1", ", 1h\n", "<span>the worker is shutting down</span>", "!mill-2", "on worker-1")
 	if strings.Index(page.text, "on worker-1") > strings.Index(page.text, "on mill-1") {
 		t.Error("the latest run is not first")
 	}
+	used := agent.Resources{CPU: 90 * time.Second, Peak: 3 << 29, Disk: 300 << 20}
+	h.End(claim, tasks.Ending{Kind: tasks.Answered, Result: agent.Result{Text: "ok", Duration: time.Minute, Resources: used}})
+	h.contains(h.get("/tasks/"+id), http.StatusOK, "The last one took 1m30s of CPU time, 1.5 GiB of memory, 300 MiB added to the disk.")
 }
 
 // A step has its duration and a link of its own. What the run absorbed is linked, with its author.

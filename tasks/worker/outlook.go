@@ -106,7 +106,9 @@ func (o *offerer) limits() (list []string) {
 	if o.Policy.Limit > 0 {
 		list = append(list, "time "+tasks.Lasted(o.Policy.Limit))
 	}
-	for _, l := range []struct{ setting, format string }{{"ERRAND_RUN_PROCESSES", "%s processes and threads"}, {"ERRAND_RUN_MEMORY_GB", "%s GiB of memory"}} {
+	for _, l := range []struct{ setting, format string }{
+		{"ERRAND_RUN_PROCESSES", "%s processes and threads"}, {"ERRAND_RUN_MEMORY_GB", "%s GiB of memory"}, {"ERRAND_RUN_DISK_GB", "%s GiB added to the disk"},
+	} {
 		if value := o.Settings[l.setting]; value != "" && value != "0" {
 			list = append(list, fmt.Sprintf(l.format, value))
 		}

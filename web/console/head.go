@@ -131,6 +131,7 @@ type meter struct {
 	Tokens  string // of the model
 	Cost    string
 	Budget  string
+	Machine string // what the run took of its machine
 }
 
 func newMeter(s tasks.Status, used tasks.Logged, now time.Time) meter {
@@ -139,6 +140,7 @@ func newMeter(s tasks.Status, used tasks.Logged, now time.Time) meter {
 	switch e := s.Ending; {
 	case e != nil && e.Result.Duration > 0:
 		m.Elapsed, usage, usd = tasks.Lasted(e.Result.Duration), &e.Result.Usage, e.CostUSD()
+		m.Machine = machineUse(e.Result.Resources)
 	case e != nil && s.Ended.Sub(s.Started) >= time.Second && !s.Started.IsZero(): // it was stopped before it had a result
 		m.Elapsed, usd = tasks.Lasted(s.Ended.Sub(s.Started)), e.CostUSD()
 	case e == nil && s.State == string(store.Running):
@@ -157,6 +159,21 @@ func newMeter(s tasks.Status, used tasks.Logged, now time.Time) meter {
 		m.Budget = view.USD(s.Task.Options.MaxUSD)
 	}
 	return m
+}
+
+// machineUse says what a run took of its machine.
+func machineUse(r agent.Resources) string {
+	var parts []string
+	if r.CPU >= time.Second {
+		parts = append(parts, tasks.Lasted(r.CPU)+" of CPU time")
+	}
+	if memory := legible.Bytes(r.Peak); memory != "" {
+		parts = append(parts, memory+" of memory")
+	}
+	if r.Disk >= 1<<20 {
+		parts = append(parts, legible.Bytes(r.Disk)+" added to the disk")
+	}
+	return strings.Join(parts, ", ")
 }
 
 // briefRun bounds the runs that are not shown: the task was handed back before anything happened.

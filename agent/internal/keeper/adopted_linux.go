@@ -16,6 +16,30 @@ import (
 
 func children(pid int) []int { return supervise.Children(pid) }
 
+// Unlinked returns how many bytes of disk the files take that processes of the run hold open after their removal. Files in
+// memory are left out.
+func (p *Process) Unlinked() (total int64) {
+	type file struct{ device, inode uint64 }
+	seen := map[file]bool{}
+	pids, _ := supervise.Descendants(p.keeper.Pid)
+	for _, pid := range pids {
+		open, _ := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid)) // a process may have gone
+		for _, fd := range open {
+			name := fmt.Sprintf("/proc/%d/fd/%s", pid, fd.Name())
+			var s unix.Stat_t
+			if unix.Stat(name, &s) != nil || s.Nlink > 0 || s.Mode&unix.S_IFMT != unix.S_IFREG || seen[file{s.Dev, s.Ino}] {
+				continue
+			}
+			seen[file{s.Dev, s.Ino}] = true
+			var fs unix.Statfs_t
+			if unix.Statfs(name, &fs) == nil && fs.Type != unix.TMPFS_MAGIC {
+				total += s.Blocks * 512
+			}
+		}
+	}
+	return total
+}
+
 // suspended reports whether a process does nothing until it gets SIGCONT.
 func suspended(pid int) bool {
 	state, _, err := supervise.ProcessState(pid)

@@ -87,6 +87,15 @@ func NewTasks(r prometheus.Registerer, repositories []string) *Tasks {
 			name: "errand_run_duration_seconds", help: "Duration of runs.", labels: "class",
 			buckets: []float64{1, 5, 15, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200},
 		},
+		metric{
+			name: "errand_run_memory_bytes", help: "Peak memory of all processes of a run.", labels: "class",
+			buckets: prometheus.ExponentialBuckets(256<<20, 2, 8),
+		},
+		metric{
+			name: "errand_run_disk_bytes", help: "What a run added to the disk, as last measured.", labels: "class",
+			buckets: prometheus.ExponentialBuckets(64<<20, 4, 6),
+		},
+		metric{name: "errand_run_cpu_seconds_total", help: "Processor time of runs.", labels: "class"},
 		metric{name: "errand_runs_total", help: "Runs by outcome.", labels: "source class outcome error"},
 		metric{name: "errand_run_cost_usd_total", help: "Cost of runs in US dollars at list price.", labels: "source repository model"},
 		metric{name: "errand_run_tokens_total", help: "Tokens used by runs.", labels: "kind model"},
@@ -131,6 +140,9 @@ func (m *Tasks) Ran(t tasks.Task, r agent.Result) {
 	model := m.models.label(r.Model)
 	m.add("errand_runs_total", 1, t.Source, t.Class, string(r.Outcome), failure(r))
 	m.observe("errand_run_duration_seconds", r.Duration.Seconds(), t.Class)
+	m.observe("errand_run_memory_bytes", float64(r.Resources.Peak), t.Class)
+	m.observe("errand_run_disk_bytes", float64(r.Resources.Disk), t.Class)
+	m.add("errand_run_cpu_seconds_total", r.Resources.CPU.Seconds(), t.Class)
 	m.add("errand_run_cost_usd_total", max(r.CostUSD, 0), t.Source, m.repositories.label(t.Repo), model)
 	for kind, n := range map[string]int64{
 		"input": r.Usage.Input, "output": r.Usage.Output, "cache_read": r.Usage.CacheRead, "cache_creation": r.Usage.CacheCreation,

@@ -1,0 +1,113 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/errand-fleet/errand/agent/internal/keeper"
+)
+
+// A run's files are measured when the file systems have grown, by whatever run, and from time to time.
+const (
+	diskPoll     = time.Second // between looks at how much the file systems hold
+	diskEvery    = time.Minute // between measurements, if the file systems do not grow
+	diskPatience = 10          // the pause after a measurement is that many times as long as it took
+)
+
+// diskError ends a run that has added too much to the disk.
+type diskError struct{ bytes int64 }
+
+func (e diskError) Error() string {
+	return fmt.Sprintf("the run has added %d MiB to the disk", e.bytes>>20)
+}
+
+// diskWatch measures what a run adds to the disk: to the directories where it may write, and in files that it has
+// removed and still holds open.
+type diskWatch struct {
+	dirs    []string
+	process *keeper.Process
+	limit   int64        // bytes that the run may add; 0: any number, and nothing is measured
+	added   atomic.Int64 // the most that was seen, in bytes
+}
+
+// newDiskWatch returns a watch of a run of s, whose own directory is root.
+func (r *Runner) newDiskWatch(s Spec, root string, p *keeper.Process) *diskWatch {
+	w := &diskWatch{dirs: append(s.further(), s.Dir, root), process: p, limit: r.cfg.MaxDisk}
+	for _, l := range s.Layers {
+		w.dirs = append(w.dirs, l.Changes)
+	}
+	return w
+}
+
+// run measures until ctx ends. If the run adds more than it may, run calls exceeded and has the run killed: while a CLI
+// ends in an orderly way, its tools could fill the disk.
+func (w *diskWatch) run(ctx context.Context, exceeded func(error)) {
+	if w.limit == 0 {
+		return
+	}
+	before, held, measured, pause := w.size(ctx), w.held(), time.Now(), diskPoll
+	tick := time.NewTicker(diskPoll)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		grown, rest := w.held()-held >= w.limit/8, time.Since(measured)
+		if rest < pause || !grown && rest < diskEvery {
+			continue
+		}
+		begun := time.Now()
+		held = w.held() // before the measurement, so that nothing written meanwhile is missed
+		added := w.size(ctx) - before
+		measured, pause = time.Now(), diskPatience*time.Since(begun)
+		if ctx.Err() != nil {
+			return
+		}
+		w.added.Store(max(w.added.Load(), added))
+		if added > w.limit {
+			exceeded(diskError{added})
+			w.process.Term(0)
+			return
+		}
+	}
+}
+
+// held returns how many bytes the file systems of the run's directories hold, of all users.
+func (w *diskWatch) held() (bytes int64) {
+	seen := map[unix.Fsid]bool{}
+	for _, dir := range w.dirs {
+		var s unix.Statfs_t
+		if unix.Statfs(dir, &s) == nil && !seen[s.Fsid] {
+			seen[s.Fsid] = true
+			bytes += int64(s.Blocks-s.Bfree) * int64(s.Bsize) //nolint:gosec,unconvert // far below 2^63; the types differ between systems
+		}
+	}
+	return bytes
+}
+
+// size returns how many bytes of disk the run's files take. A file that vanishes meanwhile is left out.
+func (w *diskWatch) size(ctx context.Context) (bytes int64) {
+	for _, dir := range w.dirs {
+		_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+			if err != nil {
+				return nil //nolint:nilerr // it has vanished, or cannot be read, and so is not the run's
+			}
+			if info, err := d.Info(); err == nil {
+				if s, ok := info.Sys().(*syscall.Stat_t); ok {
+					bytes += s.Blocks * 512
+				}
+			}
+			return ctx.Err()
+		})
+	}
+	return bytes + w.process.Unlinked()
+}

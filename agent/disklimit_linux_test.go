@@ -1,0 +1,61 @@
+package agent
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/errand-fleet/errand/agent/internal/agenttest"
+)
+
+// A run that adds too much to the disk should be ended without affecting others, and with the reason, also if it has
+// removed what it holds open.
+func TestTooMuchDisk(t *testing.T) {
+	t.Parallel()
+	for name, script := range map[string]string{
+		"a file":         "head -c 60M /dev/zero >big; sleep 1000",
+		"a file of home": "head -c 60M /dev/zero >~/big; sleep 1000",
+		"many files":     "for i in {1..60}; do head -c 1M /dev/zero >$i; done; sleep 1000",
+		"a removed file": "exec 9>big; rm big; head -c 60M /dev/zero >&9; sleep 1000",
+	} {
+		tooMuch := func(t *testing.T, b *bench) {
+			other := agenttest.Lead(t, `setsid sleep 1000 & echo up; read x; echo "still here"`)
+			b.cfg.MaxDisk = 40 << 20
+			res := b.run(t, t.Context(), Spec{Prompt: Message{Text: script}, Profile: Write, Limit: time.Minute}, &host{})
+			if res.Outcome != Failed || res.Error.Class != ClassDisk || res.Resources.Disk <= b.cfg.MaxDisk {
+				t.Errorf("result %+v, %v", res, res.Error)
+			}
+			b.gone(t)
+			_ = other.Stdin.Close()
+			other.Expect(t, "still here")
+			other.Ended(t)
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tooMuch(t, newBench(t, "shell"))
+		})
+		t.Run(name+" in a sandbox", func(t *testing.T) {
+			t.Parallel()
+			inSandbox(t, "shell", tooMuch)
+		})
+	}
+}
+
+// What was there before does not count, and a script is held to the same limit.
+func TestDiskOfScripts(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, "")
+	b.cfg.MaxDisk = 40 << 20
+	if err := os.WriteFile(filepath.Join(b.dir, "before"), make([]byte, 50<<20), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if s := b.script(t, t.Context(), "head -c 20M /dev/zero >some", time.Minute); s.Outcome != Done {
+		t.Errorf("%+v", s)
+	}
+	if s := b.script(t, t.Context(), "head -c 60M /dev/zero >big; sleep 1000", time.Minute); s.Outcome != Failed ||
+		!strings.Contains(s.Output, "MiB to the disk, more than a run may") {
+		t.Errorf("%+v", s)
+	}
+}
