@@ -179,8 +179,8 @@ func (c *Config) checkRole(p *Problems, role Role) {
 	if role == RoleFrontdoor && c.HTTP.ConsoleToken == "" {
 		p.add("ERRAND_CONSOLE_TOKEN", "is not set", "set it to the output of `openssl rand -hex 24`")
 	}
-	c.checkSlack(p)
-	c.checkGitHub(p)
+	c.checkSlack(p, role)
+	c.checkGitHub(p, role)
 	c.checkResults(p)
 	c.checkLogin(p, role)
 	// A custom gateway may need no credential.
@@ -189,8 +189,8 @@ func (c *Config) checkRole(p *Problems, role Role) {
 	}
 }
 
-// checkSlack refuses an incomplete Slack configuration.
-func (c *Config) checkSlack(p *Problems) {
+// checkSlack refuses an incomplete Slack configuration. Only a front door receives events.
+func (c *Config) checkSlack(p *Problems, role Role) {
 	s := c.Slack
 	if s.BotToken+s.SigningSecret+s.AppToken == "" {
 		return
@@ -198,13 +198,14 @@ func (c *Config) checkSlack(p *Problems) {
 	if s.BotToken == "" {
 		p.add("SLACK_BOT_TOKEN", "is not set although Slack is configured", "set it to the bot token (xoxb-…), or unset all SLACK_ variables to disable Slack")
 	}
-	if s.SigningSecret+s.AppToken == "" {
+	if s.SigningSecret+s.AppToken == "" && role != RoleWorker {
 		p.add("SLACK_SIGNING_SECRET", "is not set although Slack is configured", "set it to the signing secret from the app's Basic Information, or set SLACK_APP_TOKEN to an app-level token to use Socket Mode")
 	}
 }
 
-// checkGitHub refuses a GitHub configuration without identity, with two, or without a webhook secret.
-func (c *Config) checkGitHub(p *Problems) {
+// checkGitHub refuses a GitHub configuration without identity, with two, or, where events are received, without a
+// webhook secret.
+func (c *Config) checkGitHub(p *Problems, role Role) {
 	g := c.GitHub
 	key := slices.Contains(c.Given, "GITHUB_APP_PRIVATE_KEY_FILE") || g.AppKeyText != ""
 	app := g.AppID != 0 || key
@@ -220,7 +221,7 @@ func (c *Config) checkGitHub(p *Problems) {
 	case app && !key:
 		p.add("GITHUB_APP_PRIVATE_KEY_FILE", "is not set although GITHUB_APP_ID is", "set it to the path of the App's private key, or GITHUB_APP_PRIVATE_KEY to the key itself")
 	}
-	if g.WebhookSecret == "" {
+	if g.WebhookSecret == "" && role != RoleWorker {
 		p.add("GITHUB_WEBHOOK_SECRET", "is not set although GitHub is configured", "set it to the webhook's secret, or unset the other GITHUB_ credentials to disable GitHub")
 	}
 }

@@ -26,7 +26,7 @@ func TestAllProblemsAtOnce(t *testing.T) {
 		"ERRAND_CONFIG":               "/etc/errand.yaml",
 	}), machine(t, map[string]string{"/etc/errand.yaml": "channel: {}\npeople: {ann: {}}"}), RoleWorker)
 	want := strings.TrimSpace(`
-configuration: 15 problems
+configuration: 14 problems
   - GITHUB_APP_ID must be a whole number, not "Iv1.abc"
   - ERRAND_CONCURRENCY must be a whole number, not "many"
   - ERRAND_RUN_LIMIT must have a unit, like 7200s or 7200m
@@ -40,7 +40,6 @@ configuration: 15 problems
   - ERRAND_GRACE must be above 0 and at most 35s, not 45s; a worker has 45s to drain, including 10s to pack the clones
   - ERRAND_DIRS must be absolute paths separated by colons; "src" is not absolute
   - SLACK_BOT_TOKEN is not set although Slack is configured; set it to the bot token (xoxb-…), or unset all SLACK_ variables to disable Slack
-  - GITHUB_WEBHOOK_SECRET is not set although GitHub is configured; set it to the webhook's secret, or unset the other GITHUB_ credentials to disable GitHub
   - ANTHROPIC_API_KEY is not set; set it, ANTHROPIC_AUTH_TOKEN or CLAUDE_CODE_OAUTH_TOKEN`)
 	if err == nil {
 		t.Fatal("Load took it all")
@@ -93,9 +92,11 @@ func TestOneProblem(t *testing.T) {
 		{RoleWorker, "SLACK_BOT_TOKEN", "", "SLACK_BOT_TOKEN is not set"},
 		{RoleWorker, "SLACK_BOT_TOKEN", "xapp-1", "SLACK_BOT_TOKEN must be the bot token (xoxb-…), not the app-level token"},
 		{RoleWorker, "SLACK_APP_TOKEN", "xoxb-1", "SLACK_APP_TOKEN must be the app-level token (xapp-…), not the bot token"},
-		{RoleWorker, "SLACK_SIGNING_SECRET", "", "SLACK_SIGNING_SECRET is not set"},
+		{RoleWorker, "SLACK_SIGNING_SECRET", "", ""},
+		{RoleFrontdoor, "SLACK_SIGNING_SECRET", "", "SLACK_SIGNING_SECRET is not set"},
 		{RoleWorker, "GITHUB_TOKEN", "", "GITHUB_TOKEN is not set"},
-		{RoleWorker, "GITHUB_WEBHOOK_SECRET", "", "GITHUB_WEBHOOK_SECRET is not set"},
+		{RoleWorker, "GITHUB_WEBHOOK_SECRET", "", ""},
+		{RoleFrontdoor, "GITHUB_WEBHOOK_SECRET", "", "GITHUB_WEBHOOK_SECRET is not set"},
 		{RoleWorker, "GITHUB_APP_ID", "5", "GITHUB_TOKEN and a GitHub App are both set"},
 		{RoleWorker, "GITHUB_APP_PRIVATE_KEY_FILE", "/keys/app.pem", "GITHUB_TOKEN and a GitHub App are both set"},
 		{RoleFrontdoor, "GITHUB_APP_PRIVATE_KEY_FILE", "/keys/none.pem", "GITHUB_APP_PRIVATE_KEY_FILE cannot be read"},

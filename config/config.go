@@ -83,13 +83,13 @@ type Redis struct {
 // Slack configures the Slack source.
 type Slack struct {
 	BotToken      Secret `env:"SLACK_BOT_TOKEN"`                                                 // xoxb-…, posts messages
-	SigningSecret Secret `env:"SLACK_SIGNING_SECRET"`                                            // verifies HTTP requests
-	AppToken      Secret `env:"SLACK_APP_TOKEN"`                                                 // xapp-…, receives events in Socket Mode
+	SigningSecret Secret `env:"SLACK_SIGNING_SECRET"`                                            // verifies HTTP requests; front doors only
+	AppToken      Secret `env:"SLACK_APP_TOKEN"`                                                 // xapp-…, receives events in Socket Mode; front doors only
 	APIURL        string `env:"SLACK_API_URL" envDefault:"https://slack.com/api/" check:"url /"` // ends in a slash, as slack-go requires
 }
 
-// Enabled reports whether Slack is a source: it can post, and receive events by HTTP or Socket Mode.
-func (s Slack) Enabled() bool { return s.BotToken != "" && s.SigningSecret+s.AppToken != "" }
+// Enabled reports whether Slack is a source: it can post. Load has checked that a front door can receive events.
+func (s Slack) Enabled() bool { return s.BotToken != "" }
 
 // GitHub configures the GitHub source and forge.
 type GitHub struct {
@@ -98,13 +98,13 @@ type GitHub struct {
 	AppKeyFile    string `env:"GITHUB_APP_PRIVATE_KEY_FILE"`                                       // absolute
 	AppKeyText    Secret `env:"GITHUB_APP_PRIVATE_KEY"`                                            // the key itself, instead of AppKeyFile; \n may replace a line end
 	AppKey        Secret `env:"-"`                                                                 // the key in PEM, from either
-	WebhookSecret Secret `env:"GITHUB_WEBHOOK_SECRET"`                                             // never empty when Enabled: go-github takes unsigned events without one
+	WebhookSecret Secret `env:"GITHUB_WEBHOOK_SECRET"`                                             // never empty in a front door with GitHub: go-github takes unsigned events without one; workers need none
 	APIURL        string `env:"GITHUB_API_URL" envDefault:"https://api.github.com/" check:"url /"` // ends in a slash, as go-github requires
 	URL           string `env:"GITHUB_URL" envDefault:"https://github.com" check:"url"`            // base of clone URLs, without a trailing slash
 }
 
-// Enabled reports whether GitHub is a source: it has an identity and can verify events.
-func (g GitHub) Enabled() bool { return (g.Token != "" || g.IsApp()) && g.WebhookSecret != "" }
+// Enabled reports whether GitHub is a source: it has an identity. Load has checked that a front door can verify events.
+func (g GitHub) Enabled() bool { return g.Token != "" || g.IsApp() }
 
 // IsApp reports whether the identity is a GitHub App and not a user's token.
 func (g GitHub) IsApp() bool { return g.AppID != 0 && g.AppKey != "" }

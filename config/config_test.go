@@ -240,6 +240,25 @@ func TestEnabledSources(t *testing.T) {
 	}
 }
 
+// A worker receives no events, so it has the sources without the secrets that verify them, and does not differ in its
+// published settings from one that has them.
+func TestWorkerNeedsNoSigningSecrets(t *testing.T) {
+	t.Parallel()
+	vars := map[string]string{"REDIS_URL": "redis://r", "ANTHROPIC_API_KEY": "k", "SLACK_BOT_TOKEN": "b", "GITHUB_TOKEN": "t"}
+	bare, err := load(getenv(vars), machine(t, fullFiles), RoleWorker)
+	if err != nil || !bare.Slack.Enabled() || !bare.GitHub.Enabled() {
+		t.Errorf("Slack %v, GitHub %v: %v", bare.Slack.Enabled(), bare.GitHub.Enabled(), err)
+	}
+	for _, name := range []string{"SLACK_SIGNING_SECRET", "GITHUB_WEBHOOK_SECRET"} {
+		vars[name] = "s"
+	}
+	vars["SLACK_APP_TOKEN"] = "xapp-1"
+	full, err := load(getenv(vars), machine(t, fullFiles), RoleWorker)
+	if diff := cmp.Diff(full.Published(), bare.Published()); err != nil || diff != "" {
+		t.Errorf("%v, published (-with +without):\n%s", err, diff)
+	}
+}
+
 func TestConfigFileOfTheWorkingDirectory(t *testing.T) {
 	t.Parallel()
 	vars := map[string]string{"ANTHROPIC_API_KEY": "k"}

@@ -58,6 +58,8 @@ func Shared(name string) bool {
 		return true
 	case "GITHUB_APP_PRIVATE_KEY", "GITHUB_APP_PRIVATE_KEY_FILE": // one or the other, at any path
 		return false
+	case "SLACK_SIGNING_SECRET", "SLACK_APP_TOKEN", "GITHUB_WEBHOOK_SECRET": // workers need none
+		return false
 	}
 	return strings.HasPrefix(name, "SLACK_") || strings.HasPrefix(name, "GITHUB_")
 }

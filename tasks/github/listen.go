@@ -27,8 +27,12 @@ const (
 	loginPatience = 700 * time.Millisecond
 )
 
-// Listen registers POST /github/webhook. Work that continues after an answer ends with ctx.
+// Listen registers POST /github/webhook. It fails without a webhook secret. Work that continues after an answer ends
+// with ctx.
 func (s *Source) Listen(ctx context.Context, mux *http.ServeMux, d *tasks.Desk) error {
+	if s.cfg.WebhookSecret == "" {
+		return errors.New("configure GitHub: no webhook secret")
+	}
 	background := intake.NewBackground(s.log)
 	after := func(do func(context.Context)) { background.Go(ctx, do) }
 	mux.HandleFunc("POST "+hub.HookPath, func(w http.ResponseWriter, r *http.Request) {

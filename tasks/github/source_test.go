@@ -1,6 +1,7 @@
 package github
 
 import (
+	"net/http"
 	"strings"
 	"testing"
 
@@ -21,7 +22,6 @@ func TestNewRefuses(t *testing.T) {
 		change func(*Config)
 	}{
 		{"no memory", func(c *Config) { c.Memory = nil }},
-		{"no webhook secret", func(c *Config) { c.WebhookSecret = "" }},
 		{"no forge", func(c *Config) { c.Forge = nil }},
 	} {
 		cfg := good
@@ -29,5 +29,17 @@ func TestNewRefuses(t *testing.T) {
 		if _, err := New(cfg); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("got %v, want %q", err, c.want)
 		}
+	}
+}
+
+// A worker posts without the webhook secret, and nothing listens without it.
+func TestListenNeedsTheWebhookSecret(t *testing.T) {
+	t.Parallel()
+	s, err := New(Config{Forge: must(hub.New(hub.Config{APIURL: "https://api.github.com/", Token: "t"})), Memory: &store.Memos{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Listen(t.Context(), http.NewServeMux(), nil); err == nil || !strings.Contains(err.Error(), "no webhook secret") {
+		t.Errorf("got %v", err)
 	}
 }

@@ -61,7 +61,8 @@ import (
 	"github.com/errand-fleet/errand/tasks/slack/render"
 )
 
-// Config says which workspace to talk to, and as whom. Token is required, and SigningSecret or AppToken or both.
+// Config says which workspace to talk to, and as whom. Token is required, and for Listen SigningSecret or AppToken or
+// both.
 type Config struct {
 	People        tasks.People // names of users for display
 	Token         string       // of the bot, xoxb-…
@@ -161,7 +162,6 @@ func (c *Config) check() (base *url.URL, err error) {
 	base, err = url.Parse(c.APIURL)
 	refuse(err != nil || base.Host == "" || !strings.HasSuffix(base.Path, "/"), "the API's URL is not a URL that ends in a slash")
 	refuse(c.Token == "", "no bot token")
-	refuse(c.SigningSecret+c.AppToken == "", "neither a signing secret nor an app token")
 	refuse(len(c.Results) > 0 && c.Memory == nil, "no memory of results")
 	if c.Interval <= 0 {
 		c.Interval = 3 * time.Second
@@ -200,10 +200,13 @@ func (s *Source) Links(t tasks.Task) tasks.Links {
 	return tasks.Links{Thread: "https://app.slack.com/client/" + o.Team + "/" + o.Channel + "/thread/" + o.Channel + "-" + o.root()}
 }
 
-// Listen registers POST /slack/events and /slack/interactions and connects in Socket Mode, each if it is configured.
-// Everything that it starts ends with ctx.
+// Listen registers POST /slack/events and /slack/interactions and connects in Socket Mode, each if it is configured. It
+// fails if neither is. Everything that it starts ends with ctx.
 func (s *Source) Listen(ctx context.Context, mux *http.ServeMux, d *tasks.Desk) error {
 	l := s.listener
+	if l.secret == "" && s.socket == nil {
+		return errors.New("configure Slack: neither a signing secret nor an app token")
+	}
 	l.interpreter.desk, l.buttons.desk, l.buttons.picker.desk = d, d, d
 	if l.secret != "" {
 		l.register(ctx, mux)
