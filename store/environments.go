@@ -22,6 +22,7 @@ type Environment struct {
 	Used    time.Time `json:"used"` // by the start of a run
 	Seconds float64   `json:"set_up_seconds"`
 	Size    int64     `json:"bytes"`
+	From    string    `json:"from,omitempty"` // what declared the set-up; empty: an earlier release set it up
 }
 
 // Rebuild says that the runs of a repository do not use environments from before At, and who wanted that. The zero value says

@@ -22,9 +22,10 @@ type Environment struct {
 // Took returns how long the set-up took.
 func (e Environment) Took() time.Duration { return time.Duration(e.Seconds * float64(time.Second)) }
 
-// Environments lists the environments of the live workers in the repositories that the visitor sees, by repository and host, the
-// last used first.
-func (f *Fleet) Environments(ctx context.Context) ([]Environment, error) {
+// Environments lists the environments that the live workers keep for a repository, by repository and host, the last used first.
+// Without a name it lists those of all repositories that the visitor sees.
+func (f *Fleet) Environments(ctx context.Context, repo string) ([]Environment, error) {
+	repo = f.desk.policy.withoutHost(repo)
 	live, err := f.desk.store.Workers.List(ctx)
 	if err != nil {
 		return nil, err
@@ -36,7 +37,7 @@ func (f *Fleet) Environments(ctx context.Context) ([]Environment, error) {
 	all, visitor := []Environment{}, VisitorOf(ctx)
 	for _, w := range live {
 		for _, e := range w.Environments {
-			if visitor.RoleIn(ctx, e.Repo) < Viewer {
+			if repo != "" && !strings.EqualFold(e.Repo, repo) || visitor.RoleIn(ctx, e.Repo) < Viewer {
 				continue
 			}
 			one := Environment{Environment: e, Host: w.Host, Worker: w.ID}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"net/url"
@@ -17,6 +18,10 @@ func envCommand(t *terminal, _ *flag.FlagSet) runFunc {
 		switch {
 		case len(args) == 1 && args[0] == "list":
 			return show(ctx, t, "GET /api/fleet/environments", nil, func(l api.Environments) { t.printEnvironments(l.Environments, time.Now()) })
+		case len(args) == 2 && args[0] == "show":
+			return show(ctx, t, "GET /api/fleet/environments?repo="+url.QueryEscape(args[1]), nil, func(l api.Environments) {
+				t.printEachEnvironment(l.Environments, time.Now())
+			})
 		case len(args) == 2 && args[0] == "rebuild":
 			return show(ctx, t, "POST /api/fleet/environments/"+url.PathEscape(args[1])+"/rebuild", nil, func(r store.Rebuild) {
 				printf(t.stdout, "the next run in %s sets up its environment anew, on every worker\n", legible.Line(r.Repo))
@@ -26,10 +31,41 @@ func envCommand(t *terminal, _ *flag.FlagSet) runFunc {
 	}
 }
 
+const noEnvironment = "No live worker keeps an environment.\n"
+
+// printEachEnvironment prints all about each environment, with an empty line between them.
+func (t *terminal) printEachEnvironment(all []tasks.Environment, now time.Time) {
+	if len(all) == 0 {
+		printf(t.stderr, noEnvironment)
+	}
+	for i, e := range all {
+		state := "current"
+		if e.Rebuild != nil {
+			state = "outdated since " + e.Rebuild.At.Local().Format(time.DateTime)
+		}
+		if i > 0 {
+			printf(t.stdout, "\n")
+		}
+		for _, fact := range [][2]string{
+			{"key", e.ID},
+			{"host", e.Host},
+			{"worker", e.Worker},
+			{"made", e.Made.Local().Format(time.DateTime)},
+			{"used", legible.Age(now.Sub(e.Used)) + " ago"},
+			{"set up in", tasks.Lasted(e.Took())},
+			{"size", legible.Bytes(e.Size)},
+			{"declared by", cmp.Or(e.From, "unknown")},
+			{"state", state},
+		} {
+			printf(t.stdout, "%-11s  %s\n", fact[0], legible.Line(fact[1]))
+		}
+	}
+}
+
 // printEnvironments prints a table of environments.
 func (t *terminal) printEnvironments(all []tasks.Environment, now time.Time) {
 	if len(all) == 0 {
-		printf(t.stderr, "No live worker keeps an environment.\n")
+		printf(t.stderr, noEnvironment)
 		return
 	}
 	list := newTable("REPOSITORY", "HOST", "AGE", "SET-UP", "SIZE", "USED", "STATE")

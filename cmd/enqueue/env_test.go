@@ -17,7 +17,8 @@ func TestEnvironments(t *testing.T) {
 	}
 	at := time.Now().Add(-3 * time.Hour)
 	w := store.Worker{ID: "mill-1", Host: "mill", Environments: []store.Environment{
-		{ID: "e", Repo: "acme/api", Made: at, Used: at.Add(time.Hour), Seconds: 41, Size: 300 << 20},
+		{ID: "e", Repo: "acme/api", Made: at, Used: at.Add(time.Hour), Seconds: 41, Size: 300 << 20, From: ".github/errand.yml"},
+		{ID: "other", Repo: "acme/web", Made: at, Used: at},
 	}}
 	if _, err := f.Store.Workers.Beat(t.Context(), w); err != nil {
 		t.Fatal(err)
@@ -33,6 +34,16 @@ func TestEnvironments(t *testing.T) {
 		t.Errorf("exit %d, %q, %s", code, out, errs)
 	}
 	list("2h ago outdated")
+	code, out, errs := f.run("env", "show", "Acme/API")
+	said := strings.Join(strings.Fields(out), " ")
+	for _, want := range []string{"key e host mill worker mill-1 made ", " used 2h ago set up in 41s size 300 MiB declared by .github/errand.yml state outdated since "} {
+		if code != 0 || errs != "" || !strings.Contains(said, want) || strings.Contains(out, "other") {
+			t.Errorf("exit %d, %q lacks %q, %s", code, said, want, errs)
+		}
+	}
+	if _, _, errs := f.run("env", "show", "acme/none"); errs != noEnvironment {
+		t.Errorf("of a repository without an environment it says %q", errs)
+	}
 	if r, err := f.Store.Environments.Rebuilt(t.Context(), "acme/api"); err != nil || r.At.Before(at) {
 		t.Errorf("%+v, %v", r, err)
 	}

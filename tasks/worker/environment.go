@@ -33,7 +33,7 @@ func (w *Worker) setUp(r *run, t tasks.Task, p *place) error {
 		return err
 	}
 	kept, asked := workspace.EnvironmentsOf(w.cfg.Workspace), time.Now()
-	e, release, err := kept.Use(r.ctx, p.Clone, id, func(ctx context.Context, c workspace.Clone, home workspace.Layer) error {
+	e, release, err := kept.Use(r.ctx, p.Clone, workspace.Environment{ID: id, From: p.From}, func(ctx context.Context, c workspace.Clone, home workspace.Layer) error {
 		if failed := w.setUps.since(id, asked); failed != nil {
 			return failed
 		}
@@ -134,7 +134,7 @@ func (i *inventory) environments() []store.Environment {
 	slices.SortFunc(all, func(a, b workspace.Environment) int { return b.Used.Compare(a.Used) })
 	i.at, i.last = time.Now(), nil
 	for _, e := range all[:min(len(all), store.MaxEnvironments)] {
-		i.last = append(i.last, store.Environment{ID: e.ID, Repo: e.Repo, Made: e.Made, Used: e.Used, Seconds: e.Took.Seconds(), Size: e.Size})
+		i.last = append(i.last, store.Environment{ID: e.ID, Repo: e.Repo, Made: e.Made, Used: e.Used, Seconds: e.Took.Seconds(), Size: e.Size, From: e.From})
 	}
 	return i.last
 }

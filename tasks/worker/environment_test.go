@@ -278,8 +278,8 @@ func TestRebuild(t *testing.T) {
 	w := r.idle(config)
 	w.janitor.tidy(t.Context())
 	w.beat(t.Context())
-	kept, err := tasks.FleetOf(r.desk).Environments(t.Context())
-	if err != nil || len(kept) != 2 || kept[0].Repo != "acme/api" || kept[0].Took() <= 0 || kept[0].Size != 0 {
+	kept, err := tasks.FleetOf(r.desk).Environments(t.Context(), "")
+	if err != nil || len(kept) != 2 || kept[0].Repo != "acme/api" || kept[0].Took() <= 0 || kept[0].Size != 0 || kept[0].From != environment.File {
 		t.Fatalf("%+v, %v", kept, err)
 	}
 	if kept[0].Rebuild != nil || kept[1].Rebuild == nil || *kept[1].Rebuild != done {

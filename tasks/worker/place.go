@@ -38,6 +38,7 @@ type place struct {
 	Notes      []string        // about the environment, for the followers of the task
 
 	Environment environment.Declaration
+	From        string        // what declares its set-up
 	Layers      []agent.Layer // what its set-up has left
 	SeenAs      string        // as in agent.Spec
 }
@@ -117,7 +118,10 @@ func (l *placer) environment(ctx context.Context, repo tasks.Repository, p *plac
 	for _, one := range wrong {
 		p.Notes = append(p.Notes, environment.File+": "+untrusted.Line(one, 300))
 	}
-	p.Environment = declared.Under(repo.Environment)
+	p.Environment, p.From = declared.Under(repo.Environment), environment.File
+	if repo.Environment.Setup != nil {
+		p.From = "errand.yaml"
+	}
 	p.Environment.Egress = declared.Reach(repo.Environment.Egress, l.Policy.Egress)
 	return nil
 }

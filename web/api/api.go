@@ -114,7 +114,7 @@ type Environments struct {
 }
 
 func (a *API) environments(w http.ResponseWriter, r *http.Request) error {
-	all, err := a.View.Environments(r.Context())
+	all, err := a.View.Environments(r.Context(), r.URL.Query().Get("repo"))
 	if err != nil {
 		return err
 	}

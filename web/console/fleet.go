@@ -87,7 +87,7 @@ func (c *Console) fleetPage(w http.ResponseWriter, r *http.Request) error {
 		if err := v.addActivity(busy, now); err != nil {
 			return err
 		}
-		kept, err := c.view.Environments(ctx)
+		kept, err := c.view.Environments(ctx, "")
 		if err != nil {
 			return err
 		}

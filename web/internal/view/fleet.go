@@ -173,9 +173,11 @@ func (v *Reader) Activity(ctx context.Context, f Fleet, hours int) (Activity, er
 	})
 }
 
-// Environments lists the environments that workers keep.
-func (v *Reader) Environments(ctx context.Context) ([]tasks.Environment, error) {
-	return Await(ctx, tasks.FleetOf(v.Desk).Environments)
+// Environments lists the environments that workers keep, for one repository or all.
+func (v *Reader) Environments(ctx context.Context, repo string) ([]tasks.Environment, error) {
+	return Await(ctx, func(ctx context.Context) ([]tasks.Environment, error) {
+		return tasks.FleetOf(v.Desk).Environments(ctx, repo)
+	})
 }
 
 // HaltFunc pauses, resumes, cordons or uncordons what has a name.
