@@ -9,9 +9,10 @@ MAKEFLAGS += --no-builtin-rules
 # Modules with their own go.mod, so that the top one contains only what the programs need.
 MODULES := . $(patsubst %/go.mod,%,$(wildcard e2e/go.mod bench/go.mod))
 
-# Linted like MODULES. Their tests need what `make peers` and `make browser` install.
+# Linted like MODULES. Their tests need what `make peers`, `make browser` and `make proof` install.
 PEERS := e2e/peers
 BROWSER := e2e/browser
+PROOF := e2e/proof
 
 # Tools are pinned in tools/go.mod. Go builds them on first use, with the current compiler. golangci-lint includes gofumpt.
 TOOL := go tool -modfile=$(CURDIR)/tools/go.mod
@@ -24,7 +25,7 @@ export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
 VCS := $(shell git rev-parse HEAD >/dev/null 2>&1 && echo auto || echo false)
 
 .PHONY: help setup machine build install demo run bench bench-ingress bench-console bench-workspace bench-environment bench-fleet bench-chat chaos upgrade image test check lint \
-	fmt vuln peers browser pictures clean
+	fmt vuln peers browser pictures proof clean
 
 # A target's comment is `## TIME | TEXT`. Times are for two cores.
 help: ## | Show this list
@@ -66,11 +67,11 @@ test: setup ## 9 min | Run all tests with the race detector (ARGS='-run TestX ./
 	@MODULES="$(MODULES)" scripts/test $(ARGS)
 
 lint: ## 1 min | Check format, vet and lint; 3 min more on first use
-	@failed=0; for m in $(MODULES) $(PEERS) $(BROWSER); do echo "== lint $$m"; cd "$(CURDIR)/$$m"; \
+	@failed=0; for m in $(MODULES) $(PEERS) $(BROWSER) $(PROOF); do echo "== lint $$m"; cd "$(CURDIR)/$$m"; \
 		$(LINT) fmt --diff || failed=1; go vet ./... || failed=1; $(LINT) run --allow-parallel-runners || failed=1; done; exit $$failed
 
 fmt: ## 10 s | Format the code
-	@for m in $(MODULES) $(PEERS) $(BROWSER); do cd "$(CURDIR)/$$m"; $(LINT) fmt; done
+	@for m in $(MODULES) $(PEERS) $(BROWSER) $(PROOF); do cd "$(CURDIR)/$$m"; $(LINT) fmt; done
 
 vuln: ## 1 min | Look for known vulnerabilities in the dependencies (needs the network)
 	$(TOOL) govulncheck ./...
@@ -89,6 +90,10 @@ browser: setup build $(BROWSER)/node_modules/.package-lock.json ## 30 s | Check 
 
 pictures: ## 1 min | Make the pictures of the README again
 	@$(MAKE) browser ARGS='-run TestDemo -pictures'
+
+proof: setup build ## 1 min | Check chart, rules and dashboard with Helm's and Prometheus' own code; 3 min on first use (ARGS=-update generates them)
+	@scripts/machine prometheus
+	cd $(PROOF) && go test -count=1 -timeout 5m . $(ARGS)
 
 $(BROWSER)/node_modules/.package-lock.json: $(BROWSER)/package.json $(BROWSER)/package-lock.json $(BROWSER)/.npmrc
 	npm ci --prefix $(BROWSER) --ignore-scripts --no-progress

@@ -1,0 +1,516 @@
+package proof
+
+import (
+	"maps"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
+	"helm.sh/helm/v3/pkg/chart"
+	"helm.sh/helm/v3/pkg/chart/loader"
+	"helm.sh/helm/v3/pkg/chartutil"
+	"helm.sh/helm/v3/pkg/engine"
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/pod-security-admission/api"
+	"k8s.io/pod-security-admission/policy"
+	"sigs.k8s.io/yaml"
+)
+
+const chartDir = "deploy/helm/errand"
+
+func loadChart(t *testing.T) *chart.Chart {
+	t.Helper()
+	c, err := loader.Load(filepath.Join(top, chartDir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// render renders the chart as `helm template errand -f FILE` does, by the name of the template.
+func render(t *testing.T, values map[string]any) (map[string]string, error) {
+	t.Helper()
+	c := loadChart(t)
+	options := chartutil.ReleaseOptions{Name: "errand", Namespace: "fleet", Revision: 1, IsInstall: true}
+	in, err := chartutil.ToRenderValues(c, values, options, chartutil.DefaultCapabilities)
+	if err != nil {
+		return nil, err
+	}
+	all, err := engine.Engine{Strict: true}.Render(c, in)
+	files := map[string]string{}
+	for name, text := range all {
+		if text = strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(text), "---")); text != "" && filepath.Base(name)[0] != '_' {
+			files[filepath.Base(name)] = trailing.ReplaceAllString(text, "") + "\n"
+		}
+	}
+	return files, err
+}
+
+// trailing is the space that a template leaves where it adds nothing.
+var trailing = regexp.MustCompile(`(?m)[ \t]+$`)
+
+// valuesFiles are tried one after the other; the chart's own values come first.
+func valuesFiles(t *testing.T) map[string]map[string]any {
+	t.Helper()
+	all := map[string]map[string]any{"defaults": {}}
+	files, err := filepath.Glob("testdata/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no values found: %v", err)
+	}
+	for _, file := range files {
+		if all[filepath.Base(file)], err = chartutil.ReadValuesFile(file); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return all
+}
+
+// scaledObject has KEDA's names of what the chart uses.
+type scaledObject struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              struct {
+		ScaleTargetRef  struct{ Name string }
+		MinReplicaCount *int32
+		MaxReplicaCount *int32
+		PollingInterval *int32
+		Advanced        struct {
+			HorizontalPodAutoscalerConfig struct {
+				Behavior *autoscalingv2.HorizontalPodAutoscalerBehavior
+			}
+		}
+		Triggers []struct {
+			Type, MetricType string
+			Metadata         map[string]string
+		}
+	}
+}
+
+// kinds are the API types that the chart may use.
+var kinds = map[string]func() metav1.Object{
+	"apps/v1 Deployment":                     func() metav1.Object { return &appsv1.Deployment{} },
+	"apps/v1 StatefulSet":                    func() metav1.Object { return &appsv1.StatefulSet{} },
+	"autoscaling/v2 HorizontalPodAutoscaler": func() metav1.Object { return &autoscalingv2.HorizontalPodAutoscaler{} },
+	"keda.sh/v1alpha1 ScaledObject":          func() metav1.Object { return &scaledObject{} },
+	"monitoring.coreos.com/v1 PodMonitor":    func() metav1.Object { return &monitoringv1.PodMonitor{} },
+	"monitoring.coreos.com/v1 ServiceMonitor": func() metav1.Object {
+		return &monitoringv1.ServiceMonitor{}
+	},
+	"networking.k8s.io/v1 Ingress":       func() metav1.Object { return &networkingv1.Ingress{} },
+	"networking.k8s.io/v1 NetworkPolicy": func() metav1.Object { return &networkingv1.NetworkPolicy{} },
+	"policy/v1 PodDisruptionBudget":      func() metav1.Object { return &policyv1.PodDisruptionBudget{} },
+	"v1 ConfigMap":                       func() metav1.Object { return &corev1.ConfigMap{} },
+	"v1 Service":                         func() metav1.Object { return &corev1.Service{} },
+}
+
+// cluster is what a rendering describes, by kind and name.
+type cluster map[string]metav1.Object
+
+// load decodes a rendering as the API server does that was asked to be strict: no unknown and no repeated field.
+func load(t *testing.T, values map[string]any) cluster {
+	t.Helper()
+	files, err := render(t, values)
+	if err != nil {
+		t.Fatal(err)
+	}
+	delete(files, "NOTES.txt")
+	all := cluster{}
+	for name, text := range files {
+		for doc := range strings.SplitSeq(text, "\n---\n") {
+			var kind metav1.TypeMeta
+			if err := yaml.Unmarshal([]byte(doc), &kind); err != nil {
+				t.Fatalf("%s: %v\n%s", name, err, doc)
+			}
+			fresh := kinds[kind.APIVersion+" "+kind.Kind]
+			if fresh == nil {
+				t.Fatalf("%s has a %s of %s, which nothing here looks at:\n%s", name, kind.Kind, kind.APIVersion, doc)
+			}
+			v := fresh()
+			if err := yaml.UnmarshalStrict([]byte(doc), v); err != nil {
+				t.Fatalf("%s: %v\n%s", name, err, doc)
+			}
+			key := kind.Kind + " " + v.GetName()
+			if v.GetName() == "" || all[key] != nil || v.GetNamespace() != "" {
+				t.Errorf("%s: %s has no name, the name of another, or a namespace", name, key)
+			}
+			all[key] = v
+		}
+	}
+	return all
+}
+
+// pods returns the templates of all pods, by kind and name.
+func (c cluster) pods() map[string]corev1.PodTemplateSpec {
+	all := map[string]corev1.PodTemplateSpec{}
+	for key, v := range c {
+		switch v := v.(type) {
+		case *appsv1.Deployment:
+			all[key] = v.Spec.Template
+		case *appsv1.StatefulSet:
+			all[key] = v.Spec.Template
+		}
+	}
+	return all
+}
+
+// get returns what must be there.
+func get[T metav1.Object](t *testing.T, c cluster, key string) (v T) {
+	t.Helper()
+	v, ok := c[key].(T)
+	if !ok {
+		t.Fatalf("no %s in %q", key, slices.Sorted(maps.Keys(c)))
+	}
+	return v
+}
+
+// deploy/kubernetes is the chart with its default values, one file for each template.
+func TestManifestsAreTheChart(t *testing.T) {
+	t.Parallel()
+	files, err := render(t, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	delete(files, "NOTES.txt")
+	const origin = "# deploy/helm/errand with its default values: change those and run `make proof ARGS=-update`.\n"
+	for name, text := range files {
+		golden(t, "deploy/kubernetes/"+name, origin+text)
+	}
+	there, err := filepath.Glob(filepath.Join(top, "deploy/kubernetes/*"))
+	if err != nil || len(there) != len(files) {
+		t.Errorf("deploy/kubernetes has %q, want only %q: %v", there, slices.Sorted(maps.Keys(files)), err)
+	}
+}
+
+// Every rendering is valid, and its pods meet Kubernetes' own policy "restricted".
+func TestChartIsValidAndRestricted(t *testing.T) {
+	t.Parallel()
+	restricted, err := policy.NewEvaluator(policy.DefaultChecks(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, values := range valuesFiles(t) {
+		c := load(t, values)
+		for key, pod := range c.pods() {
+			for _, result := range restricted.EvaluatePod(api.LevelVersion{Level: api.LevelRestricted, Version: api.LatestVersion()}, &pod.ObjectMeta, &pod.Spec) {
+				if !result.Allowed {
+					t.Errorf("%s: %s: %s: %s", name, key, result.ForbiddenReason, result.ForbiddenDetail)
+				}
+			}
+			if pod.Spec.AutomountServiceAccountToken == nil || *pod.Spec.AutomountServiceAccountToken {
+				t.Errorf("%s: %s has a token of the cluster", name, key)
+			}
+			// Else a Service named errand would put variables ERRAND_… into the pod.
+			if pod.Spec.EnableServiceLinks == nil || *pod.Spec.EnableServiceLinks {
+				t.Errorf("%s: variables of other services are in the environment of %s", name, key)
+			}
+			if root := pod.Spec.Containers[0].SecurityContext.ReadOnlyRootFilesystem; root == nil || !*root {
+				t.Errorf("%s: %s can write to its root", name, key)
+			}
+		}
+	}
+}
+
+// Each pod refers to the Secrets that are its own, and only to ConfigMaps of the chart.
+func TestChartGivesEachPodItsOwnSecrets(t *testing.T) {
+	t.Parallel()
+	for values, want := range map[string]map[string][]string{
+		"defaults":           {"enqueue": {"errand", "errand-front-door"}, "worker": {"errand", "errand-worker"}},
+		"everything.yaml":    {"enqueue": {"door", "fleet", "redis-ca"}, "worker": {"fleet", "model", "redis-ca"}},
+		"bundled-redis.yaml": {"enqueue": {"errand", "errand-front-door", "errand-redis"}, "worker": {"errand", "errand-redis", "errand-worker"}, "redis": {"errand-redis"}},
+	} {
+		c := load(t, valuesFiles(t)[values])
+		for key, pod := range c.pods() {
+			secrets, maps := referred(pod.Spec)
+			if want := want[pod.Labels["app.kubernetes.io/component"]]; !slices.Equal(secrets, want) {
+				t.Errorf("%s: %s has the Secrets %q, want %q", values, key, secrets, want)
+			}
+			for _, name := range maps {
+				get[*corev1.ConfigMap](t, c, "ConfigMap "+name)
+			}
+		}
+	}
+}
+
+// referred returns the names of the Secrets and ConfigMaps that a pod refers to.
+func referred(pod corev1.PodSpec) (secrets, configMaps []string) {
+	for _, from := range pod.Containers[0].EnvFrom {
+		if from.SecretRef != nil {
+			secrets = append(secrets, from.SecretRef.Name)
+		} else {
+			configMaps = append(configMaps, from.ConfigMapRef.Name)
+		}
+	}
+	for _, v := range pod.Containers[0].Env {
+		if v.ValueFrom != nil && v.ValueFrom.SecretKeyRef != nil {
+			secrets = append(secrets, v.ValueFrom.SecretKeyRef.Name)
+		}
+	}
+	for _, v := range pod.Volumes {
+		if v.Secret != nil {
+			secrets = append(secrets, v.Secret.SecretName)
+		} else if v.ConfigMap != nil {
+			configMaps = append(configMaps, v.ConfigMap.Name)
+		}
+	}
+	slices.Sort(secrets)
+	return slices.Compact(secrets), configMaps
+}
+
+// Each pool is a Deployment with its own name, selector, size and autoscaler.
+func TestPools(t *testing.T) {
+	t.Parallel()
+	c := load(t, valuesFiles(t)["two-pools.yaml"])
+	usual, gpu := get[*appsv1.Deployment](t, c, "Deployment errand-worker"), get[*appsv1.Deployment](t, c, "Deployment errand-worker-gpu")
+	if usual.Spec.Replicas == nil || *usual.Spec.Replicas != 5 || gpu.Spec.Replicas != nil {
+		t.Errorf("replicas %v and, although KEDA sets them, %v", usual.Spec.Replicas, gpu.Spec.Replicas)
+	}
+	if maps.Equal(usual.Spec.Selector.MatchLabels, gpu.Spec.Selector.MatchLabels) {
+		t.Error("both pools select the same pods")
+	}
+	for pool, d := range map[string]*appsv1.Deployment{"default": usual, "gpu": gpu} {
+		if got := variable(d.Spec.Template.Spec, "ERRAND_POOL"); got != pool {
+			t.Errorf("pool %s: ERRAND_POOL is %q", pool, got)
+		}
+		get[*policyv1.PodDisruptionBudget](t, c, "PodDisruptionBudget "+d.Name)
+	}
+	pod := gpu.Spec.Template.Spec
+	if pod.NodeSelector["accelerator"] != "nvidia" || len(pod.Tolerations) != 1 || pod.Containers[0].Resources.Limits.Memory().String() != "16Gi" ||
+		variable(pod, "ERRAND_CONCURRENCY") != "2" || variable(pod, "ERRAND_SANDBOX") != "none" {
+		t.Errorf("the pool's own settings are not in force: %+v", pod)
+	}
+	scaled := get[*scaledObject](t, c, "ScaledObject errand-worker-gpu")
+	if s := scaled.Spec; s.ScaleTargetRef.Name != gpu.Name || *s.MinReplicaCount != 0 || *s.MaxReplicaCount != 4 ||
+		s.Triggers[0].Metadata["query"] != `max(errand_workers_wanted{pool="gpu"})` || s.Triggers[0].Metadata["threshold"] != "1" {
+		t.Errorf("%+v", s)
+	}
+	settings := get[*corev1.ConfigMap](t, c, "ConfigMap errand").Data
+	if want := map[string]string{
+		"ERRAND_PUBLIC_URL": "https://errand.corp.example", "ERRAND_MODEL": "sonnet", "ERRAND_LINK_DAYS": "0", "GITHUB_APP_ID": "1234567",
+	}; !maps.Equal(settings, want) {
+		t.Errorf("settings %v, want %v", settings, want)
+	}
+}
+
+func variable(pod corev1.PodSpec, name string) string {
+	for _, v := range pod.Containers[0].Env {
+		if v.Name == name {
+			return v.Value
+		}
+	}
+	return ""
+}
+
+// One worker for each that is wanted, by the metric that is documented.
+func TestAutoscaler(t *testing.T) {
+	t.Parallel()
+	hpa := get[*autoscalingv2.HorizontalPodAutoscaler](t, load(t, valuesFiles(t)["everything.yaml"]), "HorizontalPodAutoscaler errand-worker")
+	external := hpa.Spec.Metrics[0].External
+	if len(hpa.Spec.Metrics) != 1 || external.Metric.Name != "errand_workers_wanted" || external.Metric.Selector.MatchLabels["pool"] != "default" ||
+		external.Target.AverageValue.String() != "1" || *hpa.Spec.MinReplicas != 2 || hpa.Spec.MaxReplicas != 40 || hpa.Spec.ScaleTargetRef.Name != "errand-worker" {
+		t.Errorf("%+v", hpa.Spec)
+	}
+}
+
+// selects reports whether a selector chooses a pod.
+func selects(t *testing.T, s *metav1.LabelSelector, pod corev1.PodTemplateSpec) bool {
+	t.Helper()
+	if s == nil {
+		return false
+	}
+	selector, err := metav1.LabelSelectorAsSelector(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return selector.Matches(labels.Set(pod.Labels))
+}
+
+// Every pod has a policy for both directions. Redis is reached by front doors and workers only, and reaches nothing;
+// workers are reached by front doors only.
+func TestNetworkPolicies(t *testing.T) {
+	t.Parallel()
+	for name, values := range valuesFiles(t) {
+		c := load(t, values)
+		for key, pod := range c.pods() {
+			component := pod.Labels["app.kubernetes.io/component"]
+			p := get[*networkingv1.NetworkPolicy](t, c, "NetworkPolicy errand-"+component)
+			if !selects(t, &p.Spec.PodSelector, pod) || len(p.Spec.PolicyTypes) != 2 {
+				t.Errorf("%s: %s is not under a policy for both directions", name, key)
+			}
+			var from []string // the components among the peers
+			for key, other := range c.pods() {
+				for _, peer := range p.Spec.Ingress[0].From {
+					if selects(t, peer.PodSelector, other) {
+						from = append(from, strings.TrimPrefix(key, "Deployment errand-"))
+					}
+				}
+			}
+			slices.Sort(from)
+			if component == "redis" && (!slices.Equal(from, []string{"enqueue", "worker"}) || len(p.Spec.Egress) != 0) ||
+				component == "worker" && !slices.Equal(from, []string{"enqueue"}) {
+				t.Errorf("%s: %s is reached by %q, and reaches %+v", name, key, from, p.Spec.Egress)
+			}
+			if len(p.Spec.Ingress) != 1 || len(p.Spec.Ingress[0].Ports) != 1 || p.Spec.Ingress[0].Ports[0].Port.StrVal != pod.Spec.Containers[0].Ports[0].Name {
+				t.Errorf("%s: %s: the policy opens another port than the container has: %+v", name, key, p.Spec.Ingress)
+			}
+		}
+	}
+}
+
+// No rule for public addresses includes a private one, and every rule names its ports.
+func TestEgress(t *testing.T) {
+	t.Parallel()
+	for name, values := range valuesFiles(t) {
+		for key, v := range load(t, values) {
+			p, ok := v.(*networkingv1.NetworkPolicy)
+			if !ok {
+				continue
+			}
+			for _, rule := range p.Spec.Egress {
+				if len(rule.To) == 0 || len(rule.Ports) == 0 {
+					t.Errorf("%s: %s: a rule without destination or port: %+v", name, key, rule)
+				}
+				for _, port := range rule.Ports {
+					if redis := port.Port.IntVal == 6379 || port.Port.IntVal == 26379; redis || port.Port.IntVal == 53 {
+						continue
+					}
+					for _, peer := range rule.To {
+						if peer.IPBlock != nil && strings.HasSuffix(peer.IPBlock.CIDR, "/0") && len(peer.IPBlock.Except) == 0 {
+							t.Errorf("%s: %s: all addresses at port %s", name, key, port.Port)
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+// The bundled Redis is what both connect to, with a password that is in no argument.
+func TestBundledRedis(t *testing.T) {
+	t.Parallel()
+	c := load(t, valuesFiles(t)["bundled-redis.yaml"])
+	redis := get[*appsv1.StatefulSet](t, c, "StatefulSet errand-redis")
+	service := get[*corev1.Service](t, c, "Service errand-redis")
+	if !maps.Equal(service.Spec.Selector, redis.Spec.Template.Labels) || redis.Spec.ServiceName != service.Name {
+		t.Errorf("the Service does not lead to Redis: %+v", service.Spec)
+	}
+	program := strings.Join(redis.Spec.Template.Spec.Containers[0].Command, " ")
+	for _, line := range []string{"requirepass $REDISCLI_AUTH\n", "appendonly yes\n", "maxmemory-policy noeviction\n"} {
+		if !strings.Contains(program, line) {
+			t.Errorf("redis is started without %q", line)
+		}
+	}
+	if claims := redis.Spec.VolumeClaimTemplates; len(claims) != 1 || *claims[0].Spec.StorageClassName != "fast" {
+		t.Errorf("claims %+v", claims)
+	}
+	for key, pod := range c.pods() {
+		if component := pod.Labels["app.kubernetes.io/component"]; component == "redis" {
+			continue
+		}
+		if got := variable(pod.Spec, "REDIS_URL"); got != "redis://:$(REDIS_PASSWORD)@errand-redis:6379/0" {
+			t.Errorf("%s: REDIS_URL is %q", key, got)
+		}
+	}
+}
+
+// What is off by default is there when it is on, and leads to what there is.
+func TestOptions(t *testing.T) {
+	t.Parallel()
+	c := load(t, valuesFiles(t)["everything.yaml"])
+	rule := get[*networkingv1.Ingress](t, c, "Ingress errand").Spec.Rules[0]
+	backend := rule.HTTP.Paths[0].Backend.Service
+	if service := get[*corev1.Service](t, c, "Service "+backend.Name); rule.Host != "errand.corp.example" || service.Spec.Ports[0].Name != backend.Port.Name {
+		t.Errorf("%+v", rule)
+	}
+	door := get[*appsv1.Deployment](t, c, "Deployment errand-enqueue").Spec.Template
+	if want := "registry.corp.example/errand@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"; door.Spec.Containers[0].Image != want {
+		t.Errorf("image %s, want %s", door.Spec.Containers[0].Image, want)
+	}
+	services, pods := get[*monitoringv1.ServiceMonitor](t, c, "ServiceMonitor errand-enqueue").Spec, get[*monitoringv1.PodMonitor](t, c, "PodMonitor errand-worker").Spec
+	if !selects(t, &services.Selector, corev1.PodTemplateSpec{ObjectMeta: get[*corev1.Service](t, c, "Service errand").ObjectMeta}) || services.Endpoints[0].Port != "http" {
+		t.Errorf("%+v", services)
+	}
+	worker := get[*appsv1.Deployment](t, c, "Deployment errand-worker").Spec.Template
+	if !selects(t, &pods.Selector, worker) || *pods.PodMetricsEndpoints[0].Port != worker.Spec.Containers[0].Ports[0].Name {
+		t.Errorf("%+v", pods)
+	}
+	if key := pods.PodMetricsEndpoints[0].Authorization.Credentials; key.Name != "fleet" || key.Key != "ERRAND_METRICS_TOKEN" {
+		t.Errorf("%+v", key)
+	}
+}
+
+// The schema refuses what would not work, with the value's name.
+func TestSchemaRefuses(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"frontdoor: {}":                             "frontdoor",
+		"settings: {SLACK_BOT_TOKEN: xoxb}":         "SLACK_BOT_TOKEN",
+		"worker: {env: {REDIS_URL: x}}":             "REDIS_URL",
+		"pools: []":                                 "pools",
+		"pools: [{name: GPU}]":                      "name",
+		"pools: [{replicas: 2}]":                    "name",
+		"worker: {autoscaling: {kind: vpa}}":        "kind",
+		"image: {digest: latest}":                   "digest",
+		"redis: {bundled: yes please}":              "bundled",
+		"ingress: {enabled: true, host: ''}":        "host",
+		"networkPolicy: {ports: [https]}":           "ports",
+		"secrets: {worker: ''}":                     "worker",
+		"monitoring: {enabled: true, interval: 1m}": "interval",
+	} {
+		values, err := chartutil.ReadValues([]byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := render(t, values); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want a refusal of %s", text, err, want)
+		}
+	}
+}
+
+// The notes name the Secrets that have to be there.
+func TestNotes(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string][]string{
+		"defaults": {"errand: REDIS_URL", "errand-front-door:", "errand-worker:", "-n fleet exec deploy/errand-enqueue"}, "bundled-redis.yaml": {"errand-redis: password"},
+	} {
+		files, err := render(t, valuesFiles(t)[name])
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, text := range want {
+			if !strings.Contains(files["NOTES.txt"], text) {
+				t.Errorf("%s: no %q in\n%s", name, text, files["NOTES.txt"])
+			}
+		}
+	}
+}
+
+// errand.yaml gets into the ConfigMap as it is.
+func TestErrandYaml(t *testing.T) {
+	t.Parallel()
+	text := read(t, "errand.example.yaml")
+	if got := get[*corev1.ConfigMap](t, load(t, map[string]any{"errandYaml": text}), "ConfigMap errand-files").Data["errand.yaml"]; got != text {
+		t.Errorf("got\n%s", got)
+	}
+}
+
+// A change of the settings replaces the pods, and nothing else about them.
+func TestChangedSettingsReplacePods(t *testing.T) {
+	t.Parallel()
+	before, after := load(t, nil).pods(), load(t, map[string]any{"errandYaml": "repositories: {acme/api: {}}"}).pods()
+	for key, pod := range before {
+		other := after[key]
+		if maps.Equal(pod.Annotations, other.Annotations) || !reflect.DeepEqual(pod.Spec, other.Spec) {
+			t.Errorf("%s: %v, then %v", key, pod.Annotations, other.Annotations)
+		}
+	}
+}
