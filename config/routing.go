@@ -61,44 +61,7 @@ type Repository struct {
 
 	environment.Declaration `yaml:",inline"` // wins over the repository's own
 
-	// Secrets are variables that only the set-up gets: "env:NAME" is a variable of the worker, "file:/path" the content of
-	// a file.
-	Secrets map[string]string `yaml:"secrets"`
-}
-
-// SecretFiles returns the files that Secrets names.
-func (r Repository) SecretFiles() (files []string) {
-	for _, from := range r.Secrets {
-		if file, ok := strings.CutPrefix(from, "file:"); ok {
-			files = append(files, file)
-		}
-	}
-	return files
-}
-
-var secretSource = regexp.MustCompile(`^(env:[A-Za-z_][A-Za-z0-9_]*|file:/.+)$`)
-
-// ReadSecrets returns the values of Secrets. The error names all that cannot be read.
-func (r Repository) ReadSecrets(getenv func(string) string, readFile func(string) ([]byte, error)) (map[string]string, error) {
-	values := map[string]string{}
-	var wrong error
-	for _, name := range slices.Sorted(maps.Keys(r.Secrets)) {
-		from, err := r.Secrets[name], error(nil)
-		if variable, ok := strings.CutPrefix(from, "env:"); ok {
-			if values[name] = getenv(variable); values[name] == "" {
-				err = fmt.Errorf("the variable %s is not set", variable)
-			}
-		} else {
-			var data []byte
-			data, err = readFile(strings.TrimPrefix(from, "file:"))
-			values[name] = strings.TrimSpace(string(data))
-		}
-		if err != nil {
-			wrong = errors.Join(wrong, fmt.Errorf("read secret %s: %w", name, err))
-			delete(values, name)
-		}
-	}
-	return values, wrong
+	Secrets map[string]RepositorySecret `yaml:"secrets"` // variables for the set-up and, with ExposeAgent, for what runs later
 }
 
 // The values of Repository.Profile.
@@ -247,12 +210,16 @@ func (v routingCheck) repositories(r Routing) {
 		if name := r.Repositories[name].Pool; name != "" && !pool.MatchString(name) {
 			v.add(fmt.Sprintf("is %q, which is not the name of a pool", name), poolForm, append(path, "pool")...)
 		}
-		for variable, from := range r.Repositories[name].Secrets {
+		for variable, secret := range r.Repositories[name].Secrets {
 			if why := environment.CheckName(variable); why != "" {
 				v.add("cannot be used: "+why, "choose another name", append(path, "secrets", variable)...)
 			}
-			if !secretSource.MatchString(from) { // without the text, which may be the secret itself
-				v.add("does not say where its value is", "write env:NAME for a variable of the worker, or file:/path for a file", append(path, "secrets", variable)...)
+			if !secretSource.MatchString(secret.From) { // without the text, which may be the secret itself
+				v.add("does not say where its value is", "write env:NAME for a variable of the worker, file:/path for a file, or command:PROGRAM ARGUMENTS",
+					append(path, "secrets", variable)...)
+			}
+			if secret.Expose != "" && secret.Expose != ExposeAgent {
+				v.add("can be exposed to `agent` only", "write `expose: agent`, or remove the line", append(path, "secrets", variable)...)
 			}
 		}
 	}
@@ -373,14 +340,14 @@ func keysOf(name string) string {
 	for _, t := range []reflect.Type{
 		reflect.TypeFor[Routing](), reflect.TypeFor[Repository](), reflect.TypeFor[Channel](), reflect.TypeFor[Person](),
 		reflect.TypeFor[Server](), reflect.TypeFor[Registry](), reflect.TypeFor[Rule](), reflect.TypeFor[Limits](), reflect.TypeFor[Budgets](), reflect.TypeFor[SlackPeople](),
-		reflect.TypeFor[Login](), reflect.TypeFor[Grant](),
+		reflect.TypeFor[Login](), reflect.TypeFor[Grant](), reflect.TypeFor[RepositorySecret](),
 	} {
 		if t.Name() != name {
 			continue
 		}
 		var keys []string
 		for _, f := range reflect.VisibleFields(t) {
-			if key := f.Tag.Get("yaml"); key != ",inline" {
+			if key := f.Tag.Get("yaml"); key != ",inline" && key != "-" {
 				keys = append(keys, key)
 			}
 		}

@@ -2,9 +2,12 @@ package config
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"os"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -17,13 +20,81 @@ func TestReadSecrets(t *testing.T) {
 		}
 		return []byte("two\n"), nil
 	}
-	r := Repository{Secrets: map[string]string{"ONE": "env:A", "TWO": "file:/b"}}
-	if got, err := r.ReadSecrets(getenv, readFile); err != nil || !maps.Equal(got, map[string]string{"ONE": "one", "TWO": "two"}) {
+	r := Repository{Secrets: map[string]RepositorySecret{"ONE": {From: "env:A"}, "TWO": {From: "file:/b"}, "OP": {From: "command:printf a%s b"}}}
+	read := func(run func(string) ([]byte, error)) (map[string]string, error) {
+		err := r.ReadSecrets(getenv, readFile, run)
+		got := map[string]string{}
+		for name, s := range r.Secrets {
+			if s.Value != "" {
+				got[name] = s.Value.Reveal()
+			}
+		}
+		return got, err
+	}
+	if got, err := read(nil); err != nil || !maps.Equal(got, map[string]string{"ONE": "one", "TWO": "two"}) {
 		t.Error(got, err)
 	}
-	r.Secrets["THREE"], r.Secrets["FOUR"] = "env:B", "file:/c"
-	got, err := r.ReadSecrets(getenv, readFile)
-	if len(got) != 2 || !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "read secret THREE: the variable B is not set") {
+	if got, err := read(RunSecretCommand); err != nil || got["OP"] != "ab" {
 		t.Error(got, err)
+	}
+	r.Secrets["THREE"], r.Secrets["FOUR"] = RepositorySecret{From: "env:B"}, RepositorySecret{From: "file:/c"}
+	got, err := read(nil)
+	if len(got) != 3 || !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "read secret THREE: the variable B is not set") {
+		t.Error(got, err)
+	}
+}
+
+// A command that prints a secret is bounded, leaves no process, and shows nothing of its output.
+func TestSecretCommand(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	alive := filepath.Join(dir, "alive")
+	if err := syscall.Mkfifo(alive, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	script := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte("#!/bin/sh\n"+text), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	for name, c := range map[string]struct{ command, want string }{
+		"none":    {"/nowhere/op read", "no such file"},
+		"fails":   {script("fails", "echo hunter2; echo hunter2 >&2; exit 3"), "exit status 3; run the command as the worker's user"},
+		"endless": {script("endless", "exec yes hunter2"), "more than 64 KiB"},
+		"empty":   {"true", "gives no text"},
+	} {
+		r := Repository{Secrets: map[string]RepositorySecret{"X": {From: "command:" + c.command}}}
+		err := r.ReadSecrets(os.Getenv, os.ReadFile, RunSecretCommand)
+		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "read secret X: ") || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	out, err := RunSecretCommand(script("leaves", "sleep 1000 >/dev/null 9>"+alive+" & echo \"$1-$2-$#\"; cat <"+alive+" >/dev/null & : ") + " a  $HOME")
+	if err != nil || string(out) != "a-$HOME-2\n" {
+		t.Errorf("%q, %v", out, err)
+	}
+}
+
+func TestSecretForms(t *testing.T) {
+	t.Parallel()
+	var p Problems
+	r := parseRouting(&p, "errand.yaml", []byte("repositories:\n  a/b:\n    secrets:\n      ONE: env:X\n      TWO: {from: command:op read x, expose: agent}\n"))
+	if got := r.Repositories["a/b"].Secrets; len(p) > 0 || got["ONE"].From != "env:X" || got["TWO"] != (RepositorySecret{From: "command:op read x", Expose: ExposeAgent}) {
+		t.Errorf("%+v, %v", got, p)
+	}
+	for text, want := range map[string]string{
+		"{from: env:X, exposed: agent}":    `knows no key "exposed"`,
+		"{from: env:X, expose: everybody}": "can be exposed to `agent` only",
+		"{expose: agent}":                  "does not say where its value is",
+		"'command: '":                      "does not say where its value is",
+		"[hunter2]":                        "does not have the right form",
+	} {
+		p = nil
+		parseRouting(&p, "errand.yaml", []byte("repositories:\n  a/b:\n    secrets:\n      ONE: "+text+"\n"))
+		if said := fmt.Sprint(p); !strings.Contains(said, want) || strings.Contains(said, "hunter2") {
+			t.Errorf("%s: %s", text, said)
+		}
 	}
 }

@@ -78,7 +78,7 @@ func TestRoutingProblems(t *testing.T) {
 		{"---\npeople: {}\n---\npeople: {}", "f holds more than one document; remove the line --- and merge what follows it"},
 		{"repositories:\n  nothing: {}", "f:2: repositories.nothing is not the name of a repository; write it as owner/name"},
 		{"repositories:\n  a/B: {}\n  a/b: {}", "f:3: repositories.a/b is the same repository as a/B; keep one of them; GitHub does not mind upper and lower case"},
-		{"repositories:\n  o/r:\n    secrets: {A: secret}", "f:3: repositories.o/r.secrets.A does not say where its value is; write env:NAME for a variable of the worker, or file:/path for a file"},
+		{"repositories:\n  o/r:\n    secrets: {A: secret}", "f:3: repositories.o/r.secrets.A does not say where its value is; write env:NAME for a variable of the worker, file:/path for a file, or command:PROGRAM ARGUMENTS"},
 		{"repositories:\n  o/r:\n    secrets: {HOME: env:A}", "f:3: repositories.o/r.secrets.HOME cannot be used: HOME is set by errand; choose another name"},
 		{"repositories:\n  o/r:\n    profile: admin", "f:3: repositories.o/r.profile must be `write` or `read`, not \"admin\""},
 		{"repositories:\n  o/r:\n    base: -f", `f:3: repositories.o/r.base is "-f", which is not the name of a branch; write it without refs/heads/, like main`},

@@ -35,6 +35,9 @@ type Publication struct {
 	// Permit is called with the commit right before the push. If it returns an error, Publish does not push and
 	// returns that error.
 	Permit func(ctx context.Context, commit string) error
+	// Refuse returns why a text must not be pushed, or "". It gets the messages and patches of the new commits, before Permit is
+	// called. nil: everything may be pushed.
+	Refuse func(text string) string
 }
 
 // Pushed describes the remote's branch after Publish.
@@ -171,11 +174,30 @@ func (l load) deliver(ctx context.Context, p Publication) (_ Pushed, err error) 
 	if l.branch != "" && !builds && !slices.Contains(p.Ours, l.branch) {
 		return Pushed{}, fmt.Errorf("%w: %s is at %.7s", ErrForeign, p.Branch, l.branch)
 	}
+	if err := l.search(ctx, p, elsewhere); err != nil {
+		return Pushed{}, err
+	}
 	if err := p.Permit(ctx, l.tip); err != nil {
 		return Pushed{}, err
 	}
 	pushed.New = true
 	return pushed, m.push(ctx, l.remote, l.tip, p.Branch, l.branch)
+}
+
+// search lets p.Refuse see everything that the remote does not have elsewhere, with what a later commit takes away.
+func (l load) search(ctx context.Context, p Publication, elsewhere []string) error {
+	if p.Refuse == nil {
+		return nil
+	}
+	args := []string{"log", "--patch", "--cc", "--text", "--no-renames", "--no-textconv", "--no-ext-diff", "--format=raw", l.tip, "--not"}
+	text, err := l.mirror.git.run(ctx, append(args, elsewhere...)...)
+	if errors.Is(err, errLong) {
+		return fmt.Errorf("%w: it is too large to be searched for secrets", ErrUnfit)
+	}
+	if why := p.Refuse(text); err == nil && why != "" {
+		return fmt.Errorf("%w: %s", ErrUnfit, why)
+	}
+	return err
 }
 
 // contains reports whether a commit equals another one or has it as an ancestor.

@@ -25,6 +25,7 @@ const setUpLimit = 30 * time.Minute
 // environment before.
 func (w *Worker) setUp(r *run, t tasks.Task, p *place) error {
 	d := p.Environment
+	p.Exposed = w.exposed(r, t, p.Clone)
 	if len(d.Setup) == 0 {
 		return nil
 	}

@@ -245,6 +245,66 @@ func TestSecretsOfASetUp(t *testing.T) {
 	}
 }
 
+// The agent and the checks get a secret only if the operator exposes it, in a sandbox, and only at a head that somebody who can
+// push has chosen. Work that has the secret is not published.
+func TestExposedSecrets(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change func(r *remote, t *tasks.Task)
+		leaks  string
+		want   bool
+	}{
+		"a branch": {func(*remote, *tasks.Task) {}, "", true},
+		"leaked":   {func(*remote, *tasks.Task) {}, "npm_secret-1", true},
+		"encoded":  {func(*remote, *tasks.Task) {}, base64.StdEncoding.EncodeToString([]byte("ann:npm_secret-1")), true},
+		"a commit": {func(r *remote, t *tasks.Task) {
+			t.Ref = r.git(filepath.Join(r.root, "acme", "api.git"), "rev-parse", "main")
+		}, "", false},
+		"read":       {func(_ *remote, t *tasks.Task) { t.Profile = agent.Read }, "", false},
+		"untrusted":  {func(_ *remote, t *tasks.Task) { t.Profile = agent.Untrusted }, "", false},
+		"no sandbox": {func(r *remote, _ *tasks.Task) { r.agent.flat = true }, "", false},
+		"other base": {func(r *remote, _ *tasks.Task) {
+			r.source.brief = func(tasks.Task) (tasks.Brief, error) { return tasks.Brief{Base: "head"}, nil }
+		}, "", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r, h, publishing := publishingFleet(t, func(r *remote, s agent.Spec) {
+				if s.Profile == agent.Write {
+					r.write(s.Dir, "work", "token: "+c.leaks+"\n")
+					r.git(s.Dir, "add", "work")
+					r.git(s.Dir, "commit", "--quiet", "--message", "work")
+					r.write(s.Dir, "work", "gone\n") // the earlier commit still has it
+				}
+			})
+			r.declare("main", "env: {A: x}\n")
+			r.declare("head", "env: {A: x} # head\n")
+			h.checks = []string{"make test"}
+			var checks []agent.Script
+			r.agent.script = func(_ context.Context, s agent.Script) (agent.Scripted, error) {
+				checks = append(checks, s)
+				return agent.Scripted{Outcome: agent.Done}, nil
+			}
+			task := r.repoTask("a")
+			c.change(r, &task)
+			r.worker(r.disk(t.TempDir()), publishing, func(c *Config) {
+				c.Exposed = func(string) map[string]string { return map[string]string{"TOKEN": "npm_secret-1"} }
+			})
+			e := r.ending(r.submit(task))
+			if has := r.agent.specs()[0].Env["TOKEN"] != ""; e.Kind != tasks.Answered || has != c.want {
+				t.Errorf("the agent has the secret: %v, ending = %+v", has, e)
+			}
+			if c.leaks != "" {
+				if e.Published == nil || !strings.Contains(e.Published.Problem, "the secret TOKEN is in a commit") || r.pushed("fake/a") != "" || len(checks) > 0 {
+					t.Errorf("pushed %q, ending = %+v", r.pushed("fake/a"), e)
+				}
+			} else if task.Profile == agent.Write && (len(checks) != 1 || (checks[0].Env["TOKEN"] != "") != c.want || checks[0].Env["A"] != "x") {
+				t.Errorf("the checks have %+v", checks)
+			}
+		})
+	}
+}
+
 // After a rebuild the next run sets up a new environment. A run that uses the old one goes on; then the janitor removes it.
 func TestRebuild(t *testing.T) {
 	t.Parallel()

@@ -45,18 +45,16 @@ func (o *offerer) outlook(ctx context.Context, name string) (*tasks.Outlook, err
 	}
 	look.Add("path", o.redacted(d.Path)...)
 	look.Add("variables", slices.Sorted(maps.Keys(d.Env))...)
-	var secrets []string
-	if o.Secrets != nil {
-		secrets = slices.Sorted(maps.Keys(o.Secrets(name)))
-	}
+	secrets, exposed := names(o.Secrets, name), names(o.Exposed, name)
 	look.Add("secrets, for the set-up", secrets...)
+	look.Add("secrets, also for the agent and the checks", exposed...)
 	look.Add("egress", reach(d.Egress)...)
 	o.checks(ctx, look, p)
 	look.Add("limits", o.limits()...)
 	if !sandboxed {
 		look.Miss(store.Warning, "no sandbox", "Each thread gets a copy of the environment, and runs reach the worker's whole network.", "Set ERRAND_SANDBOX=bwrap.")
 	}
-	if len(secrets) > 0 && len(d.Setup) == 0 {
+	if len(secrets) > len(exposed) && len(d.Setup) == 0 {
 		look.Miss(store.Warning, "secrets without a set-up", "Only a set-up gets them, and none is declared.", "Declare setup in "+environment.File+".")
 	}
 	return look, nil
@@ -126,6 +124,14 @@ func reach(e agent.Egress) []string {
 		list = append(list, host+" (private)")
 	}
 	return list
+}
+
+// names returns the names of a repository's secrets.
+func names(secrets func(repo string) map[string]string, repo string) []string {
+	if secrets == nil {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(secrets(repo)))
 }
 
 func (o *offerer) redacted(lines []string) (list []string) {

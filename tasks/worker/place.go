@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 
@@ -38,9 +39,10 @@ type place struct {
 	Notes      []string        // about the environment, for the followers of the task
 
 	Environment environment.Declaration
-	From        string        // what declares its set-up
-	Layers      []agent.Layer // what its set-up has left
-	SeenAs      string        // as in agent.Spec
+	From        string            // what declares its set-up
+	Exposed     map[string]string // secrets that the run and its checks get
+	Layers      []agent.Layer     // what its set-up has left
+	SeenAs      string            // as in agent.Spec
 }
 
 // placer prepares the directories of runs. It is safe for concurrent use.
@@ -183,8 +185,12 @@ func (l *placer) writeChanges(ctx context.Context, c workspace.Clone, b briefing
 
 // given returns what a run and its checks have besides the files.
 func (p place) given() agent.Environment {
-	d := p.Environment
-	return agent.Environment{Env: d.Env, Path: d.Path, Start: d.Start, Egress: d.Egress, Layers: p.Layers, SeenAs: p.SeenAs}
+	d, env := p.Environment, p.Environment.Env
+	if len(p.Exposed) > 0 {
+		env = maps.Clone(env)
+		maps.Copy(env, p.Exposed)
+	}
+	return agent.Environment{Env: env, Path: d.Path, Start: d.Start, Egress: d.Egress, Layers: p.Layers, SeenAs: p.SeenAs}
 }
 
 // spec returns the specification of a run.

@@ -129,7 +129,7 @@ func (b *publisher) push(ctx context.Context, patience *time.Timer, run *run, t 
 		return workspace.Pushed{}, nil, err
 	}
 	pushed, err := b.Workspace.Publish(ctx, p.Clone, workspace.Publication{
-		Branch: p.Branch, Message: message(t), TrustedConfig: p.Trusted, Ours: ours,
+		Branch: p.Branch, Message: message(t), TrustedConfig: p.Trusted, Ours: ours, Refuse: p.refusesSecrets(),
 		Permit: func(_ context.Context, commit string) (err error) {
 			patience.Stop()
 			if checks, err = b.verify(run, t, p); err != nil {

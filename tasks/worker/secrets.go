@@ -9,26 +9,67 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/internal/untrusted"
+	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/workspace"
 )
 
-// secrets returns the variables that only the set-up of a repository gets: if it runs what is on the branch that people
+// secrets returns the variables that the set-up of a repository gets in addition: if it runs what is on the branch that people
 // protect, which is not the base of every pull request.
 func (w *Worker) secrets(r *run, repo string, c workspace.Clone) map[string]string {
 	if w.cfg.Secrets == nil {
 		return nil
 	}
 	secrets := w.cfg.Secrets(repo)
-	own, _ := w.cfg.Policy.Allowed(repo)
-	if trusted := cmp.Or(own.Base, c.DefaultBranch); len(secrets) > 0 && c.Base != trusted {
+	if trusted := w.protected(repo, c); len(secrets) > 0 && c.Base != trusted {
 		r.notice("The set-up gets no secrets, because it runs what is on " + c.Base + " and not on " + trusted)
 		return nil
 	}
 	return secrets
+}
+
+// protected returns the branch of a repository whose declarations may handle secrets.
+func (w *Worker) protected(repo string, c workspace.Clone) string {
+	own, _ := w.cfg.Policy.Allowed(repo)
+	return cmp.Or(own.Base, c.DefaultBranch)
+}
+
+// exposed returns the variables that a run and its checks get from the operator. Everybody who can push to the repository, and
+// only they, decides what such a run executes: its head is a branch, a tag or the head of a pull request that no source
+// considers a stranger's. A commit may be from anywhere, such as a fork that nobody has approved.
+func (w *Worker) exposed(r *run, t tasks.Task, c workspace.Clone) map[string]string {
+	if w.cfg.Exposed == nil || t.Profile != agent.Write || !w.cfg.Runner.Sandboxed() {
+		return nil
+	}
+	secrets := w.cfg.Exposed(t.Repo)
+	if trusted := w.protected(t.Repo, c); len(secrets) > 0 && (c.Base != trusted || commitID.MatchString(t.Ref)) {
+		r.notice("The run gets no secrets, because its head is a commit, or its base is not " + trusted)
+		return nil
+	}
+	return secrets
+}
+
+// commitID matches a Ref that may be a commit, also shortened.
+var commitID = regexp.MustCompile(`^[0-9a-fA-F]{4,64}$`)
+
+// refusesSecrets returns the Refuse of a publication: nil if the run had no secrets.
+func (p place) refusesSecrets() func(text string) string {
+	if len(p.Exposed) == 0 {
+		return nil
+	}
+	return func(text string) string {
+		for name, secret := range p.Exposed {
+			if slices.ContainsFunc(agent.SecretForms(secret), func(form string) bool { return strings.Contains(text, form) }) {
+				return "the secret " + name + " is in a commit or a file; remove it from all commits"
+			}
+		}
+		return ""
+	}
 }
 
 // leaked returns an error if a set-up has left a secret in a file, where every run would find it.

@@ -39,3 +39,42 @@ func TestNotices(t *testing.T) {
 		t.Errorf("got %+v", list)
 	}
 }
+
+// A worker reads the secrets of repositories before it starts. A front door runs no commands for them.
+func TestLoadReadsSecrets(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "errand.yaml")
+	text := "repositories:\n  acme/api:\n    secrets:\n      A: command:printf hush-%s a\n      B: {from: env:WIRE_B, expose: agent}\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	env := map[string]string{
+		"ANTHROPIC_API_KEY": "k", "ERRAND_STATE_DIR": t.TempDir(), "ERRAND_CONFIG": file, "ERRAND_SANDBOX": "bwrap", "ERRAND_ALLOW_ROOT": "true",
+		"WIRE_B": "hush-b",
+	}
+	c, err := Load(func(name string) string { return env[name] }, config.RoleStandalone)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if all, exposed := repositorySecrets(c, false)["acme/api"], repositorySecrets(c, true)["acme/api"]; len(all) != 2 || all["A"] != "hush-a" ||
+		len(exposed) != 1 || exposed["B"] != "hush-b" {
+		t.Errorf("%v, exposed %v", all, exposed)
+	}
+	if said := redactor(c).String("hush-a hush-b"); strings.Contains(said, "hush") {
+		t.Errorf("the redactor leaves %q", said)
+	}
+	env["ERRAND_SANDBOX"] = "none"
+	if _, err := Load(func(name string) string { return env[name] }, config.RoleStandalone); err == nil || !strings.Contains(err.Error(), "acme/api.secrets.B is exposed to the agent without a sandbox") {
+		t.Errorf("without a sandbox: %v", err)
+	}
+	delete(env, "WIRE_B")
+	if _, err := Load(func(name string) string { return env[name] }, config.RoleStandalone); err == nil || !strings.Contains(err.Error(), "read secret B: the variable WIRE_B is not set") {
+		t.Errorf("without a value: %v", err)
+	}
+	delete(env, "ANTHROPIC_API_KEY")
+	env["REDIS_URL"], env["ERRAND_CONSOLE_TOKEN"] = "redis://:pw@127.0.0.1:1/0", strings.Repeat("x", 40)
+	c, err = Load(func(name string) string { return env[name] }, config.RoleFrontdoor)
+	if got := repositorySecrets(c, false)["acme/api"]; err != nil || len(got) != 0 {
+		t.Errorf("a front door has %v, %v", got, err)
+	}
+}

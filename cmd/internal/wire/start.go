@@ -43,6 +43,9 @@ func Load(getenv func(string) string, role config.Role) (config.Config, error) {
 		}
 	}
 	if len(problems) == 0 {
+		problems = readSecrets(c, getenv, role == config.RoleWorker || role == config.RoleStandalone)
+	}
+	if len(problems) == 0 {
 		problems = try(c)
 	}
 	if role == config.RoleWorker || role == config.RoleStandalone {
@@ -357,22 +360,8 @@ func registries(c config.Config) (list []agent.Registry) {
 // redactor knows every secret that errand was given.
 func redactor(c config.Config) *agent.Redactor {
 	all := slices.Concat(c.Secrets(), agent.ServerSecrets(servers(c), os.Getenv), agent.RegistrySecrets(registries(c), os.Getenv))
-	repositories, _ := setUpSecrets(c) // a front door may have none of them; a worker does not start without them
-	for _, values := range repositories {
+	for _, values := range repositorySecrets(c, false) {
 		all = slices.AppendSeq(all, maps.Values(values))
 	}
 	return agent.NewRedactor(all...)
-}
-
-// setUpSecrets returns the secrets of the set-ups, by repository in lower case. The error names all that are missing.
-func setUpSecrets(c config.Config) (all map[string]map[string]string, wrong error) {
-	all = map[string]map[string]string{}
-	for _, name := range slices.Sorted(maps.Keys(c.Routing.Repositories)) {
-		values, err := c.Routing.Repositories[name].ReadSecrets(os.Getenv, os.ReadFile)
-		if err != nil {
-			wrong = errors.Join(wrong, fmt.Errorf("repositories.%s: %w", name, err))
-		}
-		all[strings.ToLower(name)] = values
-	}
-	return all, wrong
 }

@@ -274,16 +274,14 @@ func (p *Parts) Worker(version, address string, o Options) (*worker.Worker, erro
 	if err != nil {
 		return nil, err
 	}
-	secrets, err := setUpSecrets(c)
-	if err != nil {
-		return nil, err
-	}
+	secrets, exposed := repositorySecrets(c, false), repositorySecrets(c, true)
 	metrics.NewDisk(p.registry, c.Paths.State)
 	timing := o.Timing
 	timing.Pack, timing.Shutdown = cmp.Or(timing.Pack, config.Pack), cmp.Or(timing.Shutdown, config.Shutdown)
 	return worker.New(worker.Config{
 		Store: p.Store, Queue: p.Queue, Runner: runner, Workspace: space, Sources: p.Sources, Policy: p.policy, Publisher: p.Forge, Commands: p.commands,
 		Secrets:    func(repo string) map[string]string { return secrets[strings.ToLower(repo)] },
+		Exposed:    func(repo string) map[string]string { return exposed[strings.ToLower(repo)] },
 		ConsoleURL: strings.TrimRight(c.HTTP.PublicURL, "/"),
 		Pool:       tasks.ParsePool(c.Worker.Pool), Slots: c.Worker.Concurrency, ReadyCLIs: int(c.Worker.ReadyCLIs), Memory: config.MemoryAvailable, IdleLimit: c.Worker.IdleLimit, Model: c.Model.Name, MinVersion: c.Worker.MinClaude,
 		Version: version, Credential: credentialName(c), LogDir: LogDir(c), URL: address, Retention: retention(c.Keep), Log: p.Log, Timing: timing,

@@ -1,0 +1,141 @@
+package config
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// RepositorySecret says where the value of a variable is, and who gets it. A worker reads it when it starts.
+type RepositorySecret struct {
+	// From is "env:NAME" for a variable of the worker, "file:/path" for the content of a file, or "command:PROGRAM ARGUMENT…"
+	// for what a program prints.
+	From   string `yaml:"from"`
+	Expose string `yaml:"expose"` // ExposeAgent: runs and checks get it too; empty: only the set-up
+
+	Value Secret `yaml:"-"` // empty: it was not read
+}
+
+// ExposeAgent is the value of RepositorySecret.Expose that gives the secret to the agent.
+const ExposeAgent = "agent"
+
+var secretSource = regexp.MustCompile(`^(env:[A-Za-z_][A-Za-z0-9_]*|file:/.+|command:\s*\S.*)$`)
+
+// UnmarshalYAML reads the text of From alone, or a mapping.
+func (s *RepositorySecret) UnmarshalYAML(n *yaml.Node) error {
+	if n.Kind == yaml.ScalarNode {
+		return n.Decode(&s.From)
+	}
+	var unknown yaml.TypeError // as a decoder with KnownFields says it, which does not reach into here
+	for i := 0; i < len(n.Content) && n.Kind == yaml.MappingNode; i += 2 {
+		if key := n.Content[i]; key.Value != "from" && key.Value != "expose" {
+			unknown.Errors = append(unknown.Errors, fmt.Sprintf("line %d: field %s not found in type config.RepositorySecret", key.Line, key.Value))
+		}
+	}
+	if len(unknown.Errors) > 0 {
+		return &unknown
+	}
+	type plain RepositorySecret
+	return n.Decode((*plain)(s))
+}
+
+// SecretFiles returns the files that Secrets names.
+func (r Repository) SecretFiles() (files []string) {
+	for _, s := range r.Secrets {
+		if file, ok := strings.CutPrefix(s.From, "file:"); ok {
+			files = append(files, file)
+		}
+	}
+	return files
+}
+
+// ReadSecrets sets the values of Secrets. The error names all that cannot be read, and shows no value. run returns what the
+// program of a command prints; nil: commands are left out.
+func (r Repository) ReadSecrets(getenv func(string) string, readFile readFunc, run func(command string) ([]byte, error)) (wrong error) {
+	for _, name := range slices.Sorted(maps.Keys(r.Secrets)) {
+		s := r.Secrets[name]
+		kind, from, _ := strings.Cut(s.From, ":")
+		var data []byte
+		var err error
+		switch {
+		case kind == "env":
+			if data = []byte(getenv(from)); len(data) == 0 {
+				err = fmt.Errorf("the variable %s is not set", from)
+			}
+			s.Value = Secret(data)
+		case kind == "command" && run == nil:
+			continue
+		case kind == "command":
+			data, err = run(from)
+		default:
+			data, err = readFile(from)
+		}
+		if kind != "env" {
+			if data = bytes.TrimSpace(data); err == nil && len(data) == 0 {
+				err = fmt.Errorf("the %s gives no text", kind)
+			}
+			s.Value = Secret(data)
+		}
+		if err != nil {
+			wrong, s.Value = errors.Join(wrong, fmt.Errorf("read secret %s: %w", name, err)), ""
+		}
+		r.Secrets[name] = s
+	}
+	return wrong
+}
+
+// Bounds of a command that prints a secret. It may have to ask a service.
+const (
+	secretCommandLimit = 30 * time.Second
+	maxSecret          = 64 << 10 // bytes
+)
+
+// RunSecretCommand runs a program with arguments between spaces, without a shell, and returns what it prints. No process of
+// it outlives the call. An error has nothing of the output, which may have a part of the secret.
+func RunSecretCommand(command string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), secretCommandLimit)
+	defer cancel()
+	args := strings.Fields(command)
+	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
+	cmd.SysProcAttr, cmd.WaitDelay = &syscall.SysProcAttr{Setpgid: true}, time.Second
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	var out bounded
+	cmd.Stdout = &out
+	err := cmd.Run()
+	switch {
+	case ctx.Err() != nil:
+		err = fmt.Errorf("it did not end within %v", secretCommandLimit)
+	case out.full:
+		err = fmt.Errorf("it printed more than %d KiB", maxSecret>>10)
+	}
+	if cmd.Process != nil {
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // what it left
+	}
+	if err != nil {
+		return nil, fmt.Errorf("run %s: %w; run the command as the worker's user to see why", args[0], err)
+	}
+	return out.kept.Bytes(), nil
+}
+
+// bounded refuses what is too long, which ends the program that writes it.
+type bounded struct {
+	kept bytes.Buffer // not embedded: its ReadFrom would read everything
+	full bool
+}
+
+func (b *bounded) Write(p []byte) (int, error) {
+	if b.full = b.full || b.kept.Len()+len(p) > maxSecret; b.full {
+		return 0, errors.New("too long")
+	}
+	return b.kept.Write(p)
+}
