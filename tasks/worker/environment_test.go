@@ -171,6 +171,55 @@ func TestSetUp(t *testing.T) {
 	}
 }
 
+// Without a set-up in errand.yml or errand.yaml, that of the base branch's devcontainer.json counts.
+func TestDevcontainer(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		file     string
+		operator environment.Declaration
+		want     string
+	}{
+		"no set-up":             {"env: {A: errand, C: errand}\n", environment.Declaration{}, "set -e\n(npm ci\n)"},
+		"a set-up":              {"setup: [make]\n", environment.Declaration{}, "set -e\nmake"},
+		"an empty set-up":       {"setup: []\n", environment.Declaration{}, ""},
+		"a set-up by operators": {"env: {A: x}\n", environment.Declaration{Setup: []string{"make"}}, "set -e\nmake"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRemote(t)
+			r.policy.Repository = func(string) (tasks.Repository, bool) { return tasks.Repository{Environment: c.operator}, true }
+			work := filepath.Join(t.TempDir(), "work")
+			r.git("", "clone", "--quiet", filepath.Join(r.root, "acme", "api.git"), work)
+			if err := errors.Join(os.Mkdir(filepath.Join(work, ".github"), 0o700), os.Mkdir(filepath.Join(work, ".devcontainer"), 0o700)); err != nil {
+				t.Fatal(err)
+			}
+			r.write(work, environment.File, c.file)
+			r.write(work, ".devcontainer/devcontainer.json", `{"image": "x", "postCreateCommand": "npm ci", "remoteEnv": {"A": "dev", "B": "dev"}} // end`)
+			r.git(work, "add", "--all")
+			r.git(work, "commit", "--quiet", "--message", "declare")
+			r.git(work, "push", "--quiet", "origin", "HEAD:refs/heads/main")
+			var scripts []agent.Script
+			r.agent.do, r.agent.script = nil, leaves(&scripts, agent.Scripted{Outcome: agent.Done})
+			r.worker(r.disk(t.TempDir()))
+			id := r.submit(r.repoTask("a"))
+			if e := r.ending(id); e.Kind != tasks.Answered {
+				t.Fatalf("ending = %+v", e)
+			}
+			got := ""
+			if len(scripts) > 0 {
+				got = scripts[0].Line
+			}
+			if got != c.want {
+				t.Errorf("the set-up is %q", got)
+			}
+			env, said := r.agent.specs()[0].Env, strings.Join(r.events(id, agent.Notice), "\n")
+			if name == "no set-up" && (env["A"] != "errand" || env["B"] != "dev" || env["C"] != "errand" || !strings.Contains(said, "devcontainer.json: image cannot be used")) {
+				t.Errorf("the agent has %v, followers see %s", env, said)
+			}
+		})
+	}
+}
+
 // A set-up that fails ends the task, with its last words.
 func TestFailedSetUp(t *testing.T) {
 	t.Parallel()

@@ -107,25 +107,44 @@ func (l *placer) clone(ctx context.Context, t tasks.Task, b briefing, before *re
 	return p, err
 }
 
-// environment adds the environment that the base branch declares, under the operator's, to a place with a clone.
+// environment adds the environment that the base branch declares, under the operator's, to a place with a clone. Without a
+// set-up by either, that of a devcontainer.json counts.
 func (l *placer) environment(ctx context.Context, repo tasks.Repository, p *place) error {
-	text, err := l.Workspace.BaseFile(ctx, p.Clone, environment.File, environment.MaxFile)
-	if err != nil && !errors.Is(err, workspace.ErrTooLarge) {
-		return err
-	}
-	declared, wrong := environment.Parse([]byte(text))
-	if err != nil {
-		wrong = []string{fmt.Sprintf("The file has more than %d KiB, so it is ignored.", environment.MaxFile>>10)}
-	}
-	for _, one := range wrong {
-		p.Notes = append(p.Notes, environment.File+": "+untrusted.Line(one, 300))
-	}
-	p.Environment, p.From = declared.Under(repo.Environment), environment.File
+	declared, err := l.declared(ctx, p, environment.File, environment.Parse)
+	p.From = environment.File
 	if repo.Environment.Setup != nil {
 		p.From = "errand.yaml"
 	}
+	for _, name := range environment.DevcontainerFiles {
+		if err != nil || declared.Setup != nil || repo.Environment.Setup != nil {
+			break
+		}
+		var dev environment.Declaration
+		dev, err = l.declared(ctx, p, name, environment.ParseDevcontainer)
+		dev.Egress = declared.Egress
+		declared, p.From = dev.Under(declared), name
+	}
+	p.Environment = declared.Under(repo.Environment)
 	p.Environment.Egress = declared.Reach(repo.Environment.Egress, l.Policy.Egress)
-	return nil
+	return err
+}
+
+// declared reads a declaration from a file of the base branch, and notes what is wrong with it.
+func (l *placer) declared(
+	ctx context.Context, p *place, name string, parse func([]byte) (environment.Declaration, []string),
+) (d environment.Declaration, err error) {
+	text, err := l.Workspace.BaseFile(ctx, p.Clone, name, environment.MaxFile)
+	if err != nil && !errors.Is(err, workspace.ErrTooLarge) || err == nil && text == "" {
+		return d, err
+	}
+	d, wrong := parse([]byte(text))
+	if err != nil {
+		d, wrong = environment.Declaration{}, []string{fmt.Sprintf("The file has more than %d KiB, so it is ignored.", environment.MaxFile>>10)}
+	}
+	for _, one := range wrong {
+		p.Notes = append(p.Notes, name+": "+untrusted.Line(one, 300))
+	}
+	return d, nil
 }
 
 // fate explains to the agent what happens to its work in the clone.
