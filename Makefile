@@ -24,7 +24,7 @@ export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
 # Stamp the version from git, if git accepts the checkout.
 VCS := $(shell git rev-parse HEAD >/dev/null 2>&1 && echo auto || echo false)
 
-.PHONY: help setup machine build install demo run bench bench-ingress bench-console bench-workspace bench-environment bench-fleet bench-chat chaos upgrade image test check lint \
+.PHONY: help setup machine build install release trial-install demo run bench bench-ingress bench-console bench-workspace bench-environment bench-fleet bench-chat chaos upgrade image test check lint \
 	fmt vuln peers browser pictures proof clean
 
 # A target's comment is `## TIME | TEXT`. Times are for two cores.
@@ -103,6 +103,13 @@ image: ## 2 min | Build the image without a container engine and test it: front 
 	@scripts/machine buildah debootstrap
 	@scripts/image
 
+release: ## 3 min | Build archives, Debian packages, SBOMs and checksums into dist/
+	@scripts/release
+
+trial-install: release ## 2 min | Install the package in a new Debian system and answer a demo mention there (as root)
+	@scripts/machine debootstrap
+	@scripts/trial-install dist/errand_*_$$(dpkg --print-architecture).deb
+
 # bin/chaos contains chaos itself and the scripted CLI that replaces the agent.
 chaos: build ## 15 min | Break a whole fleet on purpose and check the results (ARGS='-for 3m', '-seed N -tasks N -faults N')
 	go -C e2e build -buildvcs=$(VCS) -trimpath -o $(CURDIR)/bin/chaos/ ./chaos ./chaos/cli
@@ -144,4 +151,4 @@ bench-environment: ## 1 min | Measure what runs in a sandbox pay for their envir
 	cd bench && go run ./environment $(ARGS)
 
 clean: ## | Remove what make created; .env and .errand stay
-	rm -rf bin node_modules bench/node_modules bench/ingress/node_modules $(PEERS)/node_modules $(BROWSER)/node_modules e2e/out
+	rm -rf bin dist node_modules bench/node_modules bench/ingress/node_modules $(PEERS)/node_modules $(BROWSER)/node_modules e2e/out

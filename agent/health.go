@@ -261,8 +261,9 @@ func older(a, b string) bool {
 const MinCLI = "2.1.329"
 
 // Find returns the absolute path of the CLI: the one that is named explicitly, by a path or by a name on path,
-// otherwise the one that npm installed into dir or a parent of it, otherwise the first on path (a list as in $PATH).
-// The project's comes before the machine's because its version is pinned.
+// otherwise the one that npm installed into dir or a parent of it, otherwise the first on path (a list as in $PATH),
+// otherwise the one in /opt/errand, where packages put it. The project's comes before the machine's because its version
+// is pinned.
 func Find(explicit, dir, path string) (string, error) {
 	if explicit != "" && filepath.Base(explicit) == explicit {
 		if c := onPath(explicit, path); c != "" {
@@ -288,11 +289,14 @@ func Find(explicit, dir, path string) (string, error) {
 			break
 		}
 	}
-	if c := onPath("claude", path); c != "" {
+	if c := onPath("claude", path+string(filepath.ListSeparator)+packaged); c != "" {
 		return c, nil
 	}
 	return "", NewError(ClassCLIMissing, "claude is neither in node_modules/.bin nor on PATH")
 }
+
+// packaged is where docs/deploy.md and the Debian package install the CLI.
+const packaged = "/opt/errand/node_modules/.bin"
 
 // onPath returns the first executable with that name on path; empty if not found. Relative entries are ignored.
 func onPath(name, path string) string {

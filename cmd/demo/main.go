@@ -80,6 +80,9 @@ func show(ctx context.Context, once bool, stdout, log io.Writer) (err error) {
 
 	limited, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
+	if err := sys.awaitReady(limited); err != nil {
+		return err
+	}
 	if err := s.mention(limited, sys, t); err != nil {
 		return err
 	}
@@ -89,7 +92,7 @@ func show(ctx context.Context, once bool, stdout, log io.Writer) (err error) {
 	t.say("errand", "both answers are posted; now more people come, which the console shows")
 	if !once {
 		fmt.Fprintf(stdout, "\n  console  %s\n  token    %s\n  queues   %s/queues/\n\n", sys.console, sys.token, sys.base)
-		fmt.Fprint(stdout, "The console's address opens once, within 15 minutes; later the token does.\n\n")
+		fmt.Fprint(stdout, "The console's link works once, for 15 minutes; after that, log in with the token.\n\n")
 	}
 	if err := s.inhabit(limited, sys, t); err != nil {
 		return err
@@ -158,6 +161,38 @@ func startSystem(ctx context.Context, env []string, log io.Writer) (*system, err
 	s.base, _, _ = strings.Cut(s.console, "/login?")
 	go func() { _, _ = io.Copy(io.Discard, out) }()
 	return s, nil
+}
+
+// readyWithin is how long a worker may take until it can run tasks.
+const readyWithin = 20 * time.Second
+
+// awaitReady returns when the worker can run tasks. The error has its reason if it cannot.
+func (s *system) awaitReady(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, readyWithin)
+	defer cancel()
+	why := "it does not answer"
+	for ctx.Err() == nil {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.base+"/api/health", http.NoBody)
+		if err != nil {
+			return fmt.Errorf("ask the worker: %w", err)
+		}
+		req.Header.Set("Authorization", "Bearer "+s.token)
+		if resp, err := http.DefaultClient.Do(req); err == nil {
+			var health struct{ Problem string }
+			if json.NewDecoder(resp.Body).Decode(&health) == nil {
+				why = health.Problem
+			}
+			_ = resp.Body.Close()
+			if resp.StatusCode == http.StatusOK {
+				return nil
+			}
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+	return fmt.Errorf("the worker cannot run tasks: %s (demo -v shows its log)", why)
 }
 
 // stop stops the worker in an orderly way.
