@@ -91,7 +91,7 @@ browser: setup build $(BROWSER)/node_modules/.package-lock.json ## 30 s | Check 
 pictures: ## 1 min | Make the pictures of the README again
 	@$(MAKE) browser ARGS='-run TestDemo -pictures'
 
-proof: setup build ## 1 min | Check chart, rules and dashboard with Helm's and Prometheus' own code; 3 min on first use (ARGS=-update generates them)
+proof: setup build ## 1 min | Check chart, alerts and dashboard with Helm's and Prometheus' own code, and a Prometheus that scrapes the demo; 2 min more on first use
 	@scripts/machine prometheus
 	cd $(PROOF) && go test -count=1 -timeout 5m . $(ARGS)
 
