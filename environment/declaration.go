@@ -49,13 +49,15 @@ type Declaration struct {
 	Locks []string `yaml:"locks"`
 	// Path has directories that come first in the PATH of a run: below the home with a leading ~/, otherwise in the clone.
 	Path []string `yaml:"path"`
+	// Tools has versions of tools by their names in mise, such as "node": "22".
+	Tools map[string]string `yaml:"tools"`
 	// Egress says which hosts set-up, runs and checks reach. What a repository declares adds to the list of the fleet.
 	Egress hostlist.List `yaml:"egress"`
 }
 
 // DefaultLocks are files at the root of a repository that name what it depends on.
 var DefaultLocks = []string{
-	".go-version", ".java-version", ".node-version", ".nvmrc", ".python-version", ".ruby-version", ".tool-versions",
+	".go-version", ".java-version", ".mise.toml", ".node-version", ".nvmrc", ".python-version", ".ruby-version", ".tool-versions",
 	"Cargo.lock", "Gemfile.lock", "Pipfile.lock", "build.gradle", "build.gradle.kts", "bun.lock", "composer.lock", "go.mod", "go.sum",
 	"gradle.lockfile", "mise.toml", "package-lock.json", "package.json", "pnpm-lock.yaml", "poetry.lock", "pom.xml", "pyproject.toml",
 	"requirements-dev.txt", "requirements.txt", "rust-toolchain.toml", "uv.lock", "yarn.lock",
@@ -104,6 +106,13 @@ func (d Declaration) Checked() (Declaration, []string) {
 		}
 	}
 	d.Env = kept
+	maps.DeleteFunc(d.Tools, func(tool, version string) bool {
+		bad := !toolName.MatchString(tool) || !toolVersion.MatchString(version)
+		if bad {
+			wrong = append(wrong, fmt.Sprintf("tools: %.100q cannot be used.", tool+": "+version))
+		}
+		return bad
+	})
 	for _, problem := range d.Egress.Problems() {
 		wrong = append(wrong, "egress: "+problem)
 	}
@@ -154,6 +163,9 @@ func (d Declaration) Under(operator Declaration) Declaration {
 	maps.Copy(env, d.Env)
 	maps.Copy(env, operator.Env)
 	d.Env = env
+	if operator.Tools != nil {
+		d.Tools = operator.Tools
+	}
 	for _, list := range []struct {
 		own       *[]string
 		operators []string
@@ -193,6 +205,12 @@ func (d Declaration) Reach(operator, fleet hostlist.List) hostlist.List {
 	}
 	return fleet.Plus(d.Egress.Hosts)
 }
+
+// The names and versions of tools. mise also has names with a backend, such as npm:prettier, which belong into its own files.
+var (
+	toolName    = regexp.MustCompile(`^[a-z][a-z0-9-]{0,49}$`)
+	toolVersion = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._+-]{0,49}$`)
+)
 
 var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,99}$`)
 

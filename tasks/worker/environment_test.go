@@ -220,6 +220,36 @@ func TestDevcontainer(t *testing.T) {
 	}
 }
 
+// The versions of tools that a repository names are installed by mise, or the task and its operators see that they are not.
+func TestTools(t *testing.T) {
+	t.Parallel()
+	for _, mise := range []bool{true, false} {
+		t.Run(fmt.Sprint(mise), func(t *testing.T) {
+			t.Parallel()
+			r := newRemote(t)
+			r.declare("main", "tools: {node: 22, Bad: 1}\nsetup: [npm ci]\npath: [bin]\n")
+			var scripts []agent.Script
+			r.agent.do, r.agent.script = nil, leaves(&scripts, agent.Scripted{Outcome: agent.Done})
+			r.worker(r.disk(t.TempDir()), func(c *Config) { c.Mise = mise })
+			id := r.submit(r.repoTask("a"))
+			if e := r.ending(id); e.Kind != tasks.Answered || len(scripts) != 1 {
+				t.Fatalf("ending = %+v, %d scripts", e, len(scripts))
+			}
+			spec, said := r.agent.specs()[0], strings.Join(r.events(id, agent.Notice), "\n")
+			line, path, version := "set -e\nnpm ci", []string{"bin"}, ""
+			if mise {
+				line, path, version = "set -e\nmise install --yes\nnpm ci", []string{"bin", "~/.local/share/mise/shims"}, "22"
+			}
+			if scripts[0].Line != line || !slices.Equal(spec.Path, path) || spec.Env["MISE_NODE_VERSION"] != version {
+				t.Errorf("the set-up is %q, the path %q, the variables %v", scripts[0].Line, spec.Path, spec.Env)
+			}
+			if !strings.Contains(said, `tools: "Bad: 1" cannot be used`) || strings.Contains(said, "(tools), and the worker has no mise") == mise {
+				t.Errorf("followers see %s", said)
+			}
+		})
+	}
+}
+
 // A set-up that fails ends the task, with its last words.
 func TestFailedSetUp(t *testing.T) {
 	t.Parallel()

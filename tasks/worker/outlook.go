@@ -37,6 +37,9 @@ func (o *offerer) outlook(ctx context.Context, name string) (*tasks.Outlook, err
 	for _, note := range p.Notes {
 		look.Miss(store.Warning, o.Policy.Redactor.String(note), "This part of the file is left out.", "Correct it on the base branch.")
 	}
+	if p.Lacking != "" {
+		look.Miss(store.Warning, p.Lacking, "Runs use the worker's own tools.", "Install mise where runs can execute it, such as /usr/local/bin.")
+	}
 	look.Add("sandbox", map[bool]string{true: "yes", false: "no"}[sandboxed])
 	look.Add("set-up", o.redacted(d.Setup)...)
 	look.Add("before each run", o.redacted(d.Start)...)

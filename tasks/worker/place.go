@@ -9,6 +9,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/environment"
@@ -36,7 +37,8 @@ type place struct {
 	Into       string          // base branch of the pull request; empty: the clone's base
 	Branch     string          // branch on which the work in Clone is published; empty: not published
 	About      string          // a paragraph for the agent about the directories
-	Notes      []string        // about the environment, for the followers of the task
+	Notes      []string        // what is wrong with the declared environment, for the followers of the task
+	Lacking    string          // likewise, what the worker lacks for it
 
 	Environment environment.Declaration
 	From        string            // what declares its set-up
@@ -126,7 +128,33 @@ func (l *placer) environment(ctx context.Context, repo tasks.Repository, p *plac
 	}
 	p.Environment = declared.Under(repo.Environment)
 	p.Environment.Egress = declared.Reach(repo.Environment.Egress, l.Policy.Egress)
-	return err
+	return errors.Join(err, l.withTools(ctx, p))
+}
+
+// withTools lets mise install the versions of tools that the base branch or the operator names, or notes that the worker
+// has no mise.
+func (l *placer) withTools(ctx context.Context, p *place) error {
+	versions, err := workspace.EnvironmentsOf(l.Workspace).Versions(ctx, p.Clone, environment.ToolFiles)
+	if err != nil {
+		return err
+	}
+	var named []string
+	for i, name := range environment.ToolFiles {
+		if versions[i] != "" {
+			named = append(named, name)
+		}
+	}
+	if len(p.Environment.Tools) > 0 {
+		named = append(named, "tools")
+	}
+	switch {
+	case len(named) == 0:
+	case l.Mise:
+		p.Environment = p.Environment.WithMise()
+	default:
+		p.Lacking = "The repository names versions of tools (" + strings.Join(named, ", ") + "), and the worker has no mise to install them."
+	}
+	return nil
 }
 
 // declared reads a declaration from a file of the base branch, and notes what is wrong with it.

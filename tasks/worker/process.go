@@ -209,6 +209,9 @@ func (w *Worker) prepare(r *run, j job, b briefing) (s setting, err error) {
 	for _, note := range s.place.Notes {
 		r.notice(note)
 	}
+	if s.place.Lacking != "" {
+		r.notice(s.place.Lacking)
+	}
 	if err := r.mail.resume(s.before); err != nil {
 		return s, err
 	}

@@ -46,6 +46,7 @@ type Config struct {
 	// published. nil: none.
 	Commands   func(ctx context.Context, repo, base string) ([]string, error)
 	Secrets    func(repo string) map[string]string // variables that the set-up of a repository gets in addition; nil: none
+	Mise       bool                                // the machine has mise, which installs versions of tools
 	Exposed    func(repo string) map[string]string // those of Secrets that runs and checks get too; nil: none
 	ConsoleURL string                              // base URL of the console, without a trailing slash; may be empty
 

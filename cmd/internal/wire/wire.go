@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -274,12 +275,14 @@ func (p *Parts) Worker(version, address string, o Options) (*worker.Worker, erro
 	if err != nil {
 		return nil, err
 	}
+	_, noMise := exec.LookPath("mise")
 	secrets, exposed := repositorySecrets(c, false), repositorySecrets(c, true)
 	metrics.NewDisk(p.registry, c.Paths.State)
 	timing := o.Timing
 	timing.Pack, timing.Shutdown = cmp.Or(timing.Pack, config.Pack), cmp.Or(timing.Shutdown, config.Shutdown)
 	return worker.New(worker.Config{
 		Store: p.Store, Queue: p.Queue, Runner: runner, Workspace: space, Sources: p.Sources, Policy: p.policy, Publisher: p.Forge, Commands: p.commands,
+		Mise:       noMise == nil,
 		Secrets:    func(repo string) map[string]string { return secrets[strings.ToLower(repo)] },
 		Exposed:    func(repo string) map[string]string { return exposed[strings.ToLower(repo)] },
 		ConsoleURL: strings.TrimRight(c.HTTP.PublicURL, "/"),
