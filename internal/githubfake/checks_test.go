@@ -59,6 +59,9 @@ func TestStatuses(t *testing.T) {
 	}
 
 	wantError(t, set(sha, "x", "great"), 422, "state")
+	if all := s.Breaches(); len(all) != 1 {
+		t.Errorf("breaches %q", all)
+	}
 	wantError(t, set(strings.Repeat("0", 40), "x", "success"), 422, "No commit found for SHA")
 	_, _, err = c.Repositories.CreateStatus(t.Context(), "acme", "api", sha, &github.RepoStatus{
 		State: new("success"), Description: new(strings.Repeat("d", 141)),
@@ -146,12 +149,15 @@ func TestCheckRuns(t *testing.T) {
 		_, _, err := c.Checks.UpdateCheckRun(t.Context(), "acme", "api", run.GetID(), o)
 		return err
 	}
-	wantError(t, update(github.UpdateCheckRunOptions{Output: output("Too many", 51)}), 422, "No more than 50")
+	wantError(t, update(github.UpdateCheckRunOptions{Output: output("Too many", 51)}), 422, "maxItems")
 	long := output("Long", 0)
 	long.Summary = new(strings.Repeat("x", 65_536))
-	wantError(t, update(github.UpdateCheckRunOptions{Output: long}), 422, "65535 characters")
+	wantError(t, update(github.UpdateCheckRunOptions{Output: long}), 422, "maxLength")
 	wantError(t, update(github.UpdateCheckRunOptions{Status: new("completed")}), 422, "conclusion")
 	wantError(t, update(github.UpdateCheckRunOptions{Conclusion: new("fine")}), 422, "conclusion")
+	if all := s.Breaches(); len(all) != 4 {
+		t.Errorf("breaches %q", all)
+	}
 	for _, o := range []github.UpdateCheckRunOptions{
 		{Output: output("Reading", 50)},
 		{Conclusion: new("neutral"), Output: output("Done", 2)},

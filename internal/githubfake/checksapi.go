@@ -104,12 +104,9 @@ func (s *Server) check(r *Repo, c *CheckRun) object {
 			})
 		}
 	}
-	app, suite := s.app(), object{"id": c.ID, "head_sha": c.SHA, "head_branch": nil}
+	app := s.app()
 	if c.Job {
 		app = actionsApp
-	}
-	if at := s.branchesAt(r, c.SHA); len(at) > 0 {
-		suite["head_branch"] = at[0]
 	}
 	return object{
 		"id": c.ID, "node_id": node("CheckRun", c.ID), "name": c.Name, "head_sha": c.SHA, "external_id": c.ExternalID,
@@ -120,12 +117,18 @@ func (s *Server) check(r *Repo, c *CheckRun) object {
 			"annotations_count": len(c.Annotations), "annotations_url": api + "/annotations",
 		},
 		// By app.id and external_id our code tells its own runs from others'.
-		"app": app, "check_suite": suite, "pull_requests": pulls,
+		"app": app, "check_suite": object{"id": c.ID}, "pull_requests": pulls,
 	}
 }
 
 func (s *Server) checkEvent(action string, r *request, c *CheckRun) event {
 	body := s.envelope(r.repo, r.who.login)
-	body["action"], body["check_run"] = action, s.check(r.repo, c)
+	suite := object{"id": c.ID, "head_sha": c.SHA, "head_branch": nil}
+	if at := s.branchesAt(r.repo, c.SHA); len(at) > 0 {
+		suite["head_branch"] = at[0]
+	}
+	run := s.check(r.repo, c)
+	run["check_suite"] = suite // REST has its id only
+	body["action"], body["check_run"] = action, run
 	return encode("check_run", body)
 }

@@ -108,6 +108,9 @@ func TestReactions(t *testing.T) {
 	}
 	_, _, err = c.Reactions.CreateIssueCommentReaction(t.Context(), "acme", "api", id, "shrug")
 	wantError(t, err, 422, "content")
+	if all := s.Breaches(); len(all) != 1 {
+		t.Errorf("breaches %q", all)
+	}
 	want := []githubfake.Reaction{{ID: first.GetID(), User: "errand", Content: "eyes"}}
 	if diff := cmp.Diff(want, s.Comments(repo, 1)[0].Reactions); diff != "" {
 		t.Errorf("reactions (-want +got):\n%s", diff)

@@ -155,7 +155,7 @@ func (s *Server) createInline(r *request) reply {
 		refused = ask.check(files)
 	}
 	if refused != "" {
-		return invalid("Validation Failed", refused)
+		return unprocessable("PullRequestReviewComment", "pull_request_review_thread.line", refused)
 	}
 	v := s.addReview(p, r.who.login, "COMMENT", "", ask.CommitID)
 	c := s.addInline(p, v, ask)

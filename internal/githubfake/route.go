@@ -32,7 +32,13 @@ func (s *Server) serve(w http.ResponseWriter, r *request, rt route) {
 	call, failure := s.begin(rt.pattern, r)
 	rec := &recorder{header: http.Header{}}
 	defer func() { s.end(call, rec.status) }()
-	s.perform(rec, r, failure, rt.answer)
+	if err := checkRequest(rt.pattern, r); err != nil {
+		s.breach(rec, r, err)
+	} else if s.perform(rec, r, failure, rt.answer); failure == nil || failure.Status == 0 {
+		if err := s.checkAnswer(rt.pattern, rec); err != nil {
+			s.breach(rec, r, err)
+		}
+	}
 	// The state has changed before the client can see the answer, so a
 	// client that was answered finds everything in place.
 	rec.copyTo(w)

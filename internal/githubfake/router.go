@@ -3,6 +3,7 @@ package githubfake
 import (
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -57,4 +58,14 @@ func find(routes []route, r *request) route {
 		}
 		fail(404, "Not Found").write(w)
 	}}
+}
+
+// Routes lists the patterns of REST and GraphQL that the fake answers, sorted.
+func (s *Server) Routes() []string {
+	var all []string
+	for _, rt := range s.rest {
+		all = append(all, rt.pattern)
+	}
+	slices.Sort(all)
+	return all
 }

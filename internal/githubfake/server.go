@@ -113,6 +113,7 @@ type Server struct {
 	lastID     int64
 	calls      []*Call
 	failures   []*planned
+	breaches   []string // of GitHub's description; see Breaches
 	hook       string
 	deliveries []*Delivery
 	echoes     []event // waiting for the echo goroutine
@@ -271,6 +272,9 @@ func (s *Server) Close() {
 	s.client.CloseIdleConnections()
 	if s.ownDir {
 		_ = os.RemoveAll(s.cfg.Dir)
+	}
+	if all := s.Breaches(); len(all) > 0 {
+		panic("githubfake: GitHub's description does not allow these requests or answers:\n" + strings.Join(all, "\n"))
 	}
 }
 

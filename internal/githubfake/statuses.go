@@ -122,7 +122,11 @@ func (s *Server) combined(r *request, sha string) reply {
 			state = "pending"
 		}
 	}
-	a := listing(s, r, all, func(v *Status) object { return s.status(r.repo, v) })
+	a := listing(s, r, all, func(v *Status) object {
+		o := s.status(r.repo, v)
+		delete(o, "creator") // which only the list of all statuses has
+		return o
+	})
 	a.body = object{
 		"state": state, "sha": sha, "total_count": len(all), "statuses": a.body, "repository": s.repository(r.repo),
 		"commit_url": s.APIURL() + "repos/" + r.repo.FullName() + "/commits/" + sha,

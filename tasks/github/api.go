@@ -269,3 +269,16 @@ func (a api) files(ctx context.Context, gh *github.Client, o origin) iter.Seq2[*
 		return gh.PullRequests.ListFiles(ctx, owner, name, o.Number, opt)
 	})
 }
+
+// replyOnLine answers the first comment of a thread on a line. go-github's own call sends the answer to where new
+// comments are made, which GitHub's description allows only with a commit and a path.
+func replyOnLine(ctx context.Context, gh *github.Client, o origin, comment int64, body string) error {
+	owner, name := o.path()
+	path := fmt.Sprintf("repos/%s/%s/pulls/%d/comments/%d/replies", owner, name, o.Number, comment)
+	req, err := gh.NewRequest(http.MethodPost, path, map[string]string{"body": body})
+	if err != nil {
+		return fmt.Errorf("reply to comment %d: %w", comment, err)
+	}
+	_, err = gh.Do(ctx, req, nil)
+	return err
+}

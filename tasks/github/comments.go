@@ -77,7 +77,7 @@ func (c *commenter) sendTo(ctx context.Context, gh *github.Client, o origin, l i
 		}
 		body := mark + "\n" + text
 		if l.to.Place == onLine {
-			_, _, err = gh.PullRequests.CreateCommentInReplyTo(ctx, owner, name, o.Number, body, l.to.Thread)
+			err = replyOnLine(ctx, gh, o, l.to.Thread, body)
 		} else {
 			_, _, err = gh.Issues.CreateComment(ctx, owner, name, o.Number, &github.IssueComment{Body: &body})
 		}

@@ -338,8 +338,7 @@ func (r *report) endThread(ctx context.Context, t postedFinding, k review.Known)
 		if k.Status == review.Outdated {
 			body = settledMark + "This no longer applies as of " + hub.ShortSHA(r.origin.Head) + ".\n"
 		}
-		owner, name := r.origin.path()
-		if _, _, err := r.gh.PullRequests.CreateCommentInReplyTo(ctx, owner, name, r.origin.Number, body, t.Comment); err != nil {
+		if err := replyOnLine(ctx, r.gh, r.origin, t.Comment, body); err != nil {
 			return fmt.Errorf("reply to comment %d of %s: %w", t.Comment, r.origin, err)
 		}
 	}

@@ -19,7 +19,7 @@ import (
 
 const (
 	askThreads  = "POST /graphql"
-	createReply = "POST /repos/{o}/{r}/pulls/{n}/comments"
+	createReply = "POST /repos/{o}/{r}/pulls/{n}/comments/{id}/replies"
 )
 
 // told lists the findings that are posted on lines, by the text of flaw, with the state of their threads.
