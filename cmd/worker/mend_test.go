@@ -70,6 +70,7 @@ func (w *world) failed(sha string) {
 	if err != nil {
 		w.Fatal(err)
 	}
+	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Authorization", "Bearer ghp_test")
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"reflect"
 	"regexp"
@@ -69,6 +70,28 @@ func TestGitHubSchemas(t *testing.T) {
 // unpublished are routes of GitHub that its description of REST leaves out.
 var unpublished = map[string]bool{
 	"POST /graphql": true, // checked against the schema of GraphQL
+}
+
+// The fake workspace checks arguments, its own answers and its events against the types of Slack's own SDK, as JSON
+// Schema. Blocks have to be of a kind that the SDK knows.
+func TestSlackSchemas(t *testing.T) {
+	t.Parallel()
+	cmd := exec.CommandContext(limited(t), modern(t), "slackschemas.mjs")
+	said := &strings.Builder{}
+	cmd.Stderr = said
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("slackschemas: %v: %s", err, said)
+	}
+	v := contract.Variant{Name: "slack"}
+	if err := json.Unmarshal(out, &v); err != nil {
+		t.Fatal(err)
+	}
+	v.Defs["Block"] = false // the SDK's way to allow blocks that it does not know
+	compareExtract(t, contract.Extract{
+		From:     []string{version(t, "@slack/web-api"), version(t, "@slack/types")},
+		Variants: []contract.Variant{v},
+	}, filepath.Join("..", "..", "internal", "slackfake", "schemas.json.gz"))
 }
 
 // permissionTable is what @octokit/app-permissions knows: by permission and level, the operations that it allows.

@@ -172,9 +172,12 @@ func (s *Set) Form(name string, form url.Values) map[string]any {
 		s.types(root, field, &types)
 		text := values[0]
 		var v any
-		if !slices.Contains(types, "string") && json.Unmarshal([]byte(text), &v) == nil {
+		switch {
+		case slices.Contains(types, "boolean") && (text == "0" || text == "1"):
+			out[field] = text == "1"
+		case !slices.Contains(types, "string") && json.Unmarshal([]byte(text), &v) == nil:
 			out[field] = v
-		} else {
+		default:
 			out[field] = text
 		}
 	}

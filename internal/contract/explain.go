@@ -12,6 +12,9 @@ import (
 // and does not say which of several alternatives is meant. It knows the usual keywords only, so it may find nothing.
 func (s *Set) explain(i int, v, schema any, at string) (problems []string) {
 	o, _ := schema.(map[string]any)
+	if never, ok := o["not"].(map[string]any); schema == false || ok && len(never) == 0 {
+		return []string{fmt.Sprintf("%s: %s is not of type any that is allowed", at, brief(v))}
+	}
 	if name, ok := reference(o); ok {
 		problems = s.explain(i, v, s.own(i, defs, name), at)
 	}

@@ -142,6 +142,12 @@ func (s *Server) perform(name, token string, form url.Values) reply {
 		return reply{code: "invalid_auth"}
 	}
 	body, err := do(form)
+	if err == nil { // a refusal of the fake's own says more
+		err = s.checkCall(name, form)
+	}
+	if err == nil {
+		err = s.checkAnswer(name, body)
+	}
 	if err != nil {
 		refused, _ := errors.AsType[apiError](err)
 		return reply{code: err.Error(), details: refused.details}

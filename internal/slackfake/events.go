@@ -110,6 +110,9 @@ func (s *Server) Envelope(event any) Envelope {
 // envelope is Envelope for who holds mu.
 func (s *Server) envelope(event any) Envelope {
 	s.events++
+	if own, ok := event.(wireMessage); ok {
+		event = s.completeEvent(own.Type+" event", own)
+	}
 	return Envelope{
 		Token: "unused", TeamID: s.cfg.TeamID, APIAppID: s.cfg.AppID, Event: event, Type: "event_callback",
 		EventID: fmt.Sprintf("Ev%010d", s.events), EventTime: s.cfg.Now().Unix(),
@@ -157,11 +160,14 @@ func (s *Server) newDelivery(key deliveryKey) (*delivery, error) {
 	event.Type, event.Channel, event.EventTS = key.kind, r.Channel, r.TS
 	event.ThreadTS = r.ThreadTS // an event tells of a message at its birth, when no root has replies yet
 	event.ReplyCount, event.ReplyUsers, event.LatestReply, event.Reactions = 0, nil, "", nil
+	if key.kind == AppMention {
+		event.ParentUserID = "" // the SDK's type of app_mention does not have it
+	}
 	switch {
 	case key.kind == MessageEvent:
 		event.ChannelType = ch.kind()
 		if len(r.Files) > 0 {
-			event.SubType = "file_share"
+			event.SubType, event.Team = "file_share", "" // which the SDK's type does not have
 		}
 	case key.kind != AppMention:
 		return nil, errors.New("no such event")

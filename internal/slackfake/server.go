@@ -23,6 +23,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 )
@@ -114,6 +115,7 @@ type Server struct {
 	shared     int           // files that people have sent along
 	calls      []*Call       // in order of arrival
 	failures   map[string][]Failure
+	breaches   []string // of the types of Slack's SDK; see Breaches
 	eventURL   string
 	actionURL  string
 	deliveries map[deliveryKey]*delivery
@@ -190,6 +192,9 @@ func (s *Server) Close() {
 	_ = s.web.Close()
 	<-s.served
 	s.client.CloseIdleConnections()
+	if all := s.Breaches(); len(all) > 0 {
+		panic("slackfake: the types of Slack's SDK do not allow these calls, answers or events:\n" + strings.Join(all, "\n"))
+	}
 }
 
 // nextTS gives out the next ts, of the form "1700000000.000100". The caller holds mu.

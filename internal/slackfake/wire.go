@@ -11,7 +11,7 @@ type wireMessage struct {
 	SubType      string          `json:"subtype,omitempty"`
 	User         string          `json:"user"`
 	BotID        string          `json:"bot_id,omitempty"`
-	Team         string          `json:"team"`
+	Team         string          `json:"team,omitempty"`
 	Text         string          `json:"text"`
 	TS           string          `json:"ts"`
 	ThreadTS     string          `json:"thread_ts,omitempty"`

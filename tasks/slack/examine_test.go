@@ -104,3 +104,21 @@ func TestManifest(t *testing.T) {
 		}
 	}
 }
+
+// The type of Slack's SDK for manifests allows those that we print.
+func TestManifestIsSlacks(t *testing.T) {
+	t.Parallel()
+	for _, base := range []string{"", "https://errand.example.com"} {
+		text, err := Manifest("errand", base)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var v any
+		if err := json.Unmarshal(text, &v); err != nil {
+			t.Fatal(err)
+		}
+		if err := slackfake.Contract().Check("manifest", v, true); err != nil {
+			t.Errorf("with URL %q: %v", base, err)
+		}
+	}
+}
