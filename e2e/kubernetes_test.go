@@ -5,6 +5,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -241,5 +242,26 @@ func TestKubernetesSettings(t *testing.T) {
 		case strings.HasSuffix(name, "_TOKEN"), strings.HasSuffix(name, "_SECRET"), strings.HasSuffix(name, "_KEY"), name == "REDIS_URL":
 			t.Errorf("%s is a secret, and in a manifest", name)
 		}
+	}
+}
+
+// The chart has the version of the release that it installs.
+func TestChartHasTheVersionOfTheRelease(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../deploy/helm/errand/Chart.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	changelog, err := os.ReadFile("../CHANGELOG.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	release := regexp.MustCompile(`(?m)^## \[([0-9][^]]*)\]`).FindSubmatch(changelog)
+	var chart struct{ Version, AppVersion string }
+	if err := yaml.Unmarshal(text, &chart); err != nil || release == nil {
+		t.Fatalf("no version: %v, %q", err, release)
+	}
+	if want := string(release[1]); chart.Version != want || chart.AppVersion != want {
+		t.Errorf("the chart is %+v, and the newest release of CHANGELOG.md %s", chart, want)
 	}
 }

@@ -68,6 +68,12 @@ func newFleet(ctx context.Context, set settings, w *world) (*fleet, error) {
 			env: append(slices.Clip(env), "REDIS_URL="+way, "ERRAND_WORKER_ADDR="+listens, "ERRAND_POOL="+poolName(i%set.pools)),
 		})
 	}
+	if set.other == "" { // a release before 0.1.0 does not start without the other's secrets
+		f.door.env = append(f.door.env, "ANTHROPIC_API_KEY=")
+		for _, p := range f.workers {
+			p.env = append(p.env, "SLACK_SIGNING_SECRET=", "GITHUB_WEBHOOK_SECRET=")
+		}
+	}
 	for _, p := range append([]*process{f.door}, f.workers...) {
 		if err := p.start(); err != nil {
 			return f, err
