@@ -72,6 +72,18 @@ func TestComposeGivesEachServiceItsOwnSecrets(t *testing.T) {
 	}
 }
 
+// The units read one file, and each removes what only the other needs.
+func TestUnitsRemoveSecretsOfOthers(t *testing.T) {
+	t.Parallel()
+	secrets := secretsOf(t)
+	for name, others := range map[string]string{"errand-enqueue": "worker", "errand-worker": "front door"} {
+		removed := strings.Fields(strings.Join(readUnit(t, name)["UnsetEnvironment"], " "))
+		if want := secrets[others]; !slices.Equal(slices.Sorted(slices.Values(removed)), slices.Sorted(slices.Values(want))) {
+			t.Errorf("%s removes %q from its environment, want %q", name, removed, want)
+		}
+	}
+}
+
 // Front door and workers meet only at Redis, which reaches nothing else.
 func TestComposeSeparatesTheNetworks(t *testing.T) {
 	t.Parallel()
