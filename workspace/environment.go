@@ -22,9 +22,9 @@ type Environments struct{ w *Workspace }
 // EnvironmentsOf returns the environments below the workspace's directory.
 func EnvironmentsOf(w *Workspace) Environments { return Environments{w} }
 
-// Environment is what the set-up of a repository has left: a home, and directories of the clone that git ignores. The
-// runs of the repository on this machine share it, each with its own changes (Layers). Nothing changes it once it is
-// complete.
+// Environment is what the set-up of a repository has left: a home, and directories and files of the clone that git
+// ignores. The runs of the repository on this machine share it, each with its own changes (Layers). Nothing changes it
+// once it is complete.
 type Environment struct {
 	ID   string        `json:"id"`
 	Repo string        `json:"repo"`
@@ -35,6 +35,9 @@ type Environment struct {
 	Seen string        `json:"seen"` // path of the clone during the set-up: its files may contain it
 	From string        `json:"from"` // what declared the set-up
 	Used time.Time     `json:"-"`    // by the start of a run
+
+	// Files are the ignored files outside of Dirs, relative to the clone, such as an extension compiled beside its source.
+	Files []string `json:"files,omitempty"`
 
 	dir string
 }
@@ -169,10 +172,14 @@ func (s Environments) finish(ctx context.Context, e *Environment, setUp Clone, h
 		return err
 	}
 	defer release()
-	if e.Dirs, err = own.ignoredDirs(ctx); err != nil {
+	var files []string
+	if e.Dirs, files, err = own.ignored(ctx); err != nil {
 		return err
 	}
 	e.Size = diskSize(ctx, filepath.Join(e.dir, environmentHome))
+	if err := e.takeFiles(setUp.Dir, files); err != nil {
+		return err
+	}
 	for i, name := range e.Dirs {
 		dir := filepath.Join(e.dir, strconv.Itoa(i))
 		if err := os.Rename(filepath.Join(setUp.Dir, name), dir); err != nil {
@@ -190,22 +197,26 @@ func (s Environments) finish(ctx context.Context, e *Environment, setUp Clone, h
 // maxEnvironmentDirs bounds the directories of an environment, because each is a mount of every run. The largest are kept.
 const maxEnvironmentDirs = 50
 
-// ignoredDirs lists the directories of a clone that git ignores, without those inside others.
-func (c clone) ignoredDirs(ctx context.Context) (dirs []string, err error) {
+// ignored lists the directories of a clone that git ignores, and the ignored files that are in none of them.
+func (c clone) ignored(ctx context.Context) (dirs, files []string, err error) {
 	if err := c.secure(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	out, err := c.git.run(ctx, "ls-files", "--others", "--ignored", "--exclude-standard", "--directory", "-z")
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	names := strings.Split(out, "\x00")
 	slices.Sort(names) // a directory comes before those inside it
 	for _, name := range names {
 		dir, is := strings.CutSuffix(name, "/")
 		inside := slices.ContainsFunc(dirs, func(outer string) bool { return strings.HasPrefix(name, outer+"/") })
-		if is && !inside && filepath.IsLocal(dir) {
+		switch {
+		case inside || !filepath.IsLocal(dir):
+		case is:
 			dirs = append(dirs, dir)
+		default:
+			files = append(files, name)
 		}
 	}
 	if len(dirs) > maxEnvironmentDirs {
@@ -217,7 +228,7 @@ func (c clone) ignoredDirs(ctx context.Context) (dirs []string, err error) {
 		dirs = dirs[:maxEnvironmentDirs]
 		slices.Sort(dirs)
 	}
-	return dirs, nil
+	return dirs, files, nil
 }
 
 // Versions returns the object IDs of files of the base branch at c.BaseSHA, in order: the same ID means the same content. A

@@ -19,8 +19,9 @@ type Layer struct {
 	At      string // in the clone; empty: the home
 }
 
-// Layers returns the directories of an environment for the runs in c, and makes the mount points in c. What the
-// thread's earlier runs changed there is kept, unless the clone is new or they had another environment. A path is left
+// Layers returns the directories of an environment for the runs in c, and makes the mount points in c. It copies the
+// environment's files to c. What the thread's earlier runs changed is kept, unless the clone is new or they had another
+// environment. A path is left
 // out that is not a directory in c any more, or has files of the repository there.
 func (s Environments) Layers(ctx context.Context, c Clone, e Environment) ([]Layer, error) {
 	own, release, err := s.w.reach(ctx, c)
@@ -31,7 +32,8 @@ func (s Environments) Layers(ctx context.Context, c Clone, e Environment) ([]Lay
 	all := own.beside("changes")
 	// The changes belong to this environment: an overlay above another one is undefined.
 	version := filepath.Join(all, fmt.Sprintf("%s-%d", e.ID, e.Made.UnixNano()))
-	if c.Fresh || !exists(version) {
+	renew := c.Fresh || !exists(version)
+	if renew {
 		if err := removeAll(all); err != nil {
 			return nil, fmt.Errorf("remove old changes: %w", err)
 		}
@@ -47,6 +49,11 @@ func (s Environments) Layers(ctx context.Context, c Clone, e Environment) ([]Lay
 	tracked, err := own.git.run(ctx, "ls-files", "-z")
 	if err != nil {
 		return nil, fmt.Errorf("list the files of the repository: %w", err)
+	}
+	if renew {
+		if err := own.giveFiles(ctx, e, root, "\x00"+tracked); err != nil {
+			return nil, fmt.Errorf("lay out the environment of %s: %w", c.Repo, err)
+		}
 	}
 	layers := []Layer{{Lower: filepath.Join(e.dir, environmentHome), Changes: filepath.Join(version, environmentHome)}}
 	var laid []string
