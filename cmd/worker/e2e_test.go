@@ -79,34 +79,6 @@ func TestMention(t *testing.T) {
 	w.secretsStayInside()
 }
 
-// secretsStayInside looks for the fleet's secrets in every place where they must not be.
-func (w *world) secretsStayInside() {
-	w.Helper()
-	secrets := []string{"sk-ant-end-to-end", "xoxb-test", "slack-secret", "ghp_test", "github-secret", token}
-	for _, r := range w.model.Requests() {
-		for _, s := range secrets {
-			if bytes.Contains(r.Body, []byte(s)) {
-				w.Errorf("the model was told %s", s)
-			}
-		}
-	}
-	err := filepath.WalkDir(w.env["ERRAND_STATE_DIR"], func(path string, d os.DirEntry, err error) error {
-		if err != nil || !d.Type().IsRegular() {
-			return err
-		}
-		b, err := os.ReadFile(path)
-		for _, s := range secrets {
-			if bytes.Contains(b, []byte(s)) {
-				w.Errorf("%s holds %s", path, s)
-			}
-		}
-		return err
-	})
-	if err != nil {
-		w.Error(err)
-	}
-}
-
 // An opened pull request is reviewed: a status on its head and one comment, which is edited for a new head and left
 // unchanged by a redelivery.
 func TestPullRequest(t *testing.T) {

@@ -72,6 +72,8 @@ const (
 	person  = "U0ANN"
 	repo    = "acme/payments"
 	token   = "console-token-for-tests"
+
+	fleetPassword = "password-of-Redis-for-tests"
 )
 
 func newWorld(t *testing.T) *world {
@@ -128,7 +130,7 @@ func (w *world) fleetUser() string {
 	if err != nil {
 		w.Fatal(err)
 	}
-	create := []any{"ACL", "SETUSER", "errand", "reset", "on", ">pw"}
+	create := []any{"ACL", "SETUSER", "errand", "reset", "on", ">" + fleetPassword}
 	for _, right := range rights {
 		create = append(create, right)
 	}
@@ -151,7 +153,7 @@ func (w *world) fleetUser() string {
 	if err != nil {
 		w.Fatal(err)
 	}
-	u.User = url.UserPassword("errand", "pw")
+	u.User = url.UserPassword("errand", fleetPassword)
 	return u.String()
 }
 

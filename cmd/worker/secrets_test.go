@@ -1,0 +1,281 @@
+package main
+
+import (
+	"bytes"
+	"compress/gzip"
+	"compress/zlib"
+	"context"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/klauspost/compress/zstd"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/errand-fleet/errand/internal/modelfake"
+)
+
+// An agent that collects everything that it can read, prints it, and commits it finds no secret: neither the fleet's nor
+// that of its repository's set-up nor that of a registry.
+func TestSecretsOfACollectingAgent(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	if w.env["ERRAND_SANDBOX"] == "none" {
+		t.Fatal("bubblewrap does not work here, and outside a sandbox root can read everything")
+	}
+	w.env["SETUP_SECRET"], w.env["REGISTRY_TOKEN"] = "npm-Setup-Secret-4711", "registry-Bearer-4712"
+	yaml := "repositories:\n  " + repo + `:
+    trusted: true
+    setup:
+      - test "$NPM_TOKEN" = npm-Setup-''Secret-4711
+      - echo installed >~/installed
+    secrets: {NPM_TOKEN: env:SETUP_SECRET}
+registries:
+  - {host: npm.corp.example, bearer: '{{env "REGISTRY_TOKEN"}}'}
+channels:
+  ` + channel + ":\n    repository: " + repo + "\n"
+	if err := os.WriteFile(w.env["ERRAND_CONFIG"], []byte(yaml), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	collect := `{ cat ~/installed; env; set; cat /proc/*/environ /proc/*/cmdline; ls -l /proc/*/fd; git config --list; cat .git/config ~/.netrc ~/.npmrc ~/.gitconfig
+		find / -xdev -type f -newermt yesterday -size -200k -not -path '/proc/*' -not -path '/sys/*' -not -path '/usr/*' -print0 | head -z -n 3000 | xargs -0 cat | head -c 6M
+		curl -s --max-time 5 -k https://npm.corp.example/-/whoami; curl -s --max-time 5 "$ANTHROPIC_BASE_URL/v1/models"; } >loot 2>/dev/null
+		grep -c . loot; grep -q installed loot && echo collec''ted; git add -f loot; git commit -qm 'Collect'; strings loot | tail -c 20000`
+	w.model.Answer("collect", modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Bash", Input: map[string]string{"command": collect}}}}, modelfake.Turn{Text: "Collected."})
+	w.frontDoor()
+	log := &safeBuffer{}
+	w.processTo(log)
+	if final := w.answers(w.mention("collect", ""), 1)[0]; !strings.Contains(final, "/pull/1") {
+		t.Errorf("the loot is not published: %s", final)
+	}
+	requests := w.model.Requests()
+	if last := string(requests[len(requests)-1].Body); !strings.Contains(last, "collected") {
+		t.Errorf("the agent has not collected anything: %.3000s", last)
+	}
+	w.search("the worker's log", log.Bytes())
+	w.secretsStayInside()
+}
+
+// safeBuffer is a buffer that a process writes to.
+type safeBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *safeBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *safeBuffer) Bytes() []byte {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return bytes.Clone(b.b.Bytes())
+}
+
+// secrets returns the secrets of the fleet by their names in its environment.
+func (w *world) secrets() map[string]string {
+	all := map[string]string{"the password of Redis": fleetPassword}
+	for name, value := range w.env {
+		if strings.HasSuffix(name, "_TOKEN") || strings.HasSuffix(name, "_SECRET") || strings.HasSuffix(name, "_KEY") {
+			all[name] = value
+		}
+	}
+	return all
+}
+
+// search fails the test for each secret that is in data, as it is or in a usual encoding.
+func (w *world) search(where string, data []byte) {
+	w.Helper()
+	for name, secret := range w.secrets() {
+		if form := found(data, secret); form != "" {
+			w.Errorf("%s: %s is in %s", name, form, where)
+		}
+	}
+}
+
+// found returns the form in which a secret is in data, which may be compressed; "" if it is not.
+func found(data []byte, secret string) string {
+	for form, text := range forms(secret) {
+		if bytes.Contains(data, []byte(text)) {
+			return form
+		}
+	}
+	for i := 0; i+2 < len(data); i++ { // several streams may follow one another
+		var r io.Reader
+		var err error
+		switch {
+		case data[i] == 0x1f && data[i+1] == 0x8b:
+			r, err = gzip.NewReader(bytes.NewReader(data[i:]))
+		case bytes.HasPrefix(data[i:], []byte("\x28\xb5\x2f\xfd")):
+			r, err = zstd.NewReader(bytes.NewReader(data[i:]))
+		case i == 0 && data[0] == 0x78:
+			r, err = zlib.NewReader(bytes.NewReader(data))
+		default:
+			continue
+		}
+		if err != nil {
+			continue
+		}
+		plain, _ := io.ReadAll(io.LimitReader(r, 64<<20))
+		if form := found(plain, secret); form != "" {
+			return form + ", compressed,"
+		}
+	}
+	return ""
+}
+
+// forms returns texts that contain a secret, wherever it begins in what was encoded.
+func forms(secret string) map[string]string {
+	all := map[string]string{
+		"the secret": secret, "its hexadecimal form": hex.EncodeToString([]byte(secret)), "its form for an address": url.QueryEscape(secret),
+	}
+	for skip := range 3 {
+		for name, encoding := range map[string]*base64.Encoding{"base64": base64.RawStdEncoding, "base64 for addresses": base64.RawURLEncoding} {
+			text := encoding.EncodeToString([]byte(strings.Repeat("x", skip) + secret))
+			all[fmt.Sprintf("its %s, from byte %d,", name, skip)] = text[(skip*8+5)/6 : len(text)-1]
+		}
+	}
+	return all
+}
+
+// The search finds a secret in every form.
+func TestSearchFindsSecrets(t *testing.T) {
+	t.Parallel()
+	const secret = "ghp_Some?Secret/12"
+	for form, text := range forms(secret) {
+		if found([]byte("before "+text+" after"), secret) == "" {
+			t.Errorf("%s is not found", form)
+		}
+	}
+	for skip := range 3 {
+		text := base64.StdEncoding.EncodeToString([]byte(strings.Repeat("#", skip) + secret + "more"))
+		if found([]byte(text), secret) == "" {
+			t.Errorf("base64 from byte %d is not found", skip)
+		}
+	}
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	_, _ = io.WriteString(z, "first")
+	_ = z.Close()
+	z.Reset(&packed)
+	_, _ = io.WriteString(z, "then "+secret)
+	_ = z.Close()
+	encoder, err := zstd.NewWriter(nil)
+	if err != nil || found(encoder.EncodeAll([]byte("text with "+secret), nil), secret) == "" {
+		t.Error("zstd is not searched", err)
+	}
+	if found(append([]byte("head"), packed.Bytes()...), secret) == "" || found([]byte("ghp_Some"), secret) != "" {
+		t.Error("wrong about compressed or other texts")
+	}
+}
+
+// secretsStayInside looks for the fleet's secrets in every place where they must not be: what the model got, logs, clones,
+// environments and temporary files, Redis, posts, pull requests and their commits.
+func (w *world) secretsStayInside() {
+	w.Helper()
+	for _, r := range w.model.Requests() {
+		w.search("a request to the model", r.Body)
+	}
+	for _, dir := range []string{w.env["ERRAND_STATE_DIR"], w.env["TMPDIR"]} {
+		w.searchDir(dir)
+	}
+	w.searchRedis()
+	for _, c := range w.slack.Calls("") {
+		w.search("a call of Slack", []byte(c.Form.Encode()))
+	}
+	for _, c := range w.github.Calls("") {
+		w.search("a call of GitHub: "+c.Path, c.Body)
+	}
+	log, err := w.github.Repo(repo).Git(w.Context(), "log", "--all", "--patch", "--format=fuller", "--text")
+	if err != nil {
+		w.Error(err)
+	}
+	w.search("the repository", []byte(log))
+}
+
+// searchDir searches all files of a directory, and the objects of its git repositories.
+func (w *world) searchDir(dir string) {
+	w.Helper()
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if os.IsNotExist(err) {
+			return nil
+		}
+		if _, none := os.Stat(filepath.Join(filepath.Dir(path), "HEAD")); err == nil && none == nil && d.IsDir() && d.Name() == "objects" {
+			git := exec.CommandContext(w.Context(), "git", "cat-file", "--batch-all-objects", "--batch")
+			git.Dir = filepath.Dir(path)
+			out, err := git.Output()
+			if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+				err = fmt.Errorf("read %s: %s", path, exit.Stderr)
+			}
+			w.search("git's "+path, out)
+			return err
+		}
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		b, err := os.ReadFile(path)
+		if os.IsNotExist(err) {
+			return nil
+		}
+		w.search(path, b)
+		return err
+	})
+	if err != nil {
+		w.Error(err)
+	}
+}
+
+// searchRedis searches all keys, and the values of all types.
+func (w *world) searchRedis() {
+	w.Helper()
+	ctx, admin := context.Background(), w.admin()
+	keys, err := admin.Keys(ctx, "*").Result()
+	if err != nil {
+		w.Fatal(err)
+	}
+	for _, key := range keys {
+		kind := admin.Type(ctx, key).Val()
+		args := map[string][]any{
+			"string": {"GET", key}, "hash": {"HGETALL", key}, "list": {"LRANGE", key, 0, -1}, "set": {"SMEMBERS", key},
+			"zset": {"ZRANGE", key, 0, -1}, "stream": {"XRANGE", key, "-", "+"},
+		}[kind]
+		if args == nil {
+			continue // it has expired
+		}
+		value, err := admin.Do(ctx, args...).Result()
+		if err != nil && !errors.Is(err, redis.Nil) {
+			w.Errorf("read %s: %v", key, err)
+		}
+		w.search("Redis: "+key, []byte(key))
+		w.searchValue("Redis: "+key, value)
+	}
+}
+
+func (w *world) searchValue(where string, value any) {
+	w.Helper()
+	switch v := value.(type) {
+	case string:
+		w.search(where, []byte(v))
+	case []any:
+		for _, one := range v {
+			w.searchValue(where, one)
+		}
+	case map[any]any:
+		for field, one := range v {
+			w.searchValue(where, field)
+			w.searchValue(where, one)
+		}
+	}
+}
