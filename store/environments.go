@@ -18,7 +18,7 @@ const MaxEnvironments = 100
 type Environment struct {
 	ID      string    `json:"id"`
 	Repo    string    `json:"repo"`
-	Made    time.Time `json:"made"`
+	Created time.Time `json:"made"`
 	Used    time.Time `json:"used"` // by the start of a run
 	Seconds float64   `json:"set_up_seconds"`
 	Size    int64     `json:"bytes"`

@@ -145,9 +145,9 @@ func TestEnvironmentsAreShown(t *testing.T) {
 	at := time.Now().Add(-3 * time.Hour)
 	for _, id := range []string{"w1", "w2"} { // of one host, so they report the same environments
 		w := store.Worker{ID: id, Host: "mill.test", Health: json.RawMessage(`{"ok":true}`), Environments: []store.Environment{
-			{ID: "e1", Repo: "acme/api", Made: at, Used: at.Add(time.Hour), Seconds: 41, Size: 300 << 20},
-			{ID: "e2", Repo: "acme/api", Made: at, Used: at},
-			{ID: "e3", Repo: "acme/web", Made: at, Used: at},
+			{ID: "e1", Repo: "acme/api", Created: at, Used: at.Add(time.Hour), Seconds: 41, Size: 300 << 20},
+			{ID: "e2", Repo: "acme/api", Created: at, Used: at},
+			{ID: "e3", Repo: "acme/web", Created: at, Used: at},
 		}}
 		if _, err := h.Store.Workers.Beat(t.Context(), w); err != nil {
 			t.Fatal(err)

@@ -26,15 +26,15 @@ func EnvironmentsOf(w *Workspace) Environments { return Environments{w} }
 // ignores. The runs of the repository on this machine share it, each with its own changes (Layers). Nothing changes it
 // once it is complete.
 type Environment struct {
-	ID   string        `json:"id"`
-	Repo string        `json:"repo"`
-	Made time.Time     `json:"made"`
-	Took time.Duration `json:"took"` // by the set-up
-	Size int64         `json:"size"` // bytes of its files
-	Dirs []string      `json:"dirs"` // directories of the clone, relative to it
-	Seen string        `json:"seen"` // path of the clone during the set-up: its files may contain it
-	From string        `json:"from"` // what declared the set-up
-	Used time.Time     `json:"-"`    // by the start of a run
+	ID       string        `json:"id"`
+	Repo     string        `json:"repo"`
+	Created  time.Time     `json:"made"`
+	Took     time.Duration `json:"took"` // by the set-up
+	Size     int64         `json:"size"` // bytes of its files
+	Dirs     []string      `json:"dirs"` // directories of the clone, relative to it
+	SetUpDir string        `json:"seen"` // path of the clone during the set-up: its files may contain it
+	From     string        `json:"from"` // what declared the set-up
+	Used     time.Time     `json:"-"`    // by the start of a run
 
 	// Files are the ignored files outside of Dirs, relative to the clone, such as an extension compiled beside its source.
 	Files []string `json:"files,omitempty"`
@@ -84,7 +84,7 @@ func (s Environments) read(id string) (e Environment, err error) {
 	if err != nil {
 		return Environment{}, fmt.Errorf("read environment: %w", err)
 	}
-	e.dir, e.Used = dir, e.Made
+	e.dir, e.Used = dir, e.Created
 	if info, err := os.Stat(dir + ".used"); err == nil {
 		e.Used = info.ModTime()
 	}
@@ -114,7 +114,7 @@ func (s Environments) make(
 	if err := fill(ctx, setUp, home); err != nil {
 		return err
 	}
-	e := Environment{ID: id, Repo: c.Repo, Made: time.Now(), Took: time.Since(begun), Seen: setUp.Dir, From: want.From, dir: tmp}
+	e := Environment{ID: id, Repo: c.Repo, Created: time.Now(), Took: time.Since(begun), SetUpDir: setUp.Dir, From: want.From, dir: tmp}
 	if err := s.finish(ctx, &e, setUp, home); err != nil {
 		return fmt.Errorf("set up %s: %w", c.Repo, err)
 	}

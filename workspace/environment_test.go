@@ -61,7 +61,7 @@ func TestEnvironment(t *testing.T) {
 				return
 			}
 			defer release()
-			if !slices.Equal(e.Dirs, []string{"a/node_modules"}) || e.Size != 14 || e.Repo != "acme/api" || e.Took <= 0 || e.Used.Before(e.Made.Truncate(1e9)) {
+			if !slices.Equal(e.Dirs, []string{"a/node_modules"}) || e.Size != 14 || e.Repo != "acme/api" || e.Took <= 0 || e.Used.Before(e.Created.Truncate(1e9)) {
 				t.Errorf("%+v", e)
 			}
 		})

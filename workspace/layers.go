@@ -31,7 +31,7 @@ func (s Environments) Layers(ctx context.Context, c Clone, e Environment) ([]Lay
 	defer release()
 	all := own.beside("changes")
 	// The changes belong to this environment: an overlay above another one is undefined.
-	version := filepath.Join(all, fmt.Sprintf("%s-%d", e.ID, e.Made.UnixNano()))
+	version := filepath.Join(all, fmt.Sprintf("%s-%d", e.ID, e.Created.UnixNano()))
 	renew := c.Fresh || !exists(version)
 	if renew {
 		if err := removeAll(all); err != nil {

@@ -50,7 +50,7 @@ func (t *terminal) printEachEnvironment(all []tasks.Environment, now time.Time) 
 			{"key", e.ID},
 			{"host", e.Host},
 			{"worker", e.Worker},
-			{"made", e.Made.Local().Format(time.DateTime)},
+			{"made", e.Created.Local().Format(time.DateTime)},
 			{"used", legible.Age(now.Sub(e.Used)) + " ago"},
 			{"set up in", tasks.Lasted(e.Took())},
 			{"size", legible.Bytes(e.Size)},
@@ -75,7 +75,7 @@ func (t *terminal) printEnvironments(all []tasks.Environment, now time.Time) {
 		if e.Rebuild != nil {
 			state = "outdated"
 		}
-		list.add(e.Repo, e.Host, legible.Age(now.Sub(e.Made)), tasks.Lasted(e.Took()), legible.Bytes(e.Size), legible.Age(now.Sub(e.Used))+" ago", state)
+		list.add(e.Repo, e.Host, legible.Age(now.Sub(e.Created)), tasks.Lasted(e.Took()), legible.Bytes(e.Size), legible.Age(now.Sub(e.Used))+" ago", state)
 	}
 	list.print(t.stdout)
 }

@@ -17,8 +17,8 @@ func TestEnvironments(t *testing.T) {
 	}
 	at := time.Now().Add(-3 * time.Hour)
 	w := store.Worker{ID: "mill-1", Host: "mill", Environments: []store.Environment{
-		{ID: "e", Repo: "acme/api", Made: at, Used: at.Add(time.Hour), Seconds: 41, Size: 300 << 20, From: ".github/errand.yml"},
-		{ID: "other", Repo: "acme/web", Made: at, Used: at},
+		{ID: "e", Repo: "acme/api", Created: at, Used: at.Add(time.Hour), Seconds: 41, Size: 300 << 20, From: ".github/errand.yml"},
+		{ID: "other", Repo: "acme/web", Created: at, Used: at},
 	}}
 	if _, err := f.Store.Workers.Beat(t.Context(), w); err != nil {
 		t.Fatal(err)

@@ -56,7 +56,7 @@ func (w *Worker) setUp(r *run, t tasks.Task, p *place) error {
 	for _, l := range layers {
 		p.Layers = append(p.Layers, agent.Layer(l))
 	}
-	p.SeenAs = e.Seen
+	p.SeenAs = e.SetUpDir
 	return err
 }
 
@@ -135,7 +135,7 @@ func (i *inventory) environments() []store.Environment {
 	slices.SortFunc(all, func(a, b workspace.Environment) int { return b.Used.Compare(a.Used) })
 	i.at, i.last = time.Now(), nil
 	for _, e := range all[:min(len(all), store.MaxEnvironments)] {
-		i.last = append(i.last, store.Environment{ID: e.ID, Repo: e.Repo, Made: e.Made, Used: e.Used, Seconds: e.Took.Seconds(), Size: e.Size, From: e.From})
+		i.last = append(i.last, store.Environment{ID: e.ID, Repo: e.Repo, Created: e.Created, Used: e.Used, Seconds: e.Took.Seconds(), Size: e.Size, From: e.From})
 	}
 	return i.last
 }

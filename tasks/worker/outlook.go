@@ -86,7 +86,7 @@ func (o *offerer) keeps(ctx context.Context, look *tasks.Outlook, c workspace.Cl
 	said := "none on the worker that was asked: the next run there sets it up"
 	for _, e := range all {
 		if e.ID == id {
-			said = fmt.Sprintf("kept for %s, set up in %s", legible.Age(time.Since(e.Made)), tasks.Lasted(e.Took))
+			said = fmt.Sprintf("kept for %s, set up in %s", legible.Age(time.Since(e.Created)), tasks.Lasted(e.Took))
 		}
 	}
 	look.Add("environment", said)

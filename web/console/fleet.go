@@ -163,7 +163,7 @@ func (v *fleetPageView) addActivity(a view.Activity, now time.Time) error {
 func (v *fleetPageView) addEnvironments(ctx context.Context, all []tasks.Environment, now time.Time) {
 	for i, e := range all {
 		line := environmentView{
-			Environment: e, Age: legible.Age(now.Sub(e.Made)), Took: tasks.Lasted(e.Took()), Size: legible.Bytes(e.Size), Used: legible.Age(now.Sub(e.Used)),
+			Environment: e, Age: legible.Age(now.Sub(e.Created)), Took: tasks.Lasted(e.Took()), Size: legible.Bytes(e.Size), Used: legible.Age(now.Sub(e.Used)),
 		}
 		if (i == 0 || all[i-1].Repo != e.Repo) && tasks.VisitorOf(ctx).RoleIn(ctx, e.Repo) >= tasks.Operator {
 			line.Path = url.PathEscape(e.Repo)
