@@ -46,7 +46,7 @@ func (r Rebuild) suffix() string {
 	return "-" + strconv.FormatInt(r.At.UnixMicro(), 10)
 }
 
-// Rebuild makes the next run of a repository set up its environment anew on every worker.
+// Rebuild makes the next run of a repository set up a new environment on every worker.
 func (s *Environments) Rebuild(ctx context.Context, r Rebuild) error {
 	value := strconv.FormatInt(r.At.UnixMicro(), 10) + " " + strings.TrimSpace(r.By)
 	if err := s.redis.HSet(ctx, s.rebuilds(), strings.ToLower(r.Repo), value).Err(); err != nil {

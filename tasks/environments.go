@@ -57,7 +57,7 @@ func (f *Fleet) Environments(ctx context.Context, repo string) ([]Environment, e
 	return all, nil
 }
 
-// Rebuild makes the next run of a repository set up its environment anew on every worker, on behalf of the visitor. Runs that
+// Rebuild makes the next run of a repository set up a new environment on every worker, on behalf of the visitor. Runs that
 // use the old one continue.
 func (f *Fleet) Rebuild(ctx context.Context, repo string) (store.Rebuild, error) {
 	repo = f.desk.policy.withoutHost(repo)

@@ -158,7 +158,7 @@ func TestChangesOfAnEnvironment(t *testing.T) {
 	}
 }
 
-// A set-up that fails leaves nothing, and the next one begins anew.
+// A set-up that fails leaves nothing, and the next one begins from the start.
 func TestFailedSetUp(t *testing.T) {
 	t.Parallel()
 	w, c := environmentOf(t)

@@ -31,7 +31,7 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "update the golden files")
 
 const (
 	repo   = "acme/api"

@@ -79,7 +79,7 @@ func (j *janitor) tidyThreads(ctx context.Context) error {
 	return j.Retention.Threads.apply(time.Now(), all)
 }
 
-// discardOutdated discards the environments that no run will use again, because an operator wants them anew.
+// discardOutdated discards the environments that no run will use again, because an operator has asked for new ones.
 func (j *janitor) discardOutdated(ctx context.Context) error {
 	environments, err := workspace.EnvironmentsOf(j.Workspace).List()
 	if err != nil || len(environments) == 0 {

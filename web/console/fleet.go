@@ -241,7 +241,7 @@ func (c *Console) halt(do view.HaltFunc) respond.Handler {
 	}
 }
 
-// rebuild is the handler of the button that makes a repository's environment be set up anew.
+// rebuild is the handler of the button that makes a repository get a new environment.
 func (c *Console) rebuild(w http.ResponseWriter, r *http.Request) error {
 	if _, err := c.view.Rebuild(r); err != nil {
 		return err

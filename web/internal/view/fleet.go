@@ -188,7 +188,7 @@ func (v *Reader) Halt(r *http.Request, do HaltFunc) (tasks.Halted, error) {
 	return found(do(tasks.FleetOf(v.Desk), r.Context(), r.PathValue("name")))
 }
 
-// Rebuild makes the next run in the repository of a request's path set up its environment anew on every worker.
+// Rebuild makes the next run in the repository of a request's path set up a new environment on every worker.
 func (v *Reader) Rebuild(r *http.Request) (store.Rebuild, error) {
 	return found(tasks.FleetOf(v.Desk).Rebuild(r.Context(), r.PathValue("name")))
 }
