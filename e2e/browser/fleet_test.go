@@ -17,7 +17,7 @@ func TestFleet(t *testing.T) {
 	c := newConsole(t)
 	at := time.Now().Add(-30 * time.Hour)
 	kept := []store.Environment{
-		{ID: "a", Repo: "acme/web", Made: at, Used: at.Add(29 * time.Hour), Seconds: 41, Size: 640 << 20}, {ID: "b", Repo: "acme/firmware", Made: at, Used: at, Seconds: 312, Size: 3 << 30},
+		{ID: "a", Repo: "acme/web", Created: at, Used: at.Add(29 * time.Hour), Seconds: 41, Size: 640 << 20}, {ID: "b", Repo: "acme/firmware", Created: at, Used: at, Seconds: 312, Size: 3 << 30},
 	}
 	for i, running := range []int{3, 1} {
 		id := fmt.Sprintf("mill-%d", i+1)
