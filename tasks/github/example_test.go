@@ -9,5 +9,4 @@ func ExampleNew() {
 	// Output:
 	// configure GitHub: no forge
 	// no memory
-	// no webhook secret
 }
