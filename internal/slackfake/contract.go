@@ -41,6 +41,7 @@ func (s *Server) checkCall(name string, form url.Values) error {
 		return nil // perform refuses an unknown method
 	}
 	args := Contract().Form(schema, form)
+	delete(args, "team_id") // Slack's SDK adds it to every call, also where its types have no such argument
 	if m, ok := args["metadata"].(map[string]any); ok && len(m) == 0 && name == "chat.update" {
 		delete(args, "metadata") // it takes the metadata away, says the reference of chat.update; the types forget that
 	}
