@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -137,7 +138,7 @@ func TestErrandOnAnEmulatedGitHub(t *testing.T) {
 	shown := run(t, []string{
 		"ERRAND_SANDBOX=none", "ERRAND_ALLOW_ROOT=true",
 		"ERRAND_STATE_DIR=" + t.TempDir(), "ERRAND_HTTP_ADDR=127.0.0.1:0", "ERRAND_WORKER_ADDR=127.0.0.1:0", "ERRAND_CONSOLE_TOKEN=" + console,
-		"ANTHROPIC_BASE_URL=" + model.URL(), "ANTHROPIC_API_KEY=sk-ant-peer-key", "GITHUB_API_URL=" + h.url + "/", "GITHUB_URL=" + git,
+		"ANTHROPIC_BASE_URL=" + model.URL(), "ANTHROPIC_API_KEY=sk-ant-peer-key", "GITHUB_API_URL=" + h.withReplies() + "/", "GITHUB_URL=" + git,
 		"GITHUB_APP_ID=77", "GITHUB_APP_PRIVATE_KEY_FILE=" + keyFile, "GITHUB_WEBHOOK_SECRET=github-secret",
 	}, "console", filepath.Join("..", "..", "bin", "worker"), "-standalone")
 	base, _, _ := strings.Cut(shown, "/login?")
@@ -217,6 +218,26 @@ func (h *hub) reviewed(sha string) (checkRun, comment) {
 	})
 	return checks.Runs[0], comments[0]
 }
+
+// withReplies returns the address of the emulator behind a proxy that passes replies to a comment on a line to where
+// comments are made: the emulator does not have GitHub's operation for replies.
+func (h *hub) withReplies() string {
+	h.Helper()
+	target, err := url.Parse(h.url)
+	if err != nil {
+		h.Fatal(err)
+	}
+	server := httptest.NewServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
+		if made := replies.ReplaceAllString(r.Out.URL.Path, "/comments"); r.Out.Method == http.MethodPost {
+			r.Out.URL.Path = made
+		}
+		r.SetURL(target)
+	}})
+	h.Cleanup(server.Close)
+	return server.URL
+}
+
+var replies = regexp.MustCompile(`/comments/\d+/replies$`)
 
 // answered waits for errand's comment on a line. (The emulator does not distinguish comments on pull requests and
 // issues.)
