@@ -25,7 +25,7 @@ export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
 VCS := $(shell git rev-parse HEAD >/dev/null 2>&1 && echo auto || echo false)
 
 .PHONY: help setup machine build install release trial-install demo run bench bench-ingress bench-console bench-workspace bench-environment bench-fleet bench-chat chaos upgrade image test check lint \
-	fmt vuln peers browser pictures proof clean
+	fmt vuln peers contracts browser pictures proof clean
 
 # A target's comment is `## TIME | TEXT`. Times are for two cores.
 help: ## | Show this list
@@ -87,6 +87,11 @@ $(PEERS)/node_modules/.package-lock.json: $(PEERS)/package.json $(PEERS)/package
 browser: setup build $(BROWSER)/node_modules/.package-lock.json ## 30 s | Check every page of the console in Chromium; pictures go to e2e/out/
 	@scripts/machine chromium
 	cd $(BROWSER) && go test -count=1 -timeout 5m $(ARGS) .
+
+contracts: $(PEERS)/node_modules/.package-lock.json ## 12 min | Record the calls of all tests again, and write docs/contracts.md
+	rm -f $(CURDIR)/e2e/out/calls.ndjson && mkdir -p e2e/out
+	ERRAND_CALLS=$(CURDIR)/e2e/out/calls.ndjson $(MAKE) test
+	cd $(PEERS) && ERRAND_CALLS=$(CURDIR)/e2e/out/calls.ndjson go test -count=1 -run TestContractsAreDocumented . -update
 
 pictures: ## 1 min | Make the pictures of the README again
 	@$(MAKE) browser ARGS='-run TestDemo -pictures'

@@ -45,12 +45,13 @@ func (s *Server) breach(w *recorder, r *request, err error) {
 }
 
 // checkRequest compares a request with GitHub's description.
-func checkRequest(pattern string, r *request) error {
+func (s *Server) checkRequest(pattern string, r *request) error {
 	c := Contract()
 	if !c.Has(pattern + " query") {
 		return nil // git, GraphQL, or no route
 	}
-	if err := c.Check(pattern+" query", c.Form(pattern+" query", r.URL.Query()), false); err != nil {
+	query := c.Form(pattern+" query", r.URL.Query())
+	if err := c.Check(pattern+" query", query, false); err != nil {
 		return err
 	}
 	var body any
@@ -62,6 +63,7 @@ func checkRequest(pattern string, r *request) error {
 			return fmt.Errorf("%s: read body: %w", pattern, err)
 		}
 	}
+	c.Record(contract.Call{Name: pattern, Test: s.maker, Args: query, Body: body})
 	if c.Has(pattern + " body") {
 		return c.Check(pattern+" body", body, false)
 	}

@@ -32,7 +32,7 @@ func (s *Server) serve(w http.ResponseWriter, r *request, rt route) {
 	call, failure := s.begin(rt.pattern, r)
 	rec := &recorder{header: http.Header{}}
 	defer func() { s.end(call, rec.status) }()
-	if err := checkRequest(rt.pattern, r); err != nil {
+	if err := s.checkRequest(rt.pattern, r); err != nil {
 		s.breach(rec, r, err)
 	} else if s.perform(rec, r, failure, rt.answer); failure == nil || failure.Status == 0 {
 		if err := s.checkAnswer(rt.pattern, rec); err != nil {

@@ -45,6 +45,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/errand-fleet/errand/internal/contract"
 )
 
 // apiPrefix is where REST lives: the path GitHub Enterprise Server uses, so
@@ -96,6 +98,7 @@ type Server struct {
 	url     string
 	ownDir  bool   // Dir is ours to remove
 	backend string // path of git-http-backend
+	maker   string // the test
 
 	http      *http.Server
 	rest, web []route      // filled by New, then read only
@@ -130,6 +133,7 @@ func New(cfg Config) (*Server, error) {
 		cfg:    cfg,
 		client: &http.Client{Transport: &http.Transport{}, Timeout: hookTimeout},
 		change: make(chan struct{}),
+		maker:  contract.Maker(),
 		repos:  map[string]*Repo{},
 		tokens: map[string]grant{},
 		lastID: firstID,

@@ -26,6 +26,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/errand-fleet/errand/internal/contract"
 )
 
 // Config describes the workspace and the app installed in it. The zero value is usable: each field says its default.
@@ -104,6 +106,7 @@ type Server struct {
 	served  chan struct{}      // closed when the accept loop has ended
 	client  *http.Client       // sends the events
 	methods map[string]method  // by name; not written after New
+	maker   string             // the test
 
 	mu         sync.Mutex
 	changed    chan struct{} // closed and replaced at every change: see Wait
@@ -147,6 +150,7 @@ func New(cfg Config) *Server {
 		cfg:        cfg,
 		url:        "http://" + ln.Addr().String(),
 		stop:       stop,
+		maker:      contract.Maker(),
 		served:     make(chan struct{}),
 		client:     &http.Client{Transport: &http.Transport{}, Timeout: cfg.AnswerWithin},
 		changed:    make(chan struct{}),
