@@ -152,7 +152,7 @@ bench-chat: setup build ## 6 min | Measure the first word of a chat, with the re
 bench-workspace: ## 8 min | Measure clones beside git's own, in a repository of 100,000 files
 	cd bench && go run ./workspace $(ARGS)
 
-bench-environment: ## 1 min | Measure what runs in a sandbox pay for their environment
+bench-environment: setup build ## 4 min | Measure what runs in a sandbox pay for their environment, and run the tests of projects
 	cd bench && go run ./environment $(ARGS)
 
 clean: ## | Remove what make created; .env and .errand stay

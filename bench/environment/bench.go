@@ -21,6 +21,9 @@ type options struct {
 	Readings     int
 	Temp         string
 	Only         *regexp.Regexp
+	Quick        bool   // without the step projects
+	Bin          string // the directory of worker
+	Docs         string // the document with the examples
 }
 
 func amounts(quick bool) options {
@@ -36,6 +39,8 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	quick := flags.Bool("quick", false, "a smoke run: small files")
 	readings := flags.Int("n", 0, "how many times each contender is measured (default 5)")
 	temp := flags.String("dir", "", "where files are written (default: the system's temporary directory)")
+	bin := flags.String("bin", "../bin", "the directory of worker")
+	docs := flags.String("docs", "../docs/environment.md", "the document with the examples for projects")
 	only := table.Only(flags, new(bench).steps())
 	if err := flags.Parse(args); err != nil {
 		return options{}, err
@@ -44,7 +49,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	if *readings > 0 {
 		o.Readings = *readings
 	}
-	o.Temp, o.Only = *temp, only
+	o.Temp, o.Only, o.Quick, o.Bin, o.Docs = *temp, only, *quick, *bin, *docs
 	return o, nil
 }
 
@@ -57,7 +62,7 @@ type bench struct {
 
 // steps are the measurements, in order.
 func (b *bench) steps() []table.Step {
-	return []table.Step{{Name: "egress", Do: b.egress}, {Name: "setup", Do: b.setup}}
+	return []table.Step{{Name: "egress", Do: b.egress}, {Name: "setup", Do: b.setup}, {Name: "projects", Do: b.projects}}
 }
 
 // measure runs all steps.
