@@ -131,9 +131,7 @@ func (w *world) ask(ctx context.Context, repo, message string) (took time.Durati
 	select {
 	case <-w.called:
 		took = time.Since(begun)
-		err := <-answered
-		println(repo, message, took.String(), time.Since(begun).String())
-		return took, err
+		return took, <-answered
 	case err := <-answered:
 		if err == nil {
 			err = errors.New("ask: an answer came without the model")
