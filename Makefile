@@ -90,8 +90,8 @@ browser: setup build $(BROWSER)/node_modules/.package-lock.json ## 30 s | Check 
 
 contracts: $(PEERS)/node_modules/.package-lock.json ## 12 min | Record the calls of all tests again, and write docs/contracts.md
 	rm -f $(CURDIR)/e2e/out/calls.ndjson && mkdir -p e2e/out
-	ERRAND_CALLS=$(CURDIR)/e2e/out/calls.ndjson $(MAKE) test
-	cd $(PEERS) && ERRAND_CALLS=$(CURDIR)/e2e/out/calls.ndjson go test -count=1 -run TestContractsAreDocumented . -update
+	RECORD_CALLS=$(CURDIR)/e2e/out/calls.ndjson $(MAKE) test
+	cd $(PEERS) && RECORD_CALLS=$(CURDIR)/e2e/out/calls.ndjson go test -count=1 -run TestContractsAreDocumented . -update
 
 pictures: ## 1 min | Make the pictures of the README again
 	@$(MAKE) browser ARGS='-run TestDemo -pictures'

@@ -288,12 +288,12 @@ func eachCall(t *testing.T, dir string, visit func(file, service, method string)
 	}
 }
 
-// readCalls returns the recorded calls. With -update it first takes those of the file that ERRAND_CALLS names: of each
+// readCalls returns the recorded calls. With -update it first takes those of the file that RECORD_CALLS names: of each
 // operation the shortest of each form.
 func readCalls(t *testing.T) (calls []contract.Call) {
 	t.Helper()
 	path := filepath.Join("testdata", "calls.ndjson")
-	if from := os.Getenv("ERRAND_CALLS"); *update && from != "" {
+	if from := os.Getenv("RECORD_CALLS"); *update && from != "" {
 		best := map[string]string{}
 		eachLine(t, from, func(line string, c contract.Call) {
 			key := c.Name + strings.Join(slices.Sorted(maps.Keys(c.Args)), ",")

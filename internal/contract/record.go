@@ -19,10 +19,10 @@ type Call struct {
 	Body any            `json:",omitempty"`
 }
 
-// Record appends a call to the file that ERRAND_CALLS names, if it is set. Of calls of one form it records the first of
+// Record appends a call to the file that RECORD_CALLS names, if it is set. Of calls of one form it records the first of
 // each test.
 func (s *Set) Record(c Call) {
-	path := os.Getenv("ERRAND_CALLS")
+	path := os.Getenv("RECORD_CALLS")
 	if path == "" {
 		return
 	}
