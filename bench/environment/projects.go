@@ -96,7 +96,11 @@ func (p stranger) create(github *githubfake.Server) error {
 
 // settings returns errand.yaml.
 func (p stranger) settings(c *corp) map[string]any {
-	repository := map[string]any{"env": p.env}
+	env := map[string]any{"CONTROL": control}
+	for name, value := range p.env {
+		env[name] = value
+	}
+	repository := map[string]any{"env": env}
 	if len(p.private) > 0 {
 		repository["egress"] = map[string]any{"allow": []string{"npm"}, "private": p.private}
 	}
@@ -141,10 +145,19 @@ func (b *bench) project(ctx context.Context, p stranger, c *corp) (err error) {
 		return nil
 	}
 	b.report.Least("requests with the credential at its registry", float64(c.served.Load()), 1, "%.0f")
-	found, err := w.leaks(login)
+	known, err := w.search(control)
+	if err != nil {
+		return err
+	}
+	b.report.Least("a variable that is no secret is found by the search for secrets", float64(known), 2, "%.0f")
+	found, err := w.search(login)
 	b.report.Most("credentials in runs, homes, clones and logs", float64(found), 0, "%.0f")
 	return err
 }
+
+// control is a plain variable of the runs in the form of a login. The search for the login must find this one: in
+// errand.yaml and in the environment that the model was told.
+const control = "reader:control-of-the-search"
 
 // runTests lets a task run the tests, which must pass, and returns how long it took until the model was called.
 func (b *bench) runTests(ctx context.Context, w *world, p stranger) (time.Duration, error) {
@@ -158,9 +171,9 @@ func (b *bench) runTests(ctx context.Context, w *world, p stranger) (time.Durati
 	return took, nil
 }
 
-// leaks counts the files of the worker and the model's requests, which have the environment of the runs, that contain a
-// secret or its base64.
-func (w *world) leaks(secret string) (found int, err error) {
+// search counts the files of the worker and the model's requests, which have the environment of the runs, that contain
+// the password of a login or the base64 of the login.
+func (w *world) search(secret string) (found int, err error) {
 	_, password, _ := strings.Cut(secret, ":")
 	forms := [][]byte{[]byte(password), []byte(base64.StdEncoding.EncodeToString([]byte(secret)))}
 	leaked := func(data []byte) {

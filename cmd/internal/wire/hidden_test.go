@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/errand-fleet/errand/config"
@@ -24,8 +25,9 @@ func TestHomeIsHidden(t *testing.T) {
 		return paths
 	}
 	bin, certificates, tools, toolchain := in("bin")[0], in("certs")[0], in("tools")[0], in("toolchain")[0]
+	shims := in("pyenv/shims", "shims")
 	t.Setenv("HOME", home)
-	t.Setenv("PATH", filepath.Join(home, "missing")+":"+bin+":"+home+":.:/:"+filepath.Dir(home)+":/usr/bin")
+	t.Setenv("PATH", filepath.Join(home, "missing")+":"+bin+":"+strings.Join(shims, ":")+":"+home+":.:/:"+filepath.Dir(home)+":/usr/bin")
 	t.Setenv("SSL_CERT_DIR", certificates)
 	c := config.Config{
 		Redis: config.Redis{URL: "unix://:pw@/var/lib/redis/socket"},
@@ -39,7 +41,7 @@ func TestHomeIsHidden(t *testing.T) {
 		}
 	}
 	there := shown(c, gone)
-	for _, path := range []string{bin, certificates, tools, toolchain} {
+	for _, path := range []string{bin, certificates, tools, toolchain, filepath.Dir(shims[0]), shims[1]} {
 		if !slices.Contains(there, path) {
 			t.Errorf("%s is not shown: %v", path, there)
 		}

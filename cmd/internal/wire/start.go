@@ -176,7 +176,12 @@ func ofSystem(dir string) bool {
 func shown(c config.Config, hidden []string) []string {
 	needed := []string{"/etc/resolv.conf", os.Getenv("SSL_CERT_FILE"), os.Getenv("NODE_EXTRA_CA_CERTS")}
 	needed = append(needed, filepath.SplitList(os.Getenv("SSL_CERT_DIR"))...)
-	needed = append(needed, filepath.SplitList(os.Getenv("PATH"))...)
+	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
+		needed = append(needed, dir)
+		if filepath.Base(dir) == "shims" { // of pyenv, asdf and others: they start programs beside this directory
+			needed = append(needed, filepath.Dir(dir))
+		}
+	}
 	for _, server := range c.Routing.MCP {
 		needed = append(needed, server.Command)
 	}
