@@ -37,6 +37,8 @@ require (
 
 require github.com/go-jose/go-jose/v4 v4.1.4
 
+require software.sslmate.com/src/go-pkcs12 v0.7.4
+
 require (
 	github.com/agnivade/levenshtein v1.2.2 // indirect
 	github.com/alecthomas/chroma/v2 v2.27.0

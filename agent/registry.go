@@ -1,7 +1,9 @@
 package agent
 
 import (
+	"crypto/x509"
 	"encoding/base64"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"net"
@@ -9,7 +11,10 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+
+	"software.sslmate.com/src/go-pkcs12"
 
 	"github.com/errand-fleet/errand/agent/internal/egress"
 	"github.com/errand-fleet/errand/agent/internal/session"
@@ -118,8 +123,9 @@ func (r *Runner) registries(s Spec) (list []egress.Registry) {
 	return list
 }
 
-// trustFile is the name of the file in the run's directory with the certificates that its programs trust.
-const trustFile = "certificates.pem"
+// trustFile and javaTrustFile are the names of the files in the run's directory with the certificates that its programs
+// trust. Java reads no PEM. It wants a password for the file, which protects nothing; this one is Java's own.
+const trustFile, javaTrustFile, javaTrustPassword = "certificates.pem", "certificates.p12", "changeit"
 
 // trustVariables name that file for the usual programs. npm has a variable of its own because a cafile in its settings would
 // replace NODE_EXTRA_CA_CERTS.
@@ -151,8 +157,30 @@ func (r *Runner) trust(s Spec, d session.Dirs) error {
 	if text, err := os.ReadFile(r.getenv("NODE_EXTRA_CA_CERTS")); err == nil {
 		bundle = slices.Concat(bundle, []byte("\n"), text)
 	}
-	if err := os.WriteFile(filepath.Join(d.Root, trustFile), bundle, 0o600); err != nil { //nolint:gosec // the directory is the run's own
-		return fmt.Errorf("write certificates: %w", err)
+	store, err := javaTrust(bundle)
+	if err != nil {
+		return err
+	}
+	for name, content := range map[string][]byte{trustFile: bundle, javaTrustFile: store} {
+		if err := os.WriteFile(filepath.Join(d.Root, name), content, 0o600); err != nil { //nolint:gosec // the directory is the run's own
+			return fmt.Errorf("write certificates: %w", err)
+		}
 	}
 	return nil
+}
+
+// javaTrust returns the certificates of a bundle in the form of Java's truststores. It leaves out what is no certificate.
+func javaTrust(bundle []byte) ([]byte, error) {
+	var entries []pkcs12.TrustStoreEntry
+	for block, rest := pem.Decode(bundle); block != nil; block, rest = pem.Decode(rest) {
+		if cert, err := x509.ParseCertificate(block.Bytes); err == nil {
+			entries = append(entries, pkcs12.TrustStoreEntry{Cert: cert, FriendlyName: strconv.Itoa(len(entries))})
+		}
+	}
+	// Java 8 reads no newer form.
+	store, err := pkcs12.LegacyDES.EncodeTrustStoreEntries(entries, javaTrustPassword)
+	if err != nil {
+		return nil, fmt.Errorf("write certificates for Java: %w", err)
+	}
+	return store, nil
 }

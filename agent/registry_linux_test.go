@@ -2,6 +2,7 @@ package agent
 
 import (
 	"encoding/pem"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -11,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"software.sslmate.com/src/go-pkcs12"
 
 	"github.com/errand-fleet/errand/internal/hostlist"
 )
@@ -188,6 +191,24 @@ func TestRegistryOfAScript(t *testing.T) {
 			if err != nil || !strings.Contains(s.Output, want) {
 				t.Errorf("%s: %+v, %v", repo, s, err)
 			}
+		}
+		// Java trusts the same certificates as other programs.
+		s, err := b.Script(t.Context(), Script{
+			ID: unique("registry-java"), Repo: "acme/api", Dir: b.dir,
+			Line: `grep -c BEGIN "$SSL_CERT_FILE"; for o in $MAVEN_OPTS; do case $o in *.trustStorePassword=*) p=${o#*=};; *.trustStore=*) f=${o#*=};; esac; done; echo "$p"; cp "$f" store.p12`,
+		})
+		var known int
+		var password string
+		if n, scan := fmt.Sscan(s.Output, &known, &password); n != 2 || err != nil {
+			t.Fatalf("%q: %v, %v", s.Output, scan, err)
+		}
+		store, err := os.ReadFile(filepath.Join(b.dir, "store.p12"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		certs, err := pkcs12.DecodeTrustStore(store, password)
+		if err != nil || len(certs) != known || !slices.ContainsFunc(certs, reg.Certificate().Equal) {
+			t.Errorf("Java trusts %d certificates, others %d: %v", len(certs), known, err)
 		}
 	}, func(cfg *Config) {
 		cfg.Registries = []Registry{{Host: at, Bearer: registryToken, Repositories: []string{"acme/*"}}}
