@@ -162,18 +162,19 @@ func (r *Runner) trust(s Spec, d session.Dirs) error {
 		return err
 	}
 	for name, content := range map[string][]byte{trustFile: bundle, javaTrustFile: store} {
-		if err := os.WriteFile(filepath.Join(d.Root, name), content, 0o600); err != nil { //nolint:gosec // the directory is the run's own
+		if err := os.WriteFile(filepath.Join(d.Root, name), content, 0o600); err != nil {
 			return fmt.Errorf("write certificates: %w", err)
 		}
 	}
 	return nil
 }
 
-// javaTrust returns the certificates of a bundle in the form of Java's truststores. It leaves out what is no certificate.
+// javaTrust returns the certificates of a bundle in the form of Java's truststores. It leaves out what is no certificate,
+// and those without the name of an issuer, for which Java (17) rejects the whole store.
 func javaTrust(bundle []byte) ([]byte, error) {
 	var entries []pkcs12.TrustStoreEntry
 	for block, rest := pem.Decode(bundle); block != nil; block, rest = pem.Decode(rest) {
-		if cert, err := x509.ParseCertificate(block.Bytes); err == nil {
+		if cert, err := x509.ParseCertificate(block.Bytes); err == nil && cert.Issuer.String() != "" {
 			entries = append(entries, pkcs12.TrustStoreEntry{Cert: cert, FriendlyName: strconv.Itoa(len(entries))})
 		}
 	}

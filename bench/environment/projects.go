@@ -28,7 +28,7 @@ type stranger struct {
 	login   bool     // it needs packages of the private registry
 }
 
-// projects measures what the set-up of three kinds of projects costs their first task and the next ones. Through a new
+// projects measures what the set-up of four kinds of projects costs their first task and the next ones. Through a new
 // worker and the real CLI, a task runs the tests of the project. It needs the programs and registries, so a smoke run leaves
 // it out.
 func (b *bench) projects(ctx context.Context) error {
@@ -42,7 +42,7 @@ func (b *bench) projects(ctx context.Context) error {
 	for _, kind := range []struct {
 		example string
 		make    func(context.Context, *corp) (stranger, error)
-	}{{"Go", b.goModule}, {"Python", b.pythonPackage}, {"Node.js", b.nodeProject}} {
+	}{{"Go", b.goModule}, {"Python", b.pythonPackage}, {"Node.js", b.nodeProject}, {"Java", b.javaProject}} {
 		c, err := newCorp()
 		if err != nil {
 			return err

@@ -47,4 +47,5 @@ require (
 	golang.org/x/time v0.15.0 // indirect
 	google.golang.org/protobuf v1.36.12 // indirect
 	gopkg.in/ini.v1 v1.67.3 // indirect
+	software.sslmate.com/src/go-pkcs12 v0.7.4 // indirect
 )
