@@ -190,9 +190,11 @@ func (r *Runner) environment(s Spec, d session.Dirs, a gateway.Access) []string 
 			env[name] = v
 		}
 	}
-	for name, v := range s.Env {
-		if _, set := env[name]; !set || slices.Contains(localeVariables, name) {
-			env[name] = inHome(v, d.Home)
+	for _, given := range []map[string]string{s.Secrets, s.Env} {
+		for name, v := range given {
+			if _, set := env[name]; !set || slices.Contains(localeVariables, name) {
+				env[name] = inHome(v, d.Home)
+			}
 		}
 	}
 	for _, dir := range slices.Backward(s.Path) {

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -13,6 +15,7 @@ import (
 
 	"github.com/errand-fleet/errand/agent/internal/gateway"
 	"github.com/errand-fleet/errand/agent/internal/protocol"
+	"github.com/errand-fleet/errand/agent/internal/redact"
 	"github.com/errand-fleet/errand/agent/internal/tools"
 )
 
@@ -92,6 +95,15 @@ func (l *liveRun) read() {
 
 func (l *liveRun) removeDirs() { l.r.removeDirs(l.id, l.dirs) }
 
+// saved returns the session without the secrets of the run.
+func (l *liveRun) saved() []byte {
+	var secrets *redact.Redactor
+	if len(l.spec.Secrets) > 0 {
+		secrets = redact.Known(slices.Collect(maps.Values(l.spec.Secrets))...)
+	}
+	return l.dirs.Save(l.session, secrets)
+}
+
 // saveCheckpoints hands out the conversation while the run lives. Its cost is the cost before the run: the CLI saves
 // the rest at its end, and continues counting from the saved cost when it resumes the conversation.
 func (l *liveRun) saveCheckpoints() {
@@ -106,7 +118,7 @@ func (l *liveRun) saveCheckpoints() {
 			return
 		case <-tick.C:
 		}
-		s := Session{ID: l.session, Data: l.dirs.Save(l.session)}
+		s := Session{ID: l.session, Data: l.saved()}
 		if before := l.resume; before != nil {
 			s.CostUSD, s.Usage = before.CostUSD, before.Usage
 		}

@@ -110,7 +110,7 @@ func (l *liveRun) result(finished bool, cause error) Result {
 		Ready: l.id != l.spec.ID,
 		Text:  redactor.String(strings.Join(answers, "\n\n")), ExitCode: exit.Code, Signal: exit.Signal, Stderr: l.stderr.String(),
 		Model: cmp.Or(f.Answered, f.Model), Turns: f.Turns, API: api,
-		Session: Session{ID: l.session, Data: l.dirs.Save(l.session)}, Egress: l.proxy.Report(redactor),
+		Session: Session{ID: l.session, Data: l.saved()}, Egress: l.proxy.Report(redactor),
 		Resources: Resources{
 			CPU: exit.CPU, MaxRSS: exit.MaxRSS, Peak: exit.Peak, Disk: l.disk.added.Load(), Swept: exit.Swept, Stuck: exit.Stuck,
 			Lines: f.Lines, Raw: f.RawLines, Cut: f.CutLines, Unknown: f.Unknown,

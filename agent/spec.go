@@ -65,6 +65,8 @@ type Environment struct {
 	// Env has variables for the agent's commands, in addition to those that the runner sets, which win. They are visible
 	// to everything in the run. A leading ~/ of a value is the home of the run.
 	Env map[string]string
+	// Secrets has more such variables. A saved session does not contain their values.
+	Secrets map[string]string
 	// Path has directories that come first in PATH: absolute, relative to Dir, or below the home with a leading ~/.
 	Path []string
 

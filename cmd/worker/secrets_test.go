@@ -66,6 +66,38 @@ channels:
 	w.secretsStayInside()
 }
 
+// A secret that the operator exposes is a variable of the agent's commands. The agent tells it to the model, and it is in
+// nothing that errand keeps or posts.
+func TestExposedSecret(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	if w.env["ERRAND_SANDBOX"] == "none" {
+		t.Fatal("bubblewrap does not work here, and a secret is exposed only in a sandbox")
+	}
+	const secret = "db-Password/4713"
+	w.env["DATABASE_SECRET"] = secret
+	yaml := "repositories:\n  " + repo + ":\n    trusted: true\n    secrets: {DATABASE_PASSWORD: {from: env:DATABASE_SECRET, expose: agent}}\n" +
+		"channels:\n  " + channel + ":\n    repository: " + repo + "\n"
+	if err := os.WriteFile(w.env["ERRAND_CONFIG"], []byte(yaml), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.model.Answer("connect", modelfake.Turn{Tools: []modelfake.ToolCall{
+		{Name: "Bash", Input: map[string]string{"command": `echo "I am <$DATABASE_PASSWORD>"; echo "$DATABASE_PASSWORD" | base64`}},
+	}}, modelfake.Turn{Text: "Connected with " + secret + "."})
+	w.frontDoor()
+	log := &safeBuffer{}
+	w.processTo(log)
+	if final := w.answers(w.mention("connect", ""), 1)[0]; !strings.Contains(final, "Connected with [redacted]") {
+		t.Errorf("the answer is %s", final)
+	}
+	requests := w.model.Requests()
+	if last := string(requests[len(requests)-1].Body); !strings.Contains(last, "I am <"+secret+">") {
+		t.Errorf("the agent has not seen the secret: %.3000s", last)
+	}
+	w.search("the worker's log", log.Bytes())
+	w.nothingKept()
+}
+
 // safeBuffer is a buffer that a process writes to.
 type safeBuffer struct {
 	mu sync.Mutex
@@ -188,6 +220,12 @@ func (w *world) secretsStayInside() {
 	for _, r := range w.model.Requests() {
 		w.search("a request to the model", r.Body)
 	}
+	w.nothingKept()
+}
+
+// nothingKept looks for the fleet's secrets in all places but what the model got.
+func (w *world) nothingKept() {
+	w.Helper()
 	for _, dir := range []string{w.env["ERRAND_STATE_DIR"], w.env["TMPDIR"]} {
 		w.searchDir(dir)
 	}

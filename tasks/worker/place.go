@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -232,12 +231,8 @@ func (l *placer) writeChanges(ctx context.Context, c workspace.Clone, b briefing
 
 // given returns what a run and its checks have besides the files.
 func (p place) given() agent.Environment {
-	d, env := p.Environment, p.Environment.Env
-	if len(p.Exposed) > 0 {
-		env = maps.Clone(env)
-		maps.Copy(env, p.Exposed)
-	}
-	return agent.Environment{Env: env, Path: d.Path, Start: d.Start, Egress: d.Egress, Layers: p.Layers, SeenAs: p.SeenAs}
+	d := p.Environment
+	return agent.Environment{Env: d.Env, Secrets: p.Exposed, Path: d.Path, Start: d.Start, Egress: d.Egress, Layers: p.Layers, SeenAs: p.SeenAs}
 }
 
 // spec returns the specification of a run.

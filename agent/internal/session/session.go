@@ -22,6 +22,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/errand-fleet/errand/agent/internal/redact"
 )
 
 // The CLI saves a conversation as a file of JSON lines and, in a directory with the session's name beside it, the tool
@@ -69,8 +71,9 @@ func (d Dirs) Restore(a Archive, id, workDir string) error {
 }
 
 // Save packs the session as the CLI has saved it so far; nil if none can be used. The CLI may be writing to it, and
-// so may its tools: Save follows no link out of the directory, does not wait for a pipe, and bounds all sizes.
-func (d Dirs) Save(id string) []byte {
+// so may its tools: Save follows no link out of the directory, does not wait for a pipe, and bounds all sizes. It removes the
+// secrets of the redactor, which may be nil.
+func (d Dirs) Save(id string, secrets *redact.Redactor) []byte {
 	root, err := os.OpenRoot(d.Config)
 	if err != nil {
 		return nil
@@ -88,6 +91,9 @@ func (d Dirs) Save(id string) []byte {
 	home := strings.TrimSuffix(found[0], ".jsonl")
 	a := Archive{home: filepath.Join(d.Inside().Config, home), files: []file{{conversation, lines}}}
 	a.files = append(a.files, filesIn(root, home, maxSession-len(lines))...)
+	for i, f := range a.files {
+		a.files[i].content = secrets.Bytes(f.content)
+	}
 	data, err := a.pack()
 	if len(data) > maxPacked {
 		a.files = a.files[:1]

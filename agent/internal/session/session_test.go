@@ -13,9 +13,11 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/errand-fleet/errand/agent/internal/agenttest"
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
+
+	"github.com/errand-fleet/errand/agent/internal/agenttest"
+	"github.com/errand-fleet/errand/agent/internal/redact"
 )
 
 const sessionID = "11111111-2222-4333-8444-555555555555"
@@ -78,7 +80,7 @@ func TestSessionIsTakenAndPutElsewhere(t *testing.T) {
 	if err := os.WriteFile(own+".jsonl", []byte(line+`{"uuid":"half"`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	data := d.Save(sessionID)
+	data := d.Save(sessionID, nil)
 	a, err := Unpack(data)
 	if err != nil || !a.Holds("the-prompt") || a.Holds("all of it") || a.Holds("half") {
 		t.Errorf("holds the prompt %t, a tool's result %t, half a line %t; %v", a.Holds("the-prompt"), a.Holds("all of it"), a.Holds("half"), err)
@@ -95,6 +97,25 @@ func TestSessionIsTakenAndPutElsewhere(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, tree(t, project)); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// A secret of the run is in no file of a saved session, and the lines of the conversation stay JSON.
+func TestSessionWithoutSecrets(t *testing.T) {
+	t.Parallel()
+	d := saved(t, map[string]string{
+		sessionID + ".jsonl":               `{"printed":"TOKEN=hunter\"22-22\nghp_012345678901234567890123456789012345"}` + "\n",
+		sessionID + "/tool-results/b1.txt": "TOKEN=hunter\"22-22\n",
+	})
+	a, err := Unpack(d.Save(sessionID, redact.Known("hunter\"22-22")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{`{"printed":"TOKEN=[redacted]\nghp_012345678901234567890123456789012345"}` + "\n", "TOKEN=[redacted]\n"}
+	for i, f := range a.files {
+		if string(f.content) != want[i] {
+			t.Errorf("%s has %q, want %q", f.name, f.content, want[i])
+		}
 	}
 }
 
@@ -132,7 +153,7 @@ func TestSessionTakesFilesOnly(t *testing.T) {
 	if err := unix.Mkfifo(filepath.Join(own, "pipe"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	a, err := Unpack(d.Save(sessionID))
+	a, err := Unpack(d.Save(sessionID, nil))
 	if err != nil || len(a.files) != 2 || a.files[1].name != "tool-results/good.txt" {
 		t.Errorf("took %q, %v", a.files, err)
 	}
@@ -148,7 +169,7 @@ func TestSessionTakesFilesOnly(t *testing.T) {
 		if err := plant(); err != nil {
 			t.Fatal(err)
 		}
-		if got := d.Save(sessionID); got != nil {
+		if got := d.Save(sessionID, nil); got != nil {
 			t.Errorf("took %q", got)
 		}
 		if err := os.Remove(own + ".jsonl"); err != nil {
@@ -163,7 +184,7 @@ func TestSessionTooLargeWithItsResults(t *testing.T) {
 	noise := make([]byte, maxPacked+1)
 	_, _ = rand.Read(noise)
 	d := saved(t, map[string]string{sessionID + ".jsonl": "{}\n", sessionID + "/tool-results/noise": string(noise)})
-	a, err := Unpack(d.Save(sessionID))
+	a, err := Unpack(d.Save(sessionID, nil))
 	if err != nil || len(a.files) != 1 || string(a.files[0].content) != "{}\n" {
 		t.Errorf("took %d files, %v", len(a.files), err)
 	}
