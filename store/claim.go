@@ -79,7 +79,7 @@ func (c *Claim) EndWith(ctx context.Context, ending json.RawMessage, with Covere
 	r, err := c.run(ctx, "end", c.ID(), c.Thread(), c.fence, []byte(ending), c.store.cfg.EventCap, c.store.cfg.Retention.Milliseconds(),
 		strings.Join(with.IDs, " "), []byte(with.Ending))
 	if errors.Is(err, ErrStale) {
-		_, err = c.restore(ctx, ending)
+		err = c.restore(ctx, ending)
 	}
 	if err != nil {
 		return fmt.Errorf("end %s: %w", c.ID(), err)
@@ -116,10 +116,8 @@ func (c *Claim) Return(ctx context.Context, w Wait) error {
 // always ends [Claim.Keep].
 func (c *Claim) Release(ctx context.Context) error {
 	c.giveUp()
-	if _, err := c.store.run(ctx, "release", c.ID(), c.Thread(), c.fence, c.token); err != nil {
-		return fmt.Errorf("release %s: %w", c.ID(), err)
-	}
-	return nil
+	_, err := c.store.run(ctx, "release", c.ID(), c.Thread(), c.fence, c.token)
+	return wrapf(err, "release %s", c.ID())
 }
 
 // giveUp must run before the script, so that a refresh that finds the claim gone does not report a loss.
@@ -130,10 +128,7 @@ func (c *Claim) giveUp() { c.given.Do(func() { close(c.done) }) }
 func (c *Claim) refresh(ctx context.Context) (by, cause string, err error) {
 	ttl, lease := c.store.cfg.ClaimTTL.Milliseconds(), c.store.lease().Milliseconds()
 	r, err := c.run(ctx, "refresh", c.ID(), c.Thread(), c.fence, c.token, ttl, lease)
-	if err != nil {
-		return "", "", fmt.Errorf("refresh %s: %w", c.ID(), err)
-	}
-	return r.text(1), r.text(2), nil
+	return r.text(1), r.text(2), wrapf(err, "refresh %s", c.ID())
 }
 
 // run executes a step of the holder. If Redis has lost the task (FLUSHALL, another volume), run first restores it as
@@ -144,7 +139,7 @@ func (c *Claim) run(ctx context.Context, name string, args ...any) (reply, error
 	if !errors.Is(err, ErrStale) {
 		return r, err
 	}
-	if _, err := c.restore(ctx, nil); err != nil {
+	if err := c.restore(ctx, nil); err != nil {
 		return nil, err
 	}
 	return c.store.run(ctx, name, args...)
@@ -153,19 +148,18 @@ func (c *Claim) run(ctx context.Context, name string, args ...any) (reply, error
 // restore restores the record of a task that Redis has lost. If another task of the thread has started since, the
 // right to run is lost too. Then restore only stores the ending, if there is one, and puts the final message into the
 // outbox.
-func (c *Claim) restore(ctx context.Context, ending json.RawMessage) (ended bool, err error) {
+func (c *Claim) restore(ctx context.Context, ending json.RawMessage) error {
 	if c.over.Load() {
-		return false, ErrStale
+		return ErrStale
 	}
 	args := []any{
 		c.ID(), c.Thread(), c.fence, c.token, c.store.cfg.ClaimTTL.Milliseconds(), c.store.lease().Milliseconds(), []byte(ending), c.store.cfg.EventCap,
 	}
-	r, err := c.store.run(ctx, "restore", append(args, c.fields...)...)
-	if err != nil {
-		return false, fmt.Errorf("put back: %w", err)
+	if _, err := c.store.run(ctx, "restore", append(args, c.fields...)...); err != nil {
+		return fmt.Errorf("put back: %w", err)
 	}
 	c.restored.Store(true)
-	return r.text(0) == "no", nil
+	return nil
 }
 
 // Restored reports whether Redis had lost the task and this holder restored it.
@@ -307,10 +301,8 @@ func (c *Claim) Take(ctx context.Context, last bool, event json.RawMessage) (Rec
 // GiveBack returns absorbed tasks to waiting, in their old places. If last is set, the run absorbs nothing more. IDs
 // that the run has not absorbed are ignored. It returns [ErrStale] like Take.
 func (c *Claim) GiveBack(ctx context.Context, last bool, ids ...string) error {
-	if _, err := c.store.run(ctx, "giveback", c.ID(), c.Thread(), c.fence, strings.Join(ids, " "), last); err != nil {
-		return fmt.Errorf("give back to %s: %w", c.Thread(), err)
-	}
-	return nil
+	_, err := c.store.run(ctx, "giveback", c.ID(), c.Thread(), c.fence, strings.Join(ids, " "), last)
+	return wrapf(err, "give back to %s", c.Thread())
 }
 
 // Mail calls look at once and then, until ctx ends, whenever a task is submitted to the thread, and every Refresh in
@@ -322,13 +314,6 @@ func (c *Claim) Mail(ctx context.Context, look func()) {
 // Absorbed returns the tasks that a task's run has absorbed and not given back, in the order in which it absorbed
 // them.
 func (s *Store) Absorbed(ctx context.Context, id string) ([]Record, error) {
-	ids, err := s.redis.ZRange(ctx, s.key.absorbed(id), 0, -1).Result()
-	if err != nil {
-		return nil, fmt.Errorf("read what %s absorbed: %w", id, err)
-	}
-	records, err := s.records(ctx, ids)
-	if err != nil {
-		return nil, fmt.Errorf("read what %s absorbed: %w", id, err)
-	}
-	return records, nil
+	records, err := s.indexed(ctx, s.key.absorbed(id), 0)
+	return records, wrapf(err, "read what %s absorbed", id)
 }

@@ -55,47 +55,36 @@ func (e *Held) Error() string {
 // next one by the credential's interval, even if the reply is lost. The interval halves with every fourth run that is
 // admitted since the model last throttled one.
 func (s *Credentials) Admit(ctx context.Context, credential string) error {
-	if _, err := s.run(ctx, "admit", credential, leastInterval.Microseconds(), unthrottledStarts, time.Now().UnixMicro()); err != nil {
-		return fmt.Errorf("admit a run: %w", err)
-	}
-	return nil
+	_, err := s.run(ctx, "admit", credential, leastInterval.Microseconds(), unthrottledStarts, time.Now().UnixMicro())
+	return wrapf(err, "admit a run")
 }
 
 // Hold prevents runs from starting with a credential until a time by workers' clocks; the latest such time counts.
 // Afterwards runs start at least interval apart, until enough calls of [Credentials.Ease] and [Credentials.Admit].
 func (s *Credentials) Hold(ctx context.Context, credential string, until time.Time, interval time.Duration, why string) error {
-	if _, err := s.run(ctx, "hold", credential, micros(until), interval.Microseconds(), why); err != nil {
-		return fmt.Errorf("hold credential: %w", err)
-	}
-	return nil
+	_, err := s.run(ctx, "hold", credential, micros(until), interval.Microseconds(), why)
+	return wrapf(err, "hold credential")
 }
 
 // Refuse records that the model rejects a credential, and why. It does not prevent starts. [Credentials.Ease] clears
 // it.
 func (s *Credentials) Refuse(ctx context.Context, credential, why string) error {
-	if _, err := s.run(ctx, "refuse", credential, why, refusedFor.Microseconds()); err != nil {
-		return fmt.Errorf("refuse credential: %w", err)
-	}
-	return nil
+	_, err := s.run(ctx, "refuse", credential, why, refusedFor.Microseconds())
+	return wrapf(err, "refuse credential")
 }
 
 // Slow records that the model throttles a run of this credential. The interval doubles, from 1 s up to 1 min, but at
 // most once per 5 s, regardless of the number of reports.
 func (s *Credentials) Slow(ctx context.Context, credential string) error {
 	_, err := s.run(ctx, "slow", credential, leastInterval.Microseconds(), mostInterval.Microseconds(), slowedApart.Microseconds())
-	if err != nil {
-		return fmt.Errorf("slow credential down: %w", err)
-	}
-	return nil
+	return wrapf(err, "slow credential down")
 }
 
 // Ease records a successful run of this credential. It halves the interval, removes it below 1 s, and clears a refusal
 // but not a hold.
 func (s *Credentials) Ease(ctx context.Context, credential string) error {
-	if _, err := s.run(ctx, "ease", credential, leastInterval.Microseconds()); err != nil {
-		return fmt.Errorf("ease credential: %w", err)
-	}
-	return nil
+	_, err := s.run(ctx, "ease", credential, leastInterval.Microseconds())
+	return wrapf(err, "ease credential")
 }
 
 // List lists the credentials with restricted starts, in no particular order.

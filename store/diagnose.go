@@ -204,10 +204,7 @@ func before(a, b string) bool {
 // first: a loss can only be noticed by a caller that knows an epoch.
 func (s *Doctor) Epoch(ctx context.Context, known string) (epoch string, lost time.Time, err error) {
 	r, err := s.run(ctx, "epoch", known, rand.Text())
-	if err != nil {
-		return "", time.Time{}, fmt.Errorf("look for redis' epoch: %w", err)
-	}
-	return r.text(1), fromMicros(r.text(2)), nil
+	return r.text(1), fromMicros(r.text(2)), wrapf(err, "look for redis' epoch")
 }
 
 // loss reports for [Config.Retention] that Redis has lost its data.

@@ -49,10 +49,8 @@ func (r Rebuild) suffix() string {
 // Rebuild makes the next run of a repository set up a new environment on every worker.
 func (s *Environments) Rebuild(ctx context.Context, r Rebuild) error {
 	value := strconv.FormatInt(r.At.UnixMicro(), 10) + " " + strings.TrimSpace(r.By)
-	if err := s.redis.HSet(ctx, s.rebuilds(), strings.ToLower(r.Repo), value).Err(); err != nil {
-		return fmt.Errorf("rebuild the environment of %s: %w", r.Repo, err)
-	}
-	return nil
+	err := s.redis.HSet(ctx, s.rebuilds(), strings.ToLower(r.Repo), value).Err()
+	return wrapf(err, "rebuild the environment of %s", r.Repo)
 }
 
 // Rebuilt returns the last rebuild of a repository.

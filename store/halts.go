@@ -20,18 +20,14 @@ type Halt struct {
 // Pause makes every worker of every pool take no deliveries of a class until [Halts.Resume]. Runs continue. A class that is paused
 // already stays paused by whoever did it first. asynq and its tools use the same key, with only the time in it.
 func (s *Halts) Pause(ctx context.Context, class, by string) error {
-	if _, err := s.run(ctx, "pause", class, strings.TrimSpace(by)); err != nil {
-		return fmt.Errorf("pause %s: %w", class, err)
-	}
-	return nil
+	_, err := s.run(ctx, "pause", class, strings.TrimSpace(by))
+	return wrapf(err, "pause %s", class)
 }
 
 // Resume ends a pause in all pools, and announces the class to idle workers.
 func (s *Halts) Resume(ctx context.Context, class string) error {
-	if _, err := s.run(ctx, "resume", class); err != nil {
-		return fmt.Errorf("resume %s: %w", class, err)
-	}
-	return nil
+	_, err := s.run(ctx, "resume", class)
+	return wrapf(err, "resume %s", class)
 }
 
 // Paused returns which of the queues are paused. A class names its queue in the default pool.
@@ -59,19 +55,14 @@ func (s *Halts) Paused(ctx context.Context, queues ...string) (map[string]Halt, 
 // a host: then it is for all workers there, also for those that start later. A name that is cordoned already stays so
 // by whoever did it first. Workers look at each heartbeat. The cordon of one worker ends an hour after its death.
 func (s *Halts) Cordon(ctx context.Context, name, by string) error {
-	if _, err := s.run(ctx, "cordon", name, strings.TrimSpace(by)); err != nil {
-		return fmt.Errorf("cordon %s: %w", name, err)
-	}
-	return nil
+	_, err := s.run(ctx, "cordon", name, strings.TrimSpace(by))
+	return wrapf(err, "cordon %s", name)
 }
 
 // Uncordon undoes [Halts.Cordon]. It returns false if the name is not cordoned.
 func (s *Halts) Uncordon(ctx context.Context, name string) (bool, error) {
 	n, err := s.redis.HDel(ctx, s.cordoned(), name).Result()
-	if err != nil {
-		return false, fmt.Errorf("uncordon %s: %w", name, err)
-	}
-	return n > 0, nil
+	return n > 0, wrapf(err, "uncordon %s", name)
 }
 
 // Cordoned returns what is cordoned, by ID or host.

@@ -103,38 +103,30 @@ func (s *Store) InLine(ctx context.Context, scope string) (Record, error) {
 // refused claim, so the task keeps its place in line. It changes nothing if the task is blocked by something else or
 // waits for another delivery.
 func (s *Store) NoSlot(ctx context.Context, id string, delivery int, why string) error {
-	if _, err := s.run(ctx, "noslot", id, delivery, why); err != nil {
-		return fmt.Errorf("note why %s waits: %w", id, err)
-	}
-	return nil
+	_, err := s.run(ctx, "noslot", id, delivery, why)
+	return wrapf(err, "note why %s waits", id)
 }
 
 // Lend frees a running task's places under its caps while it waits for a person, until [Claim.TakeBack] or the end of
 // the run. It returns [ErrStale] if the claim is lost.
 func (c *Claim) Lend(ctx context.Context) error {
-	if _, err := c.store.run(ctx, "lend", c.ID(), c.fence); err != nil {
-		return fmt.Errorf("lend the places of %s: %w", c.ID(), err)
-	}
-	return nil
+	_, err := c.store.run(ctx, "lend", c.ID(), c.fence)
+	return wrapf(err, "lend the places of %s", c.ID())
 }
 
 // TakeBack undoes [Claim.Lend]. It does not wait for a free place, so a scope may exceed its cap by the runs that
 // waited for a person. It returns [ErrStale] if the claim is lost.
 func (c *Claim) TakeBack(ctx context.Context) error {
-	if _, err := c.store.run(ctx, "takeback", c.ID(), c.fence, c.store.lease().Milliseconds()); err != nil {
-		return fmt.Errorf("take back the places of %s: %w", c.ID(), err)
-	}
-	return nil
+	_, err := c.store.run(ctx, "takeback", c.ID(), c.fence, c.store.lease().Milliseconds())
+	return wrapf(err, "take back the places of %s", c.ID())
 }
 
 // Idle stores for display why a claimed task waits before it starts; an empty why means that it starts now. A worker's
 // death does not count against a task that has not started. A task that has already lost a worker stays idle until
 // Idle is called with an empty why. It returns [ErrStale] if the claim is lost.
 func (c *Claim) Idle(ctx context.Context, why string) error {
-	if _, err := c.store.run(ctx, "idle", c.ID(), c.fence, why); err != nil {
-		return fmt.Errorf("note that %s waits: %w", c.ID(), err)
-	}
-	return nil
+	_, err := c.store.run(ctx, "idle", c.ID(), c.fence, why)
+	return wrapf(err, "note that %s waits", c.ID())
 }
 
 // Explanation is an event that explains to the followers of a waiting task why it waits.
@@ -150,10 +142,7 @@ type Explanation struct {
 // If only the interval was in the way, retryIn is what is left of it.
 func (s *Store) Explain(ctx context.Context, id string, e Explanation) (fresh bool, retryIn time.Duration, err error) {
 	r, err := s.run(ctx, "explain", id, e.Delivery, e.Key, []byte(e.Event), e.Interval.Microseconds(), s.cfg.EventCap)
-	if err != nil {
-		return false, 0, fmt.Errorf("explain why %s waits: %w", id, err)
-	}
-	return r.text(0) == "ok", time.Duration(r.number(1)) * time.Microsecond, nil
+	return r.text(0) == "ok", time.Duration(r.number(1)) * time.Microsecond, wrapf(err, "explain why %s waits", id)
 }
 
 // Fleet is the scope of every task.
@@ -192,10 +181,7 @@ func (e *OverBudget) Error() string {
 func (c *Claim) Reserve(ctx context.Context, amount float64, budgets ...Budget) (left float64, err error) {
 	args := []any{c.ID(), c.fence, microUSD(amount)}
 	r, err := c.store.run(ctx, "reserve", append(args, budgetArgs(budgets)...)...)
-	if err != nil {
-		return 0, fmt.Errorf("reserve $%.2f for %s: %w", amount, c.ID(), err)
-	}
-	return usd(r.text(1)), nil
+	return usd(r.text(1)), wrapf(err, "reserve $%.2f for %s", amount, c.ID())
 }
 
 // Spend records the cost of the run in all scopes of its task, with or without a budget, in [Record.Cost] and in
@@ -220,10 +206,7 @@ func (c *Claim) Spend(ctx context.Context, e Expense, budgets ...Budget) (near [
 // Spent returns the spending of a scope today in US dollars, with or without a budget.
 func (s *Costs) Spent(ctx context.Context, scope string) (float64, error) {
 	r, err := s.run(ctx, "spent", scope)
-	if err != nil {
-		return 0, fmt.Errorf("read what %s has spent: %w", scope, err)
-	}
-	return usd(r.text(1)), nil
+	return usd(r.text(1)), wrapf(err, "read what %s has spent", scope)
 }
 
 // budgetArgs returns budgets as arguments of a script.

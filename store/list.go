@@ -248,12 +248,8 @@ func (s *Store) withoutLive(ctx context.Context, q ListQuery, ids []string) ([]s
 
 // readHeads reads what [ListQuery.Head] sees, and leaves out expired records.
 func (s *Store) readHeads(ctx context.Context, ids []string) ([]Record, error) {
-	replies := make([]*redis.SliceCmd, len(ids))
-	err := s.pipelined(ctx, func(p redis.Pipeliner) error {
-		for i, id := range ids {
-			replies[i] = p.HMGet(ctx, s.key.task(id), "state", "class", "scopes", "pool")
-		}
-		return nil
+	replies, err := each(ctx, s.db, ids, func(p redis.Pipeliner, id string) *redis.SliceCmd {
+		return p.HMGet(ctx, s.key.task(id), "state", "class", "scopes", "pool")
 	})
 	if err != nil {
 		return nil, err

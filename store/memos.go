@@ -46,10 +46,8 @@ func (s *Memos) setMemo(ctx context.Context, name string, rev int64, body json.R
 	if len(body) > maxMemo {
 		return fmt.Errorf("write memo %s: %d bytes, limit %d: %w", name, len(body), maxMemo, ErrTooLarge)
 	}
-	if _, err := s.run(ctx, "setmemo", s.key.memo(name), rev, []byte(body), s.cfg.SessionTTL.Milliseconds()); err != nil {
-		return fmt.Errorf("write memo %s: %w", name, err)
-	}
-	return nil
+	_, err := s.run(ctx, "setmemo", s.key.memo(name), rev, []byte(body), s.cfg.SessionTTL.Milliseconds())
+	return wrapf(err, "write memo %s", name)
 }
 
 // changeTries bounds how often ChangeMemo starts over because of concurrent changes.
@@ -81,8 +79,5 @@ func (s *Memos) ChangeMemo(ctx context.Context, name string, change func(json.Ra
 // after a pause. It does not block. It returns 0 if it took a turn, and otherwise the time until the next turn.
 func (s *Memos) Allow(ctx context.Context, name string, every time.Duration, burst int) (wait time.Duration, err error) {
 	r, err := s.run(ctx, "allow", name, every.Microseconds(), max(burst, 1))
-	if err != nil {
-		return 0, fmt.Errorf("take a turn of %s: %w", name, err)
-	}
-	return time.Duration(r.number(1)) * time.Microsecond, nil
+	return time.Duration(r.number(1)) * time.Microsecond, wrapf(err, "take a turn of %s", name)
 }

@@ -47,10 +47,8 @@ func (c *Claim) Append(ctx context.Context, events ...json.RawMessage) error {
 		}
 		args = append(args, []byte(e))
 	}
-	if _, err := c.store.run(ctx, "append", args...); err != nil {
-		return fmt.Errorf("append to %s: %w", c.ID(), err)
-	}
-	return nil
+	_, err := c.store.run(ctx, "append", args...)
+	return wrapf(err, "append to %s", c.ID())
 }
 
 // Read returns the events of a task after an event's ID, oldest first. "" or "0" starts at the beginning; a limit of 0 means
@@ -350,10 +348,7 @@ func (s *Pictures) Save(ctx context.Context, id string, data [][]byte) error {
 		p.PExpire(ctx, s.key.pictures(id), s.cfg.SessionTTL)
 		return nil
 	})
-	if err != nil {
-		return fmt.Errorf("save pictures of %s: %w", id, err)
-	}
-	return nil
+	return wrapf(err, "save pictures of %s", id)
 }
 
 // Drop removes what Save stored for a task that was not accepted. It changes nothing if the task exists.

@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"crypto/rand"
-	"fmt"
 	"strings"
 	"time"
 )
@@ -40,8 +39,6 @@ type Move struct {
 // Move gives a waiting task to another pool: the next delivery, in the queue of its class there, becomes the valid one.
 // rec is the record that the caller saw. Move returns [ErrStale] if the task no longer waits for the same delivery.
 func (s *Pools) Move(ctx context.Context, rec Record, to Move) error {
-	if _, err := s.run(ctx, "move", rec.ID, rec.Delivery, to.Pool, to.Last, to.Next, to.Message, micros(to.At), rand.Text()); err != nil {
-		return fmt.Errorf("move %s: %w", rec.ID, err)
-	}
-	return nil
+	_, err := s.run(ctx, "move", rec.ID, rec.Delivery, to.Pool, to.Last, to.Next, to.Message, micros(to.At), rand.Text())
+	return wrapf(err, "move %s", rec.ID)
 }

@@ -28,10 +28,7 @@ func (c *Claim) Ask(ctx context.Context, key string, body json.RawMessage) (answ
 		return nil, fmt.Errorf("ask for %s: question of %d bytes, limit %d: %w", c.ID(), len(body), maxEvent, ErrTooLarge)
 	}
 	r, err := c.store.run(ctx, "ask", c.ID(), c.fence, key, []byte(body))
-	if err != nil {
-		return nil, fmt.Errorf("ask for %s: %w", c.ID(), err)
-	}
-	return raw(r.text(1)), nil
+	return raw(r.text(1)), wrapf(err, "ask for %s", c.ID())
 }
 
 // Await waits for the answer to a question of this task, until ctx ends. It reads when an answer is announced, and
@@ -43,30 +40,21 @@ func (c *Claim) Await(ctx context.Context, key string) (json.RawMessage, error) 
 		answer, err = c.store.redis.HGet(ctx, c.store.key.questions(c.ID()), "a:"+key).Result()
 		return err == nil
 	})
-	if err != nil {
-		return nil, fmt.Errorf("await answer for %s: %w", c.ID(), err)
-	}
-	return raw(answer), nil
+	return raw(answer), wrapf(err, "await answer for %s", c.ID())
 }
 
 // First reports whether this is the first call with the key in any run of the task. Callers use it to say something
 // only once.
 func (c *Claim) First(ctx context.Context, key string) (bool, error) {
 	r, err := c.store.run(ctx, "first", c.ID(), c.fence, key, rand.Text())
-	if err != nil {
-		return false, fmt.Errorf("mark as said for %s: %w", c.ID(), err)
-	}
-	return r.text(0) == "ok", nil
+	return r.text(0) == "ok", wrapf(err, "mark as said for %s", c.ID())
 }
 
 // FirstWhileWaiting is [Claim.First] for a waiting task that no worker has claimed. It returns [ErrStale] if the task
 // is not waiting.
 func (s *Questions) FirstWhileWaiting(ctx context.Context, id, key string) (bool, error) {
 	r, err := s.run(ctx, "first", id, "", key, rand.Text())
-	if err != nil {
-		return false, fmt.Errorf("mark as said for %s: %w", id, err)
-	}
-	return r.text(0) == "ok", nil
+	return r.text(0) == "ok", wrapf(err, "mark as said for %s", id)
 }
 
 // Answer answers a question of a task, from any process. The first answer counts, and Answer returns it. message is
@@ -78,10 +66,7 @@ func (s *Questions) Answer(ctx context.Context, id, key string, answer json.RawM
 		return nil, fmt.Errorf("answer %s: %d bytes, limit %d: %w", id, len(answer), maxEvent, ErrTooLarge)
 	}
 	r, err := s.run(ctx, "answer", id, key, []byte(answer), message, rand.Text(), s.cfg.Retention.Milliseconds())
-	if err != nil {
-		return nil, fmt.Errorf("answer %s: %w", id, err)
-	}
-	return raw(r.text(1)), nil
+	return raw(r.text(1)), wrapf(err, "answer %s", id)
 }
 
 // List reads the questions of a task, sorted by key.
@@ -98,12 +83,8 @@ func (s *Questions) ListAll(ctx context.Context, ids []string) ([][]Question, er
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	replies := make([]*redis.MapStringStringCmd, len(ids))
-	err := s.pipelined(ctx, func(p redis.Pipeliner) error {
-		for i, id := range ids {
-			replies[i] = p.HGetAll(ctx, s.key.questions(id)) // a key of another type holds no questions
-		}
-		return nil
+	replies, err := each(ctx, s.db, ids, func(p redis.Pipeliner, id string) *redis.MapStringStringCmd {
+		return p.HGetAll(ctx, s.key.questions(id)) // a key of another type holds no questions
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read questions of %s: %w", strings.Join(ids, ", "), err)
@@ -140,8 +121,5 @@ func (s *Votes) Vote(ctx context.Context, id, voter, vote string) (stands string
 // Of returns the votes on a task's answer, by voter.
 func (s *Votes) Of(ctx context.Context, id string) (map[string]string, error) {
 	votes, err := s.redis.HGetAll(ctx, s.key.votes(id)).Result()
-	if err != nil {
-		return nil, fmt.Errorf("read votes on %s: %w", id, err)
-	}
-	return votes, nil
+	return votes, wrapf(err, "read votes on %s", id)
 }

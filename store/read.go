@@ -72,10 +72,7 @@ func (s *Store) shorten(ctx context.Context, live []LiveRecord) error {
 			err = s.redis.PExpire(ctx, s.key.claim(r.Thread), s.cfg.ClaimTTL).Err()
 		}
 	}
-	if err != nil {
-		return fmt.Errorf("read live claims: %w", err)
-	}
-	return nil
+	return wrapf(err, "read live claims")
 }
 
 // LiveAfter reads the next n tasks that wait or run, including unreadable and missing ones, starting after an ID (""
@@ -113,12 +110,8 @@ func (s *Store) live(ctx context.Context, ids []string) ([]LiveRecord, error) {
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	replies := make([]*redis.SliceCmd, len(ids))
-	err := s.pipelined(ctx, func(p redis.Pipeliner) error {
-		for i, id := range ids {
-			replies[i] = p.HMGet(ctx, s.key.task(id), liveFields...)
-		}
-		return nil
+	replies, err := each(ctx, s.db, ids, func(p redis.Pipeliner, id string) *redis.SliceCmd {
+		return p.HMGet(ctx, s.key.task(id), liveFields...)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read live tasks: %w", err)
@@ -153,19 +146,22 @@ func (s *Store) live(ctx context.Context, ids []string) ([]LiveRecord, error) {
 // running one. It returns [ErrRunning] or [ErrEnded] if the task is not waiting.
 func (s *Store) Position(ctx context.Context, id string) (int, error) {
 	r, err := s.run(ctx, "position", id)
-	if err != nil {
-		return 0, fmt.Errorf("look up the position of %s: %w", id, err)
-	}
-	return r.number(1), nil
+	return r.number(1), wrapf(err, "look up the position of %s", id)
 }
 
 // Records reads some records. It leaves out those that do not exist. An unreadable record has Unreadable set.
 func (s *Store) Records(ctx context.Context, ids []string) ([]Record, error) {
 	records, err := s.records(ctx, ids)
+	return records, wrapf(err, "read %s", strings.Join(ids, ", "))
+}
+
+// indexed reads the records of the IDs in a sorted set, from the one at an index on; a negative index counts from the end.
+func (s *db) indexed(ctx context.Context, key string, first int) ([]Record, error) {
+	ids, err := s.redis.ZRange(ctx, key, int64(first), -1).Result()
 	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", strings.Join(ids, ", "), err)
+		return nil, err
 	}
-	return records, nil
+	return s.records(ctx, ids)
 }
 
 // records reads many records in one round trip and leaves out expired ones. An unreadable record has Unreadable set.
@@ -173,12 +169,8 @@ func (s *db) records(ctx context.Context, ids []string) ([]Record, error) {
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	replies := make([]*redis.MapStringStringCmd, len(ids))
-	err := s.pipelined(ctx, func(p redis.Pipeliner) error {
-		for i, id := range ids {
-			replies[i] = p.HGetAll(ctx, s.key.task(id))
-		}
-		return nil
+	replies, err := each(ctx, s, ids, func(p redis.Pipeliner, id string) *redis.MapStringStringCmd {
+		return p.HGetAll(ctx, s.key.task(id))
 	})
 	if err != nil {
 		return nil, err

@@ -146,6 +146,18 @@ func (s *db) pipelined(ctx context.Context, fn func(redis.Pipeliner) error) erro
 	return nil
 }
 
+// each sends a read for each of some names in one round trip. A read may fail with wrongType.
+func each[C redis.Cmder](ctx context.Context, s *db, names []string, read func(p redis.Pipeliner, name string) C) ([]C, error) {
+	replies := make([]C, len(names))
+	err := s.pipelined(ctx, func(p redis.Pipeliner) error {
+		for i, name := range names {
+			replies[i] = read(p, name)
+		}
+		return nil
+	})
+	return replies, err
+}
+
 // flaw returns why the fields of a record cannot be read, or "" if they can.
 func flaw(f map[string]string) string {
 	switch state := State(f["state"]); {
@@ -165,10 +177,8 @@ func noHash(id string) Record { return Record{ID: id, Unreadable: "it is no hash
 // SetAside removes a task from the live tasks if its record is gone or so damaged that no step can use it. Its thread
 // continues without it. SetAside returns [ErrStale] if the record is still usable.
 func (s *Store) SetAside(ctx context.Context, id string) error {
-	if _, err := s.run(ctx, "setaside", id); err != nil {
-		return fmt.Errorf("set aside %s: %w", id, err)
-	}
-	return nil
+	_, err := s.run(ctx, "setaside", id)
+	return wrapf(err, "set aside %s", id)
 }
 
 // maxUnreadable is the number of unreadable records that Diagnose reports.
@@ -185,10 +195,7 @@ func (s *Doctor) NoteUnreadable(ctx context.Context, why map[string]string) erro
 		p.PExpire(ctx, s.key.unreadable(), s.cfg.Retention)
 		return nil
 	})
-	if err != nil {
-		return fmt.Errorf("note unreadable records: %w", err)
-	}
-	return nil
+	return wrapf(err, "note unreadable records")
 }
 
 // unreadable returns findings for the noted records that still exist.

@@ -185,6 +185,14 @@ var (
 	ErrNotReplicated = errors.New("too few replicas of Redis have confirmed the step")
 )
 
+// wrapf returns err with what failed in front, such as "claim 1700000000000000-chat-x", or nil if err is nil.
+func wrapf(err error, format string, args ...any) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", fmt.Sprintf(format, args...), err)
+}
+
 // NotDue refuses to start a task before its time.
 type NotDue struct {
 	At time.Time // when it is due, by this process' clock

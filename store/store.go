@@ -179,10 +179,7 @@ func New(cfg Config) (*Store, error) {
 
 // Ping returns an error if Redis does not answer.
 func (s *Store) Ping(ctx context.Context) error {
-	if err := s.redis.Ping(ctx).Err(); err != nil {
-		return fmt.Errorf("ping redis: %w", err)
-	}
-	return nil
+	return wrapf(s.redis.Ping(ctx).Err(), "ping redis")
 }
 
 // Every key, with its type, its lifetime and the file that writes it. <prefix> is Config.Prefix, "errand:" by default.

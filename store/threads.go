@@ -30,29 +30,15 @@ func (s *Threads) Topic(ctx context.Context, thread string) (json.RawMessage, er
 // OpenTasks reads the tasks of a thread that wait or run, in the order in which they start. Absorbed tasks are not
 // included.
 func (s *Threads) OpenTasks(ctx context.Context, thread string) ([]Record, error) {
-	ids, err := s.redis.ZRange(ctx, s.key.waiting(thread), 0, -1).Result()
-	if err != nil {
-		return nil, fmt.Errorf("read open tasks of %s: %w", thread, err)
-	}
-	records, err := s.records(ctx, ids)
-	if err != nil {
-		return nil, fmt.Errorf("read open tasks of %s: %w", thread, err)
-	}
-	return records, nil
+	records, err := s.indexed(ctx, s.key.waiting(thread), 0)
+	return records, wrapf(err, "read open tasks of %s", thread)
 }
 
 // LatestTasks reads the newest n tasks of a thread that stored a topic, oldest first, in any state. Expired tasks are
 // left out.
 func (s *Threads) LatestTasks(ctx context.Context, thread string, n int) ([]Record, error) {
-	ids, err := s.redis.ZRange(ctx, s.key.thread(thread), int64(-n), -1).Result()
-	if err != nil {
-		return nil, fmt.Errorf("read latest tasks of %s: %w", thread, err)
-	}
-	records, err := s.records(ctx, ids)
-	if err != nil {
-		return nil, fmt.Errorf("read latest tasks of %s: %w", thread, err)
-	}
-	return records, nil
+	records, err := s.indexed(ctx, s.key.thread(thread), -n)
+	return records, wrapf(err, "read latest tasks of %s", thread)
 }
 
 // Next reads the thread's running task or the one that starts next. It returns [ErrNotFound] if none waits or runs.
@@ -74,10 +60,7 @@ func (s *Threads) Alias(ctx context.Context, alias, thread string) error {
 	if err == nil && r.text(0) == "no" {
 		err = errors.New("the alias is the thread itself")
 	}
-	if err != nil {
-		return fmt.Errorf("alias %s to %s: %w", alias, thread, err)
-	}
-	return nil
+	return wrapf(err, "alias %s to %s", alias, thread)
 }
 
 // Resolve returns the thread of an alias, or the name itself if it is no alias. It follows one hop. An
@@ -87,10 +70,7 @@ func (s *Threads) Resolve(ctx context.Context, thread string) (string, error) {
 	if errors.Is(err, redis.Nil) {
 		return thread, nil
 	}
-	if err != nil {
-		return "", fmt.Errorf("resolve %s: %w", thread, err)
-	}
-	return target, nil
+	return target, wrapf(err, "resolve %s", thread)
 }
 
 // ThreadLock locks an idle thread, for example to remove its directories. New tasks of the thread find it busy until
@@ -113,10 +93,8 @@ func (s *Threads) Lock(ctx context.Context, thread string, ttl time.Duration) (*
 
 // Release releases the lock. It returns [ErrStale] if the lock has expired.
 func (l *ThreadLock) Release(ctx context.Context) error {
-	if _, err := l.db.run(ctx, "unlockthread", l.thread, l.token); err != nil {
-		return fmt.Errorf("release %s: %w", l.thread, err)
-	}
-	return nil
+	_, err := l.db.run(ctx, "unlockthread", l.thread, l.token)
+	return wrapf(err, "release %s", l.thread)
 }
 
 // maxPushed is the number of commits kept per branch. Two would be enough: the result of the last push may be unknown.
@@ -127,19 +105,13 @@ const maxPushed = 10
 // claim is lost; the run must not push then.
 func (c *Claim) Pushing(ctx context.Context, repo, branch, commit string) error {
 	_, err := c.run(ctx, "pushing", c.ID(), c.fence, repo+" "+branch, commit, maxPushed, c.store.cfg.SessionTTL.Milliseconds())
-	if err != nil {
-		return fmt.Errorf("note push of %s: %w", c.ID(), err)
-	}
-	return nil
+	return wrapf(err, "note push of %s", c.ID())
 }
 
 // Pushed lists the latest commits that errand may have pushed to a branch. They expire SessionTTL after the last push.
 func (s *Threads) Pushed(ctx context.Context, repo, branch string) ([]string, error) {
 	commits, err := s.redis.LRange(ctx, s.key.pushed(repo, branch), 0, -1).Result()
-	if err != nil {
-		return nil, fmt.Errorf("read pushes to %s of %s: %w", branch, repo, err)
-	}
-	return commits, nil
+	return commits, wrapf(err, "read pushes to %s of %s", branch, repo)
 }
 
 // MaxCheckpoint bounds the session's data and the work of a checkpoint, together, in bytes.

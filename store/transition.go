@@ -61,10 +61,7 @@ func (s *Store) endWaiting(ctx context.Context, id string, ending json.RawMessag
 		return false, fmt.Errorf("end waiting %s: ending of %d bytes, limit %d: %w", id, len(ending), maxTask, ErrTooLarge)
 	}
 	r, err := s.run(ctx, "endwaiting", id, []byte(ending), s.cfg.EventCap, s.cfg.Retention.Milliseconds(), rand.Text(), untouched)
-	if err != nil {
-		return false, fmt.Errorf("end waiting %s: %w", id, err)
-	}
-	return r.text(0) == "ok", nil
+	return r.text(0) == "ok", wrapf(err, "end waiting %s", id)
 }
 
 // Cancel writes the tombstone of a task that waits or runs, and then sends the holder a hint. The first cancel wins;
@@ -143,18 +140,13 @@ func (s *Store) Submit(ctx context.Context, rec Record, budgets ...Budget) (stor
 // Enqueue puts a delivery with asynq's message into a queue, due at the given time; the zero time is now. It does
 // nothing if the queue has the delivery.
 func (s *Store) Enqueue(ctx context.Context, queue, delivery string, message []byte, at time.Time) error {
-	if _, err := s.run(ctx, "enqueue", queue, delivery, message, micros(at)); err != nil {
-		return fmt.Errorf("enqueue %s: %w", delivery, err)
-	}
-	return nil
+	_, err := s.run(ctx, "enqueue", queue, delivery, message, micros(at))
+	return wrapf(err, "enqueue %s", delivery)
 }
 
 // Announce lets idle workers look at a queue. Enqueue and Submit do so themselves.
 func (s *Store) Announce(ctx context.Context, queue string) error {
-	if err := s.redis.Publish(ctx, s.key.due(), queue).Err(); err != nil {
-		return fmt.Errorf("announce deliveries of %s: %w", queue, err)
-	}
-	return nil
+	return wrapf(s.redis.Publish(ctx, s.key.due(), queue).Err(), "announce deliveries of %s", queue)
 }
 
 // Announced returns a channel with a token when a queue was announced since the last receive. An announcement can be
@@ -192,10 +184,7 @@ func (s *Store) Amend(ctx context.Context, rec Record, edit string) error {
 	}
 	_, err := s.run(ctx, "amend", rec.ID, []byte(rec.Task), rec.MergeKey, strings.Join(rec.Scopes, "\n"), []byte(rec.Topic),
 		s.cfg.SessionTTL.Milliseconds(), edit)
-	if err != nil {
-		return fmt.Errorf("amend %s: %w", rec.ID, err)
-	}
-	return nil
+	return wrapf(err, "amend %s", rec.ID)
 }
 
 // Withdraw is [Store.EndWaiting] for a task that has never started. It does not end a task that has.
@@ -232,18 +221,13 @@ func (s *Outbox) Take(ctx context.Context, id string) (Post, bool, error) {
 // returns [ErrStale] if another process has the lease; that process then decides.
 func (s *Outbox) MarkPosted(ctx context.Context, p Post) error {
 	_, err := s.run(ctx, "posted", p.ID, p.delivery, p.Attempt, s.cfg.Retention.Milliseconds())
-	if err != nil {
-		return fmt.Errorf("mark %s posted: %w", p.ID, err)
-	}
-	return nil
+	return wrapf(err, "mark %s posted", p.ID)
 }
 
 // Postpone returns the lease and makes the message due at the given time. It returns [ErrStale] like MarkPosted.
 func (s *Outbox) Postpone(ctx context.Context, p Post, at time.Time) error {
-	if _, err := s.run(ctx, "postlater", p.ID, p.delivery, p.Attempt, max(time.Until(at), 0).Microseconds()); err != nil {
-		return fmt.Errorf("post %s later: %w", p.ID, err)
-	}
-	return nil
+	_, err := s.run(ctx, "postlater", p.ID, p.delivery, p.Attempt, max(time.Until(at), 0).Microseconds())
+	return wrapf(err, "post %s later", p.ID)
 }
 
 // Unposted is the state of the outbox.
@@ -270,12 +254,8 @@ func (s *Outbox) Backlog(ctx context.Context) (Unposted, error) {
 	if len(ids.Val()) == 0 {
 		return u, nil
 	}
-	ended := make([]*redis.SliceCmd, len(ids.Val()))
-	err = s.pipelined(ctx, func(p redis.Pipeliner) error {
-		for i, id := range ids.Val() {
-			ended[i] = p.HMGet(ctx, s.key.task(id), "ended")
-		}
-		return nil
+	ended, err := each(ctx, s.db, ids.Val(), func(p redis.Pipeliner, id string) *redis.SliceCmd {
+		return p.HMGet(ctx, s.key.task(id), "ended")
 	})
 	if err != nil {
 		return Unposted{}, fmt.Errorf("look at the outbox: %w", err)

@@ -216,16 +216,11 @@ func (s *Store) Leader(name string, ttl time.Duration) *Leader {
 // begins whenever the lead was free, because a leader died or Redis was away. It is empty if another process leads.
 func (l *Leader) Lead(ctx context.Context) (term string, err error) {
 	r, err := l.db.run(ctx, "lead", l.name, l.who, l.ttl.Milliseconds())
-	if err != nil {
-		return "", fmt.Errorf("lead %s: %w", l.name, err)
-	}
-	return r.text(1), nil
+	return r.text(1), wrapf(err, "lead %s", l.name)
 }
 
 // Resign gives the lead up, if this candidate has it.
 func (l *Leader) Resign(ctx context.Context) error {
-	if _, err := l.db.run(ctx, "resign", l.name, l.who); err != nil {
-		return fmt.Errorf("resign from %s: %w", l.name, err)
-	}
-	return nil
+	_, err := l.db.run(ctx, "resign", l.name, l.who)
+	return wrapf(err, "resign from %s", l.name)
 }
