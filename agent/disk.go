@@ -14,11 +14,13 @@ import (
 	"github.com/errand-fleet/errand/agent/internal/keeper"
 )
 
-// A run's files are measured when the file systems have grown, by whatever run, and from time to time.
+// A run's files are measured when the file systems have grown, and from time to time in any case: what the run adds
+// does not show if other runs remove as much. Measurements take a tenth of the time at most, or a hundredth if the file
+// systems do not grow.
 const (
-	diskPoll     = time.Second // between looks at how much the file systems hold
-	diskEvery    = time.Minute // between measurements, if the file systems do not grow
-	diskPatience = 10          // the pause after a measurement is that many times as long as it took
+	diskPoll  = time.Second     // between looks at how much the file systems hold
+	diskQuiet = 5 * time.Second // at least, between measurements if the file systems do not grow
+	diskEvery = time.Minute     // at most, between those
 )
 
 // diskError ends a run that has added too much to the disk.
@@ -52,7 +54,7 @@ func (w *diskWatch) run(ctx context.Context, exceeded func(error)) {
 	if w.limit == 0 {
 		return
 	}
-	before, held, measured, pause := w.size(ctx), w.held(), time.Now(), diskPoll
+	before, held, measured, took := w.size(ctx), w.held(), time.Now(), time.Duration(0)
 	tick := time.NewTicker(diskPoll)
 	defer tick.Stop()
 	for {
@@ -61,14 +63,15 @@ func (w *diskWatch) run(ctx context.Context, exceeded func(error)) {
 			return
 		case <-tick.C:
 		}
-		grown, rest := w.held()-held >= w.limit/8, time.Since(measured)
-		if rest < pause || !grown && rest < diskEvery {
+		now, rest := w.held(), time.Since(measured)
+		held = min(held, now)
+		if grown := now-held >= w.limit/8; rest < 10*took || !grown && rest < min(diskEvery, max(diskQuiet, 100*took)) {
 			continue
 		}
 		begun := time.Now()
 		held = w.held() // before the measurement, so that nothing written meanwhile is missed
 		added := w.size(ctx) - before
-		measured, pause = time.Now(), diskPatience*time.Since(begun)
+		measured, took = time.Now(), time.Since(begun)
 		if ctx.Err() != nil {
 			return
 		}

@@ -240,12 +240,6 @@ func (c clone) clean(ctx context.Context) error {
 		case (d.Type().IsRegular() || d.Type() == fs.ModeSymlink) && files[name]:
 			return nil
 		}
-		if err := root.RemoveAll(name); err != nil {
-			return err
-		}
-		if d.IsDir() {
-			return fs.SkipDir
-		}
-		return nil
+		return removeEntry(root, name, d)
 	})
 }

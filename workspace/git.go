@@ -306,14 +306,16 @@ func sweep(root *os.Root) error {
 		if (file || d.IsDir()) && !half {
 			return nil
 		}
-		if err := root.RemoveAll(name); err != nil {
-			return err
-		}
-		if d.IsDir() {
-			return fs.SkipDir
-		}
-		return nil
+		return removeEntry(root, name, d)
 	})
+}
+
+// removeEntry removes an entry from within a walk, which then skips what was below it.
+func removeEntry(root *os.Root, name string, d fs.DirEntry) error {
+	if err := root.RemoveAll(name); err != nil || !d.IsDir() {
+		return err
+	}
+	return fs.SkipDir
 }
 
 // put replaces a file atomically, so that a concurrent git sees the old or the new content. It never writes through a

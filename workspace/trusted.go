@@ -83,13 +83,7 @@ func removeConfig(root *os.Root) error {
 		case !isAgentConfig(d.Name()):
 			return nil
 		}
-		if err := root.RemoveAll(name); err != nil {
-			return err
-		}
-		if d.IsDir() {
-			return fs.SkipDir
-		}
-		return nil
+		return removeEntry(root, name, d)
 	})
 }
 

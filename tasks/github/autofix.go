@@ -101,9 +101,15 @@ func (k talk) once(ctx context.Context, key string) error {
 	if !nobodyAsked(k.task, k.o) {
 		return nil
 	}
+	return k.b.memory.once(ctx, k.o, key, k.task.ID)
+}
+
+// once records a task under key among the automatic work on a pull request. It returns an *tasks.InputError if the task
+// must not run.
+func (m *memory) once(ctx context.Context, o origin, key, task string) error {
 	var why string
-	err := k.b.memory.changeState(ctx, k.o, func(p *prState) error {
-		why = p.once(key, k.task.ID)
+	err := m.changeState(ctx, o, func(p *prState) error {
+		why = p.once(key, task)
 		return nil
 	})
 	if err == nil && why != "" {

@@ -157,15 +157,7 @@ func (o origin) byBot() bool { return o.Asked != nil && o.Asked.Bot }
 
 // round counts a bot's request as automatic work. It returns an *tasks.InputError if the limit is reached.
 func (g *gate) round(ctx context.Context, t tasks.Task, o origin) error {
-	var why string
-	err := g.memory.changeState(ctx, o, func(p *prState) error {
-		why = p.once("bot "+o.Asked.identity(), t.ID)
-		return nil
-	})
-	if err == nil && why != "" {
-		err = &tasks.InputError{Sentence: why}
-	}
-	return err
+	return g.memory.once(ctx, o, "bot "+o.Asked.identity(), t.ID)
 }
 
 // pace counts a comment against its author's rate limit on the pull request. It returns an ignored if the limit is

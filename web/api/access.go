@@ -26,14 +26,11 @@ func (a *API) audit(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	p := AuditPage{}
-	if p.Entries, p.Next, err = a.Audit.List(r.Context(), q); err != nil {
-		return err
+	list, next, err := a.Audit.List(r.Context(), q)
+	if list == nil {
+		list = []tasks.AuditEntry{}
 	}
-	if p.Entries == nil {
-		p.Entries = []tasks.AuditEntry{}
-	}
-	return a.Out.JSON(w, http.StatusOK, p)
+	return a.send(w, AuditPage{list, next}, err)
 }
 
 // Verified is the response of GET /api/audit/verify.
@@ -44,10 +41,7 @@ type Verified struct {
 
 func (a *API) verifyAudit(w http.ResponseWriter, r *http.Request) error {
 	n, problem, err := a.Audit.Verify(r.Context())
-	if err != nil {
-		return err
-	}
-	return a.Out.JSON(w, http.StatusOK, Verified{n, problem})
+	return a.send(w, Verified{n, problem}, err)
 }
 
 // TokenRequest is the body of POST /api/tokens.
@@ -71,10 +65,7 @@ type TokenList struct {
 
 func (a *API) tokens(w http.ResponseWriter, r *http.Request) error {
 	list, err := a.Tokens.List(r.Context())
-	if err != nil {
-		return err
-	}
-	return a.Out.JSON(w, http.StatusOK, TokenList{list})
+	return a.send(w, TokenList{list}, err)
 }
 
 // maxToken bounds the body of a request for a token, in bytes.

@@ -78,12 +78,17 @@ func (a *API) Route(mux *http.ServeMux) {
 	})
 }
 
-func (a *API) list(w http.ResponseWriter, r *http.Request) error {
-	l, _, err := a.View.List(r.Context(), r.URL.Query())
+// send sends a value as JSON, unless there is an error.
+func (a *API) send(w http.ResponseWriter, v any, err error) error {
 	if err != nil {
 		return err
 	}
-	return a.Out.JSON(w, http.StatusOK, l)
+	return a.Out.JSON(w, http.StatusOK, v)
+}
+
+func (a *API) list(w http.ResponseWriter, r *http.Request) error {
+	l, _, err := a.View.List(r.Context(), r.URL.Query())
+	return a.send(w, l, err)
 }
 
 // task returns a handler that answers with the task that do returns.
@@ -101,10 +106,7 @@ func (a *API) task(status int, do func(*http.Request) (tasks.Status, error)) res
 func (a *API) halt(do view.HaltFunc) respond.Handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		h, err := a.View.Halt(r, do)
-		if err != nil {
-			return err
-		}
-		return a.Out.JSON(w, http.StatusOK, h)
+		return a.send(w, h, err)
 	}
 }
 
@@ -115,18 +117,12 @@ type Environments struct {
 
 func (a *API) environments(w http.ResponseWriter, r *http.Request) error {
 	all, err := a.View.Environments(r.Context(), r.URL.Query().Get("repo"))
-	if err != nil {
-		return err
-	}
-	return a.Out.JSON(w, http.StatusOK, Environments{all})
+	return a.send(w, Environments{all}, err)
 }
 
 func (a *API) rebuild(w http.ResponseWriter, r *http.Request) error {
 	done, err := a.View.Rebuild(r)
-	if err != nil {
-		return err
-	}
-	return a.Out.JSON(w, http.StatusOK, done)
+	return a.send(w, done, err)
 }
 
 // answer reads {"question": key, "answer": text}. The key may be empty if one question is open.
@@ -137,10 +133,7 @@ func (a *API) answer(w http.ResponseWriter, r *http.Request) error {
 			`An answer looks like {"answer": "the second one"}.`)
 	}
 	_, given, err := a.View.Answer(r, body.Question, body.Answer)
-	if err != nil {
-		return err
-	}
-	return a.Out.JSON(w, http.StatusOK, given)
+	return a.send(w, given, err)
 }
 
 // diff sends what a task's run has changed, or the change that it reviews, as a unified diff.
@@ -212,10 +205,7 @@ func (a *API) services(w http.ResponseWriter, r *http.Request) error {
 // config reports on the configuration, without secrets.
 func (a *API) config(w http.ResponseWriter, r *http.Request) error {
 	found, err := a.View.Configured(r.Context())
-	if err != nil {
-		return err
-	}
-	return a.Out.JSON(w, http.StatusOK, found)
+	return a.send(w, found, err)
 }
 
 func (a *API) describe(w http.ResponseWriter, _ *http.Request) error {

@@ -273,7 +273,7 @@ func contained(c config.Config) (problems config.Problems) {
 }
 
 // tellContainment logs what a worker's agents can reach.
-func tellContainment(c config.Config, r *agent.Runner, log *slog.Logger) {
+func tellContainment(r *agent.Runner, log *slog.Logger) {
 	p, err := r.Protection(context.Background()) // has its own time limit
 	switch {
 	case err != nil:

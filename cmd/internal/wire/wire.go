@@ -259,7 +259,7 @@ func (p *Parts) Worker(version, address string, o Options) (*worker.Worker, erro
 	if err != nil {
 		return nil, err
 	}
-	tellContainment(c, runner, p.Log)
+	tellContainment(runner, p.Log)
 	w := workspace.Config{Dir: filepath.Join(c.Paths.State, "workspace"), URL: func(repo string) string { return c.GitHub.URL + "/" + repo + ".git" }, Log: p.Log}
 	if p.Forge != nil {
 		w.URL, w.Credential = p.Forge.CloneURL, p.Forge.Credential
