@@ -370,14 +370,14 @@ func TestExposedSecrets(t *testing.T) {
 				c.Exposed = func(string) map[string]string { return map[string]string{"TOKEN": "npm_secret-1"} }
 			})
 			e := r.ending(r.submit(task))
-			if has := r.agent.specs()[0].Env["TOKEN"] != ""; e.Kind != tasks.Answered || has != c.want {
+			if has := r.agent.specs()[0].Secrets["TOKEN"] != ""; e.Kind != tasks.Answered || has != c.want {
 				t.Errorf("the agent has the secret: %v, ending = %+v", has, e)
 			}
 			if c.leaks != "" {
 				if e.Published == nil || !strings.Contains(e.Published.Problem, "the secret TOKEN is in a commit") || r.pushed("fake/a") != "" || len(checks) > 0 {
 					t.Errorf("pushed %q, ending = %+v", r.pushed("fake/a"), e)
 				}
-			} else if task.Profile == agent.Write && (len(checks) != 1 || (checks[0].Env["TOKEN"] != "") != c.want || checks[0].Env["A"] != "x") {
+			} else if task.Profile == agent.Write && (len(checks) != 1 || (checks[0].Secrets["TOKEN"] != "") != c.want || checks[0].Env["A"] != "x") {
 				t.Errorf("the checks have %+v", checks)
 			}
 		})
