@@ -179,7 +179,7 @@ func TestDevcontainer(t *testing.T) {
 		operator environment.Declaration
 		want     string
 	}{
-		"no set-up":             {"env: {A: errand, C: errand}\n", environment.Declaration{}, "set -e\n(npm ci\n)"},
+		"no set-up":             {"env: {A: errand, C: errand}\n", environment.Declaration{}, "set -e\n(cd '.devcontainer/f' && export VERSION='2' && export _REMOTE_USER=\"$(id -un)\" _REMOTE_USER_HOME=\"$HOME\" && bash ./install.sh)\n(npm ci\n)"},
 		"a set-up":              {"setup: [make]\n", environment.Declaration{}, "set -e\nmake"},
 		"an empty set-up":       {"setup: []\n", environment.Declaration{}, ""},
 		"a set-up by operators": {"env: {A: x}\n", environment.Declaration{Setup: []string{"make"}}, "set -e\nmake"},
@@ -190,11 +190,12 @@ func TestDevcontainer(t *testing.T) {
 			r.policy.Repository = func(string) (tasks.Repository, bool) { return tasks.Repository{Environment: c.operator}, true }
 			work := filepath.Join(t.TempDir(), "work")
 			r.git("", "clone", "--quiet", filepath.Join(r.root, "acme", "api.git"), work)
-			if err := errors.Join(os.Mkdir(filepath.Join(work, ".github"), 0o700), os.Mkdir(filepath.Join(work, ".devcontainer"), 0o700)); err != nil {
+			if err := errors.Join(os.Mkdir(filepath.Join(work, ".github"), 0o700), os.MkdirAll(filepath.Join(work, ".devcontainer", "f"), 0o700)); err != nil {
 				t.Fatal(err)
 			}
 			r.write(work, environment.File, c.file)
-			r.write(work, ".devcontainer/devcontainer.json", `{"image": "x", "postCreateCommand": "npm ci", "remoteEnv": {"A": "dev", "B": "dev"}} // end`)
+			r.write(work, ".devcontainer/devcontainer.json", `{"image": "x", "features": {"./f": "2"}, "postCreateCommand": "npm ci", "remoteEnv": {"A": "dev", "B": "dev"}} // end`)
+			r.write(work, ".devcontainer/f/install.sh", "exit 0\n")
 			r.git(work, "add", "--all")
 			r.git(work, "commit", "--quiet", "--message", "declare")
 			r.git(work, "push", "--quiet", "origin", "HEAD:refs/heads/main")
