@@ -31,6 +31,7 @@ type privateRegistry struct {
 const (
 	registryToken = "registry-token-4711"
 	registryLogin = "robot:registry-password-0815"
+	imageToken    = "image-token-2342"
 )
 
 func newPrivateRegistry(t *testing.T) *privateRegistry {
@@ -38,6 +39,10 @@ func newPrivateRegistry(t *testing.T) *privateRegistry {
 	p, packages := &privateRegistry{ca: filepath.Join(t.TempDir(), "ca.pem")}, registries(t)
 	p.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		user, password, _ := req.BasicAuth()
+		if strings.HasPrefix(req.URL.Path, "/v2/") {
+			serveImages(w, req)
+			return
+		}
 		if req.Header.Get("Authorization") != "Bearer "+registryToken && user+":"+password != registryLogin {
 			w.Header().Set("WWW-Authenticate", "Basic")
 			http.Error(w, "who are you?", http.StatusUnauthorized)
@@ -50,6 +55,12 @@ func newPrivateRegistry(t *testing.T) *privateRegistry {
 		switch {
 		case strings.HasPrefix(req.URL.Path, "/npm/echo"):
 			_, _ = io.WriteString(w, "//registry/:_auth="+req.Header.Get("Authorization"))
+		case req.URL.Path == "/npm/token":
+			if got := req.URL.RawQuery; got != "" && got != "scope=repository%3Aacme%2Fapi%3Apull&service=images" {
+				http.Error(w, got, http.StatusBadRequest)
+				return
+			}
+			_, _ = io.WriteString(w, `{"token":"`+imageToken+`","expires_in":300}`)
 		case strings.HasPrefix(req.URL.Path, "/npm/away"):
 			http.Redirect(w, req, "https://evil.example/"+req.URL.Path, http.StatusFound)
 		default:
@@ -63,6 +74,23 @@ func newPrivateRegistry(t *testing.T) *privateRegistry {
 		t.Fatal(err)
 	}
 	return p
+}
+
+// serveImages behaves like a container registry whose tokens come from the path /token of the host that the URL names.
+func serveImages(w http.ResponseWriter, req *http.Request) {
+	realm := "https://" + req.Host + "/npm/token"
+	if strings.HasPrefix(req.URL.Path, "/v2/elsewhere/") {
+		realm = "https://evil.example/token"
+	}
+	switch {
+	case req.Header.Get("Authorization") != "Bearer "+imageToken:
+		w.Header().Set("WWW-Authenticate", `Bearer realm="`+realm+`",service="images",scope="repository:acme/api:pull"`)
+		http.Error(w, "a token is needed", http.StatusUnauthorized)
+	case strings.HasSuffix(req.URL.Path, "/echo"):
+		_, _ = io.WriteString(w, req.Header.Get("Authorization"))
+	default:
+		_, _ = io.WriteString(w, "the manifest")
+	}
 }
 
 // accepted returns the requests since the last call.
@@ -79,7 +107,7 @@ func TestRegistries(t *testing.T) {
 	reg := newPrivateRegistry(t)
 	at := "registry.example.com:" + port(reg.Listener.Addr())
 	base := "https://" + at
-	vars := map[string]string{"NPM_TOKEN": registryToken, "GO_LOGIN": registryLogin, "NODE_EXTRA_CA_CERTS": reg.ca}
+	vars := map[string]string{"NPM_TOKEN": registryToken, "GO_LOGIN": registryLogin, "WRONG": "robot:wrong-password", "NODE_EXTRA_CA_CERTS": reg.ca}
 	getenv := func(name string) string {
 		if value := vars[name]; value != "" {
 			return value
@@ -122,6 +150,12 @@ func TestRegistries(t *testing.T) {
 		{"another path", Registry{Bearer: `{{env "NPM_TOKEN"}}`, Paths: []string{"/npm/"}}, Spec{}, `curl -sS ` + base + `/go/example.org/pad/@v/list ` + base + `/npmx; curl -sS --path-as-is ` + base + `/npm/../go/x`, "do not read this path", false},
 		{"a path that looks like another", Registry{Bearer: `{{env "NPM_TOKEN"}}`, Paths: []string{"/npm/"}}, Spec{}, `curl -sS --path-as-is ` + base + `/npm/%2e%2e/go/x ` + base + `/npm/..%2fgo/x ` + base + `'/npm/\..\go'`, "do not read this path", false},
 		{"an answer with the credential", Registry{Basic: `{{env "GO_LOGIN"}}`}, Spec{}, `curl -sS ` + base + `/npm/echo`, "the answer shows the credential", true},
+		{"an image", Registry{Basic: `{{env "GO_LOGIN"}}`}, Spec{}, `curl -sS ` + base + `/v2/acme/api/manifests/1 ` + base + `/v2/acme/api/manifests/2`, "the manifestthe manifest", true},
+		{"an image without a login", Registry{Basic: `{{env "WRONG"}}`}, Spec{}, `curl -sS ` + base + `/v2/acme/api/manifests/1`, "answers with status 401 and no token", false},
+		{"tokens of another host", Registry{Basic: `{{env "GO_LOGIN"}}`}, Spec{}, `curl -sS ` + base + `/v2/elsewhere/manifests/1`, "its realm is evil.example; set realm: evil.example", false},
+		{"tokens of a named host", Registry{Basic: `{{env "GO_LOGIN"}}`, Realm: "Evil.example:443"}, Spec{}, `curl -sS ` + base + `/v2/elsewhere/manifests/1`, "evil.example: no such host", false},
+		{"a token", Registry{Basic: `{{env "GO_LOGIN"}}`}, Spec{}, `curl -sS ` + base + `/npm/token`, "the answer is a token", true},
+		{"an answer with the token", Registry{Basic: `{{env "GO_LOGIN"}}`}, Spec{}, `curl -sS ` + base + `/v2/acme/api/echo`, "the answer shows the credential", true},
 		{"a redirect to another host", Registry{Bearer: `{{env "NPM_TOKEN"}}`}, Spec{}, `curl -sSL ` + base + `/npm/away`, "response 403", true},
 		{"another repository", Registry{Bearer: `{{env "NPM_TOKEN"}}`, Repositories: []string{"acme/*"}}, Spec{Repo: "other/api"}, `curl -sSk ` + base + `/npm/pad`, "response 403", false},
 		{"the repository", Registry{Bearer: `{{env "NPM_TOKEN"}}`, Repositories: []string{"ACME/*"}}, Spec{Repo: "acme/api"}, `curl -sS ` + base + `/npm/pad`, `"pad"`, true},
@@ -161,7 +195,7 @@ func TestRegistries(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				for _, secret := range append(RegistrySecrets(b.cfg.Registries, b.getenv), "as-good-as-the-token") {
+				for _, secret := range append(RegistrySecrets(b.cfg.Registries, b.getenv), "as-good-as-the-token", imageToken) {
 					if strings.Contains(res.Text+found+string(log), secret) {
 						t.Errorf("the run has seen %q", secret)
 					}
@@ -233,6 +267,8 @@ func TestCheckRegistries(t *testing.T) {
 		{Registry{Host: "https://npm.example", Bearer: "x"}, "is not a host"},
 		{Registry{Host: "*.example", Bearer: "x"}, "is not a host"},
 		{Registry{Bearer: "x"}, "is not a host"},
+		{Registry{Host: "registry-1.example", Basic: `{{env "LOGIN"}}`, Realm: "auth.example"}, ""},
+		{Registry{Host: "registry-1.example", Bearer: "x", Realm: "https://auth.example"}, "realm is not a host"},
 		{Registry{Host: "npm.example"}, "no credential"},
 		{Registry{Host: "npm.example", Bearer: "x", Basic: "a:b"}, "or two"},
 		{Registry{Host: "npm.example", Bearer: `{{env "NONE"}}`}, "NONE is not set"},

@@ -279,6 +279,7 @@ type Registry struct {
 	Basic        string   `yaml:"basic"`        // user:password
 	Repositories []string `yaml:"repositories"` // patterns of owner/name whose runs may use it; empty = all
 	Paths        []string `yaml:"paths"`        // that may be read, with everything below them; empty = all
+	Realm        string   `yaml:"realm"`        // host that gives tokens for the credential; empty = Host
 }
 
 func (v routingCheck) registries(r Routing) {

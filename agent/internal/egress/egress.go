@@ -133,8 +133,9 @@ type Proxy struct {
 	cut    context.CancelFunc
 	open   sync.WaitGroup // the goroutines that accept, and one per connection
 
-	mu     sync.Mutex
-	report Report
+	mu         sync.Mutex
+	report     Report
+	registries map[*Registry]*tokens
 }
 
 // Open returns the proxy of a run. It refuses everything until [Proxy.Begin]. It calls note for the run's log, from any

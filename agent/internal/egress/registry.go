@@ -31,6 +31,7 @@ type Registry struct {
 	Credential string   // value of Authorization
 	Secrets    []string // the forms of the credential that no answer may show
 	Paths      []string // the paths that may be read, with everything below them; empty: all
+	Realm      string   // another host that may get the credential for a token, as an entry of a list; may be empty
 }
 
 // registry returns the registry at a target, or nil.
@@ -68,7 +69,7 @@ func (p *Proxy) registryProxy(t target, reg *Registry) http.Handler {
 			r.Out.Header.Set("Accept-Encoding", "identity") // see checkAnswer
 			r.Out.Header.Set("Authorization", reg.Credential)
 		},
-		Transport: p.network.registries, BufferPool: &p.network.buffers, FlushInterval: -1, ErrorLog: p.server.ErrorLog,
+		Transport: p.tokens(reg), BufferPool: &p.network.buffers, FlushInterval: -1, ErrorLog: p.server.ErrorLog,
 		ModifyResponse: func(res *http.Response) error {
 			p.reached(t)
 			res.Header.Del("Set-Cookie") // a session would be a credential too
@@ -86,6 +87,19 @@ func (p *Proxy) registryProxy(t target, reg *Registry) http.Handler {
 			proxy.ServeHTTP(w, req)
 		}
 	})
+}
+
+// tokens returns the transport to a registry, which all connections of the run share.
+func (p *Proxy) tokens(reg *Registry) *tokens {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.registries == nil {
+		p.registries = map[*Registry]*tokens{}
+	}
+	if p.registries[reg] == nil {
+		p.registries[reg] = &tokens{base: p.network.registries, reg: reg}
+	}
+	return p.registries[reg]
 }
 
 // unsafeHeaders are those that could replace the credential, or the method, path or extent of a request.
@@ -111,7 +125,7 @@ func (r *Registry) allows(u *url.URL) bool {
 // are short.
 const maxChecked = 64 << 10
 
-// checkAnswer returns an error if an answer shows the credential. Some registries have a page for that.
+// checkAnswer returns an error if an answer shows the credential, for which some registries have a page, or is a token.
 func checkAnswer(res *http.Response, secrets []string) error {
 	if res.Header.Get("Content-Encoding") != "" {
 		return errors.New("the answer has an encoding that was not asked for")
@@ -127,6 +141,9 @@ func checkAnswer(res *http.Response, secrets []string) error {
 		if bytes.Contains(begin, []byte(secret)) || bytes.Contains(header.Bytes(), []byte(secret)) {
 			return errors.New("the answer shows the credential")
 		}
+	}
+	if value, _ := readToken(begin); value != "" {
+		return errors.New("the answer is a token")
 	}
 	res.Body = struct {
 		io.Reader
