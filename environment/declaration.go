@@ -218,3 +218,42 @@ var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,99}$`)
 // of the commands that it runs.
 var reserved = regexp.MustCompile(`^(?i:ERRAND_.*|ANTHROPIC_.*|CLAUDE.*|MCP_.*|DISABLE_.*|LD_.*|BUN_.*|NODE_OPTIONS|NODE_EXTRA_CA_CERTS|` +
 	`SSL_CERT_.*|(HTTPS?|ALL|NO)_PROXY|HOME|PATH|SHELL|TMPDIR|TERM|USER|LOGNAME|BASH_ENV|ENV)$`)
+
+// WithHosts returns the content of [File] with further hosts in its egress list. It keeps the other settings and all
+// comments.
+func WithHosts(text string, hosts []string) (string, error) {
+	var file yaml.Node
+	if err := yaml.Unmarshal([]byte(text), &file); err != nil {
+		return "", fmt.Errorf("read %s: %w", File, err)
+	}
+	if file.Kind == 0 { // empty
+		file = yaml.Node{Kind: yaml.DocumentNode, Content: []*yaml.Node{{Kind: yaml.MappingNode}}}
+	}
+	settings := file.Content[0]
+	if settings.Kind != yaml.MappingNode {
+		return "", fmt.Errorf("%s has no settings", File)
+	}
+	var list *yaml.Node
+	for i := 0; i+1 < len(settings.Content); i += 2 {
+		if settings.Content[i].Value == "egress" {
+			list = settings.Content[i+1]
+		}
+	}
+	switch {
+	case list == nil:
+		list = &yaml.Node{Kind: yaml.SequenceNode}
+		settings.Content = append(settings.Content, &yaml.Node{Kind: yaml.ScalarNode, Value: "egress"}, list)
+	case list.Kind != yaml.SequenceNode:
+		return "", fmt.Errorf("egress of %s is not a list", File)
+	}
+	for _, host := range hosts {
+		list.Content = append(list.Content, &yaml.Node{Kind: yaml.ScalarNode, Value: host})
+	}
+	var out strings.Builder
+	encoder := yaml.NewEncoder(&out)
+	encoder.SetIndent(2)
+	if err := encoder.Encode(&file); err != nil {
+		return "", fmt.Errorf("write %s: %w", File, err)
+	}
+	return out.String(), nil
+}

@@ -100,3 +100,21 @@ func TestReach(t *testing.T) {
 		})
 	}
 }
+
+func TestWithHosts(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"":                             "egress:\n  - a.example\n  - b.example\n",
+		"# c\nsetup: [x] # y\n":        "# c\nsetup: [x] # y\negress:\n  - a.example\n  - b.example\n",
+		"egress: [npm]\nsetup:\n- x\n": "egress: [npm, a.example, b.example]\nsetup:\n  - x\n",
+		"egress: none\n":               "",
+		"egress: {allow: [x]}\n":       "",
+		"- x\n":                        "",
+		"a: [\n":                       "",
+	} {
+		got, err := WithHosts(text, []string{"a.example", "b.example"})
+		if got != want || (err != nil) != (want == "") {
+			t.Errorf("%q becomes %q, %v", text, got, err)
+		}
+	}
+}

@@ -83,14 +83,15 @@ func featureLine(dir string, chosen any, manifest string) string {
 		options = map[string]any{"version": chosen}
 	}
 	maps.Copy(values, options)
-	line := "(cd " + quoted(dir)
+	var line strings.Builder
+	line.WriteString("(cd " + quoted(dir))
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		if values[name] != nil {
 			variable := strings.TrimLeft(notInVariable.ReplaceAllString(strings.ToUpper(name), "_"), "_0123456789")
-			line += " && export " + cmp.Or(variable, "_") + "=" + quoted(fmt.Sprint(values[name]))
+			line.WriteString(" && export " + cmp.Or(variable, "_") + "=" + quoted(fmt.Sprint(values[name])))
 		}
 	}
-	return line + ` && export _REMOTE_USER="$(id -un)" _REMOTE_USER_HOME="$HOME" && bash ./install.sh)`
+	return line.String() + ` && export _REMOTE_USER="$(id -un)" _REMOTE_USER_HOME="$HOME" && bash ./install.sh)`
 }
 
 var notInVariable = regexp.MustCompile(`[^A-Z0-9_]`)

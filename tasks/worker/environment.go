@@ -81,6 +81,7 @@ func (w *Worker) runSetUp(ctx context.Context, r *run, lines []string, script ag
 	r.notice("Setting up the environment of " + repo)
 	script.Limit, script.Line = setUpLimit, "set -e\n"+strings.Join(lines, "\n")
 	s, err := w.cfg.Runner.Script(ctx, script)
+	r.learn(s.Egress)
 	took := tasks.Lasted(s.Duration)
 	switch {
 	case err != nil:

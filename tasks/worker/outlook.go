@@ -95,7 +95,7 @@ func (o *offerer) keeps(ctx context.Context, look *tasks.Outlook, c workspace.Cl
 
 // checks adds the verification commands of the repository.
 func (o *offerer) checks(ctx context.Context, look *tasks.Outlook, p place) {
-	commands, err := (&publisher{o.Config}).verificationCommands(ctx, tasks.Task{Repo: p.Clone.Repo}, p)
+	commands, err := (&publisher{Config: o.Config}).verificationCommands(ctx, tasks.Task{Repo: p.Clone.Repo}, p)
 	if err != nil {
 		look.Miss(store.Warning, "the checks of the repository cannot be read", o.Policy.Redactor.String(err.Error()), "")
 	}

@@ -21,6 +21,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -139,6 +140,7 @@ func (w *Worker) execute(r *run) (tasks.Ending, error) {
 		w.ready.prepare(r, j, b, s, spec)
 		ending.Changed = w.changes.keep(r, s.place, b.Diff) // the next step makes the work a part of the history
 		w.publisher.publish(r, j.task, s.place, &ending)
+		w.publisher.proposeEgress(r, j.task, s.place)
 	case !errors.Is(err, errClaimLost): // another worker has the claim now and decides
 		w.checkpoints.handOver(r, s.place, spec, err)
 		if failed, ok := errors.AsType[*retryError](err); ok && !failed.Parked { // handBack informs about a parked task
@@ -239,6 +241,11 @@ func (w *Worker) perform(r *run, j job, b briefing, s setting) (agent.Spec, erro
 	host.record.close()
 	result.Text = given.after(result.Text)
 	result.Fresh = result.Fresh || s.conversation.lost
+	r.learn(result.Egress)
+	if len(r.reached) > 0 { // also in the set-up
+		result.Egress = cmp.Or(result.Egress, &agent.EgressReport{Learn: true})
+		result.Egress.Reached = r.reached
+	}
 	r.result, r.lines = result, b.Lines
 	return spec, err
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 	"unicode"
 
@@ -38,7 +39,11 @@ func branchOf(thread string) string {
 }
 
 // publisher pushes the work of answered tasks and opens their pull requests. It is safe for concurrent use.
-type publisher struct{ *Config }
+type publisher struct {
+	*Config
+
+	learning sync.Mutex // held during a proposal of hosts
+}
 
 // publishes reports whether the task's work is published.
 func (b *publisher) publishes(t tasks.Task) bool {
@@ -255,6 +260,7 @@ func (b *publisher) verify(run *run, t tasks.Task, p place) (*tasks.Verification
 		s, err := b.Runner.Script(run.ctx, agent.Script{
 			ID: t.ID, Repo: t.Repo, Dir: p.Dir, Files: p.Files, Reads: p.Reads, Environment: p.given(), Line: command, Limit: time.Until(until),
 		})
+		run.learn(s.Egress)
 		switch {
 		case err != nil:
 			b.Log.Warn("run check", "run", t.ID, "err", err)

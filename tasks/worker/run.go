@@ -47,13 +47,14 @@ type run struct {
 	worker *Worker
 
 	// Set by the goroutine of process, which alone uses them.
-	report *pendingReport
-	source string       // name of the task's source; set by accept
-	mail   *mailbox     // nil until accept has decoded the task
-	result agent.Result // zero until the agent has run
-	lines  int          // changed lines of the change that it reviews
-	next   *agent.Spec  // the thread's next run, for which a CLI can be kept ready; nil: none
-	away   time.Time    // when Redis began to refuse the run's results; zero if it does not
+	report  *pendingReport
+	source  string       // name of the task's source; set by accept
+	mail    *mailbox     // nil until accept has decoded the task
+	result  agent.Result // zero until the agent has run
+	reached []string     // hosts that are to be proposed as the egress list
+	lines   int          // changed lines of the change that it reviews
+	next    *agent.Spec  // the thread's next run, for which a CLI can be kept ready; nil: none
+	away    time.Time    // when Redis began to refuse the run's results; zero if it does not
 }
 
 // hold keeps the claim renewed and returns a run that is stopped by a cancel, by the worker's drain or by the loss of

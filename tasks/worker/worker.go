@@ -199,7 +199,7 @@ func New(c Config) (*Worker, error) {
 	w.isolation = &isolation{Config: shared, health: w.health, waker: w.waker}
 	w.changes = &changeKeeper{shared}
 	w.checkpoints = &checkpointer{shared, w.changes}
-	w.publisher = &publisher{shared}
+	w.publisher = &publisher{Config: shared}
 	w.placer = &placer{Config: shared, checkpoints: w.checkpoints, publisher: w.publisher}
 	w.outbox = &outboxPoster{Config: shared, tasks: w.tasks, publisher: w.publisher, tokens: make(chan struct{}, posters)}
 	named := *shared // nothing else in the log lines of these names the machine

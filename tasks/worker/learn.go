@@ -1,0 +1,145 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/environment"
+	"github.com/errand-fleet/errand/forge"
+	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/workspace"
+)
+
+// learnBranch is the branch on which errand proposes the hosts that the runs of a repository have reached.
+const learnBranch = "errand/egress"
+
+// learn notes the hosts that a part of the run has reached, if they are to be proposed.
+func (r *run) learn(e *agent.EgressReport) {
+	if e == nil || !e.Learn {
+		return
+	}
+	for _, host := range e.Reached {
+		if !slices.Contains(r.reached, host) {
+			r.reached = append(r.reached, host)
+		}
+	}
+}
+
+// proposeEgress proposes the hosts that the run has reached, and that no list has, as a draft pull request to the base
+// branch. Later runs add to the same one. A failure costs nothing but the proposal: the task's page lists the hosts.
+func (b *publisher) proposeEgress(r *run, t tasks.Task, p place) {
+	if len(r.reached) == 0 || !b.publishes(t) || r.ctx.Err() != nil {
+		return
+	}
+	ctx, _, cancel := publishing(r)
+	defer cancel()
+	b.learning.Lock()
+	defer b.learning.Unlock()
+	found, err := b.unlisted(ctx, p.Clone, r.reached)
+	var pr forge.PullRequestRef
+	if err == nil && len(found.hosts) > 0 {
+		pr, err = b.proposeHosts(ctx, r, t, found)
+	}
+	switch {
+	case err != nil:
+		b.Log.Warn("propose egress", "run", t.ID, "repo", t.Repo, "err", err)
+	case pr.URL != "":
+		r.notice("Proposed the hosts that runs have reached as their egress list: " + pr.URL)
+	}
+}
+
+// learned are hosts to add to the list of a base branch.
+type learned struct {
+	base, text string // the branch, and its environment.File
+	hosts      []string
+}
+
+// unlisted returns those of the hosts that neither the fleet's list nor the base branch has, with those that were proposed
+// before. It returns none if all of them were proposed.
+func (b *publisher) unlisted(ctx context.Context, c workspace.Clone, reached []string) (found learned, err error) {
+	found.base = c.Base
+	if found.text, err = b.Workspace.BaseFile(ctx, c, environment.File, environment.MaxFile); err != nil {
+		return found, err
+	}
+	declared, _ := environment.Parse([]byte(found.text))
+	listed := agent.Egress{}.Plus(slices.Concat(b.Policy.Egress.Hosts, declared.Egress.Hosts))
+	missing := func(host string) bool {
+		known, _ := listed.Allows(host, "443", true)
+		return !known && !strings.Contains(host, ":") // a repository cannot list private hosts
+	}
+	for _, host := range reached {
+		if missing(host) {
+			found.hosts = append(found.hosts, host)
+		}
+	}
+	ours, err := b.Store.Threads.Pushed(ctx, c.Repo, learnBranch)
+	if err != nil || len(ours) == 0 || len(found.hosts) == 0 {
+		return found, err
+	}
+	c.BaseSHA = ours[0]
+	before, err := b.Workspace.BaseFile(ctx, c, environment.File, environment.MaxFile)
+	if err != nil {
+		return found, nil //nolint:nilerr // the branch is gone, so it proposes nothing
+	}
+	proposed, _ := environment.Parse([]byte(before))
+	if !slices.ContainsFunc(found.hosts, func(host string) bool { return !slices.Contains(proposed.Egress.Hosts, host) }) {
+		return learned{}, nil
+	}
+	for _, host := range proposed.Egress.Hosts {
+		if missing(host) && !slices.Contains(found.hosts, host) {
+			found.hosts = append(found.hosts, host)
+		}
+	}
+	return found, nil
+}
+
+// proposeHosts pushes the base branch's file with further hosts, and opens the pull request or updates it.
+func (b *publisher) proposeHosts(ctx context.Context, r *run, t tasks.Task, found learned) (pr forge.PullRequestRef, err error) {
+	text, err := environment.WithHosts(found.text, found.hosts)
+	if err != nil {
+		return pr, err
+	}
+	// No agent writes to the clone of this thread.
+	c, err := b.Workspace.Checkout(ctx, workspace.Want{Thread: learnBranch + "/" + t.Repo, Repo: t.Repo, Ref: "refs/heads/" + found.base, Base: found.base})
+	if err != nil {
+		return pr, err
+	}
+	root, err := os.OpenRoot(c.Dir)
+	if err != nil {
+		return pr, fmt.Errorf("open clone: %w", err)
+	}
+	defer root.Close()
+	err = errors.Join(root.MkdirAll(path.Dir(environment.File), 0o755), root.WriteFile(environment.File, []byte(text), 0o644))
+	if err != nil {
+		return pr, fmt.Errorf("write %s: %w", environment.File, err)
+	}
+	ours, err := b.Store.Threads.Pushed(ctx, t.Repo, learnBranch)
+	if err != nil {
+		return pr, err
+	}
+	title := fmt.Sprintf("List the %d hosts that errand's runs reach", len(found.hosts))
+	pushed, err := b.Workspace.Publish(ctx, c, workspace.Publication{
+		Branch: learnBranch, Message: title + "\n\n" + trailer(t) + "\n", Ours: ours,
+		Permit: func(_ context.Context, commit string) error {
+			return r.claim.Pushing(r.detached, t.Repo, learnBranch, commit)
+		},
+	})
+	if err != nil || !pushed.New {
+		return pr, err
+	}
+	proposal := b.proposal(t, tasks.Work{Repo: t.Repo, Branch: learnBranch, Commit: pushed.Commit, Base: c.Base, Title: title},
+		"The runs of this repository have reached these hosts, which no list allows yet. Remove those that they should not reach. After the merge, an "+
+			"operator can remove `egress: learn`.\n\n- `"+strings.Join(found.hosts, "`\n- `")+"`")
+	proposal.Thread = learnBranch + "/" + t.Repo
+	pr, err = b.Publisher.Publish(ctx, proposal)
+	if err == nil {
+		b.Log.Info("egress proposed", "run", t.ID, "repo", t.Repo, "hosts", len(found.hosts))
+	}
+	return pr, err
+}
