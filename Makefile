@@ -25,7 +25,7 @@ export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
 VCS := $(shell git rev-parse HEAD >/dev/null 2>&1 && echo auto || echo false)
 
 .PHONY: help setup machine build install release trial-install demo run bench bench-ingress bench-console bench-workspace bench-environment bench-fleet bench-chat chaos upgrade image test check lint \
-	fmt vuln peers contracts browser pictures proof clean
+	fmt vuln peers contracts browser pictures proof groups clean
 
 # A target's comment is `## TIME | TEXT`. Times are for two cores.
 help: ## | Show this list
@@ -103,6 +103,10 @@ proof: setup build ## 1 min | Check chart, alerts and dashboard with Helm's and 
 $(BROWSER)/node_modules/.package-lock.json: $(BROWSER)/package.json $(BROWSER)/package-lock.json $(BROWSER)/.npmrc
 	npm ci --prefix $(BROWSER) --ignore-scripts --no-progress
 	@touch $@
+
+groups: setup ## 1 min | Test runs in control groups (version 2), in a kernel of their own (as root)
+	@command -v linux.uml >/dev/null || scripts/machine user-mode-linux
+	@scripts/groups
 
 image: ## 2 min | Build the image without a container engine and test it: front door, worker and a run (as root)
 	@scripts/machine buildah debootstrap

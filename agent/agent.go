@@ -195,6 +195,11 @@ func New(c Config) (*Runner, error) {
 		Hidden: append(slices.Clone(c.Hidden), c.LogDir), Shown: c.Shown, Log: r.log,
 		CheckOverlays: r.keepers.CheckOverlays,
 	})
+	if r.keepers.Groups, err = keeper.FindGroups(); err != nil {
+		r.log.Info("runs have no control groups, so only their keepers limit memory and processes", "why", err)
+	} else {
+		r.log.Info("each run has a control group")
+	}
 	if err := keeper.BecomeSubreaper(); err != nil {
 		r.log.Warn("processes that outlive their keeper can outlive their run", "err", err)
 	}

@@ -9,11 +9,25 @@ import (
 	"os"
 	"os/exec"
 	"sync"
+	"syscall"
 )
 
 // These systems have no /proc: there are no sandboxes, and what has lost its keeper cannot be found.
 
 var liveKeepers sync.Map
+
+// Groups do not exist here.
+type Groups struct{}
+
+type group struct{}
+
+// FindGroups returns an error here.
+func FindGroups() (*Groups, error) { return nil, errors.ErrUnsupported }
+
+func (g *Groups) open(Order) (*group, error) { return nil, nil }
+func (g *group) join(*syscall.SysProcAttr)   {}
+func (g *group) outOfMemory() int64          { return 0 }
+func (g *group) remove()                     {}
 
 // ownProgram starts this binary again; a file that was replaced meanwhile would be the new one.
 var ownProgram, _ = os.Executable()

@@ -85,6 +85,9 @@ type Process struct {
 	sandbox bool
 	done    chan struct{}
 
+	group     *group // nil: runs have none here
+	maxMemory int64  // of the order
+
 	controlMu sync.Mutex
 	control   *os.File
 }
@@ -108,8 +111,15 @@ func (p *Program) Start(ctx context.Context, order Order, s Sandbox) (*Process, 
 	if err != nil {
 		return nil, fmt.Errorf("open pipes: %w", err)
 	}
-	cmd, err := spawn(program, c, order, s)
+	own, err := p.Groups.open(order)
 	if err != nil {
+		c.closeKeeperEnds()
+		c.closeWorkerEnds()
+		return nil, err
+	}
+	cmd, err := spawn(program, c, order, s, own)
+	if err != nil {
+		own.remove()
 		c.closeWorkerEnds()
 		return nil, fmt.Errorf("start keeper: %w", err)
 	}
@@ -121,6 +131,7 @@ func (p *Program) Start(ctx context.Context, order Order, s Sandbox) (*Process, 
 	process := &Process{
 		Stdin: c.stdin.worker, Stdout: c.stdout.worker, Stderr: c.stderr.worker, control: c.control.worker,
 		keeper: cmd.Process, sandbox: len(s.Args) > 0, done: make(chan struct{}),
+		group: own, maxMemory: order.MaxMemory,
 	}
 	status := bufio.NewReaderSize(c.status.worker, 256)
 	err = process.sendOrder(ctx, order, c.status.worker, status)
@@ -138,6 +149,9 @@ func (p *Program) Start(ctx context.Context, order Order, s Sandbox) (*Process, 
 	if order.WorkerTimeout > 0 {
 		go process.sendHeartbeats(order.WorkerTimeout / supervise.HeartbeatsPerLimit)
 	}
+	if own != nil {
+		go process.endIfKilled()
+	}
 	if !process.sandbox { // in a sandbox no tool can stop the keeper
 		go process.killIfSuspended()
 	}
@@ -145,7 +159,7 @@ func (p *Program) Start(ctx context.Context, order Order, s Sandbox) (*Process, 
 }
 
 // spawn starts the process of a keeper and closes the keeper's ends of the channels.
-func spawn(program *os.File, c *channels, order Order, s Sandbox) (*exec.Cmd, error) {
+func spawn(program *os.File, c *channels, order Order, s Sandbox, in *group) (*exec.Cmd, error) {
 	defer c.closeKeeperEnds()
 	cmd := &exec.Cmd{
 		Path: executable(program), Args: []string{Name}, Dir: "/",
@@ -167,6 +181,7 @@ func spawn(program *os.File, c *channels, order Order, s Sandbox) (*exec.Cmd, er
 	if c.sockets.keeper != nil {
 		cmd.ExtraFiles = append(cmd.ExtraFiles, c.sockets.keeper)
 	}
+	in.join(cmd.SysProcAttr)
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
@@ -231,6 +246,7 @@ func (p *Process) abandon(cmd *exec.Cmd, c *channels, err error) error {
 	_ = p.Stderr.SetReadDeadline(time.Now().Add(time.Second))
 	text, _ := io.ReadAll(io.LimitReader(p.Stderr, 4<<10))
 	_ = p.Stderr.Close()
+	p.group.remove()
 	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
 	if last := strings.TrimSpace(lines[len(lines)-1]); last != "" {
 		err = fmt.Errorf("%w (%s)", err, last)
@@ -251,6 +267,10 @@ func (p *Process) await(cmd *exec.Cmd, f *os.File, status *bufio.Reader) {
 		p.Exit = Exit{Code: -1, Signal: "SIGKILL", KeeperDied: true} // the kernel kills the CLI then
 		p.Err = fmt.Errorf("read the exit status from the keeper: %w", errors.Join(err, waitErr))
 	}
+	if p.Exit.Memory == 0 && p.group.outOfMemory() > 0 {
+		p.Exit.Memory = p.maxMemory
+	}
+	p.group.remove()
 	p.controlMu.Lock()
 	_ = p.control.Close()
 	p.controlMu.Unlock()
@@ -272,6 +292,24 @@ func (p *Process) sendHeartbeats(every time.Duration) {
 			_ = supervise.WriteLine(p.control, supervise.Command{}) // so short that the pipe takes all of it or nothing
 			_ = p.control.SetWriteDeadline(time.Time{})
 			p.controlMu.Unlock()
+		}
+	}
+}
+
+// endIfKilled ends a run of which the kernel has killed a process because the run has no memory left. What is left of it
+// would work with half of its processes.
+func (p *Process) endIfKilled() {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-p.done:
+			return
+		case <-tick.C:
+			if p.group.outOfMemory() > 0 {
+				p.Term(time.Millisecond)
+				return
+			}
 		}
 	}
 }

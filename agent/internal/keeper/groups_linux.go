@@ -1,0 +1,180 @@
+package keeper
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Groups are control groups (version 2), one for each run: the kernel holds a run to its memory and its number of processes,
+// divides the processors equally between runs, and kills all processes of a run at once. Without them, the keeper counts.
+type Groups struct {
+	dir  string // which was delegated to the worker
+	made atomic.Uint64
+}
+
+const (
+	// workerGroup is the child of a delegated group that the worker moves to, because a group with limits for its children
+	// cannot have processes itself.
+	workerGroup = "errand-worker"
+
+	runGroup     = "errand-run-" // is followed by the worker's process ID and a number
+	workerWeight = "1000"        // of processor time, where a run has 100
+)
+
+// FindGroups moves this process into a child of its own group, if that was delegated to it, and removes what dead workers
+// have left there. The error says why runs cannot have groups. It may be called again.
+func FindGroups() (*Groups, error) { return findGroups("/sys/fs/cgroup") }
+
+func findGroups(mount string) (*Groups, error) {
+	var fs unix.Statfs_t
+	if unix.Statfs(mount, &fs) != nil || fs.Type != unix.CGROUP2_SUPER_MAGIC {
+		return nil, errors.New("this machine has no control groups of version 2 alone")
+	}
+	list, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		return nil, err
+	}
+	_, path, _ := strings.Cut(strings.TrimSpace(string(list)), "0::")
+	g := &Groups{dir: strings.TrimSuffix(filepath.Join(mount, path), "/"+workerGroup)}
+	controllers, err := os.ReadFile(filepath.Join(g.dir, "cgroup.controllers"))
+	if err != nil {
+		return nil, fmt.Errorf("find the group of this process: %w", err)
+	}
+	if !g.delegated(g.dir == mount) {
+		return nil, fmt.Errorf("%s was not delegated to this worker", g.dir)
+	}
+	enable := "+memory +pids"
+	switch has := strings.Fields(string(controllers)); {
+	case !slices.Contains(has, "memory") || !slices.Contains(has, "pids"):
+		return nil, fmt.Errorf("%s has no controllers for memory and pids", g.dir)
+	case slices.Contains(has, "cpu"):
+		enable += " +cpu"
+	}
+	own := filepath.Join(g.dir, workerGroup)
+	if err := os.Mkdir(own, 0o755); err != nil && !errors.Is(err, os.ErrExist) { //nolint:gosec // as the kernel makes them
+		return nil, fmt.Errorf("make a group: %w", err)
+	}
+	err = set(own, "cgroup.procs", strconv.Itoa(os.Getpid()))
+	if err == nil {
+		err = set(g.dir, "cgroup.subtree_control", enable)
+	}
+	if err != nil { // other processes are in the group, so it is not the worker's alone
+		err = errors.Join(err, set(g.dir, "cgroup.procs", strconv.Itoa(os.Getpid())), os.Remove(own))
+		return nil, fmt.Errorf("divide %s: %w", g.dir, err)
+	}
+	_ = set(own, "cpu.weight", workerWeight) // without the controller there is no such file
+	g.removeStale()
+	return g, nil
+}
+
+// delegated reports whether this process may manage its group. To root every group looks so, and only a container has one
+// that is root's alone: the root of its namespace, which unlike the machine's has events.
+func (g *Groups) delegated(root bool) bool {
+	if os.Geteuid() != 0 {
+		return unix.Access(g.dir, unix.W_OK) == nil && unix.Access(filepath.Join(g.dir, "cgroup.procs"), unix.W_OK) == nil
+	}
+	_, err := os.Stat(filepath.Join(g.dir, "cgroup.events"))
+	return root && err == nil
+}
+
+// removeStale ends the runs of workers that are dead.
+func (g *Groups) removeStale() {
+	entries, _ := os.ReadDir(g.dir) // without a list there is nothing to remove
+	for _, e := range entries {
+		rest, run := strings.CutPrefix(e.Name(), runGroup)
+		text, _, _ := strings.Cut(rest, "-")
+		if pid, err := strconv.Atoi(text); run && err == nil && errors.Is(unix.Kill(pid, 0), unix.ESRCH) {
+			(&group{dir: filepath.Join(g.dir, e.Name())}).remove()
+		}
+	}
+}
+
+// group is the group of one run. A nil *group does nothing.
+type group struct {
+	dir string
+	fd  *os.File
+}
+
+// open makes the group of a run. Memory may exceed the order's by an eighth, and processes by half, before the kernel
+// acts: the keeper, which gives better reasons, comes first.
+func (g *Groups) open(o Order) (*group, error) {
+	if g == nil {
+		return nil, nil
+	}
+	one := &group{dir: filepath.Join(g.dir, fmt.Sprintf("%s%d-%d", runGroup, os.Getpid(), g.made.Add(1)))}
+	if err := os.Mkdir(one.dir, 0o755); err != nil { //nolint:gosec // as the kernel makes them
+		return nil, fmt.Errorf("make the control group of a run: %w", err)
+	}
+	var err error
+	if o.MaxMemory > 0 {
+		err = set(one.dir, "memory.max", strconv.FormatInt(o.MaxMemory+o.MaxMemory/8, 10))
+	}
+	if o.MaxProcesses > 0 {
+		err = errors.Join(err, set(one.dir, "pids.max", strconv.Itoa(o.MaxProcesses+o.MaxProcesses/2)))
+	}
+	if err == nil {
+		one.fd, err = os.Open(one.dir)
+	}
+	if err != nil {
+		one.remove()
+		return nil, fmt.Errorf("make the control group of a run: %w", err)
+	}
+	return one, nil
+}
+
+// join makes a command start in the group.
+func (g *group) join(attributes *syscall.SysProcAttr) {
+	if g != nil {
+		attributes.UseCgroupFD, attributes.CgroupFD = true, int(g.fd.Fd())
+	}
+}
+
+// outOfMemory returns how often the group had no memory left below its own limit. The kernel kills a process each time.
+func (g *group) outOfMemory() (n int64) {
+	if g == nil {
+		return 0
+	}
+	f, err := os.Open(filepath.Join(g.dir, "memory.events"))
+	if err != nil {
+		return 0
+	}
+	defer f.Close()
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		if text, found := strings.CutPrefix(lines.Text(), "oom "); found {
+			n, _ = strconv.ParseInt(text, 10, 64)
+		}
+	}
+	return n
+}
+
+// remove kills what is left in the group and removes it. A process that the kernel cannot kill yet keeps it.
+func (g *group) remove() {
+	if g == nil {
+		return
+	}
+	if g.fd != nil {
+		_ = g.fd.Close()
+	}
+	_ = set(g.dir, "cgroup.kill", "1")                                        // since Linux 5.14; before, the sweep kills them
+	for stop := time.Now().Add(time.Second); ; time.Sleep(time.Millisecond) { //nolint:forbidigo // the kernel tells nobody
+		if err := os.Remove(g.dir); !errors.Is(err, unix.EBUSY) || time.Now().After(stop) {
+			return
+		}
+	}
+}
+
+// set writes a value to a file of a group.
+func set(dir, name, value string) error {
+	return os.WriteFile(filepath.Join(dir, name), []byte(value), 0)
+}
