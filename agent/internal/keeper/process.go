@@ -150,7 +150,7 @@ func (p *Program) Start(ctx context.Context, order Order, s Sandbox) (*Process, 
 		go process.sendHeartbeats(order.WorkerTimeout / supervise.HeartbeatsPerLimit)
 	}
 	if own != nil {
-		go process.endIfKilled()
+		go own.endWhenFull(process)
 	}
 	if !process.sandbox { // in a sandbox no tool can stop the keeper
 		go process.killIfSuspended()
@@ -292,24 +292,6 @@ func (p *Process) sendHeartbeats(every time.Duration) {
 			_ = supervise.WriteLine(p.control, supervise.Command{}) // so short that the pipe takes all of it or nothing
 			_ = p.control.SetWriteDeadline(time.Time{})
 			p.controlMu.Unlock()
-		}
-	}
-}
-
-// endIfKilled ends a run of which the kernel has killed a process because the run has no memory left. What is left of it
-// would work with half of its processes.
-func (p *Process) endIfKilled() {
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
-	for {
-		select {
-		case <-p.done:
-			return
-		case <-tick.C:
-			if p.group.outOfMemory() > 0 {
-				p.Term(time.Millisecond)
-				return
-			}
 		}
 	}
 }
