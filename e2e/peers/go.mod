@@ -7,6 +7,7 @@ replace github.com/errand-fleet/errand => ../../
 require (
 	github.com/errand-fleet/errand v0.0.0
 	github.com/google/go-cmp v0.7.0
+	github.com/vektah/gqlparser/v2 v2.5.64
 )
 
 require (
@@ -25,7 +26,6 @@ require (
 	github.com/segmentio/asm v1.1.3 // indirect
 	github.com/segmentio/encoding v0.5.4 // indirect
 	github.com/tailscale/hujson v0.0.0-20260727124030-b80ff77dac4f // indirect
-	github.com/vektah/gqlparser/v2 v2.5.64 // indirect
 	github.com/yosida95/uritemplate/v3 v3.0.2 // indirect
 	github.com/yuin/goldmark v1.8.7 // indirect
 	go.uber.org/atomic v1.12.0 // indirect
