@@ -66,6 +66,32 @@ func TestMutations(t *testing.T) {
 	}
 }
 
+// The fake's webhooks are what GitHub describes, and a value of another type anywhere in them is refused.
+func TestWebhookMutations(t *testing.T) {
+	t.Parallel()
+	_, payloads := hubPayloads(t)
+	for _, p := range payloads {
+		var payload object
+		if err := json.Unmarshal(p.body, &payload); err != nil {
+			t.Fatal(err)
+		}
+		schema := fmt.Sprintf("%s %s event", p.event, payload["action"])
+		if err := githubfake.Contract().Check(schema, payload, true); err != nil {
+			t.Error(err)
+		}
+		refused, all := 0, mutations(payload, "")
+		for _, m := range all {
+			if githubfake.Contract().Check(schema, m.value, true) != nil {
+				refused++
+			}
+		}
+		// Many fields may be absent, and some may be of several types.
+		if refused < len(all)*3/4 || refused < 500 {
+			t.Errorf("%s: %d of %d mutations are refused", schema, refused, len(all))
+		}
+	}
+}
+
 // open are mutations that the descriptions allow, by the beginning of what TestMutations calls them, with the reason.
 var open = map[string]string{
 	"PATCH /repos/{o}/{r}/check-runs/{id} body: with another field": "the description has this body in two forms, which allow more",

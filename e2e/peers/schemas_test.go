@@ -61,6 +61,9 @@ func TestGitHubSchemas(t *testing.T) {
 			}
 			d.take(route, template, operation)
 		}
+		if edition == editions[0] {
+			d.takeWebhooks(t)
+		}
 		d.correct()
 		e.Variants = append(e.Variants, d.Variant)
 	}
@@ -151,7 +154,8 @@ func dig(v any, path ...string) object {
 // description is one edition's OpenAPI document, and the extract of it.
 type description struct {
 	contract.Variant
-	doc object
+	doc    object
+	prefix string // of the names of components
 }
 
 var parameter = regexp.MustCompile(`\{\w+\}`)
@@ -215,6 +219,32 @@ func (d description) take(name, template string, operation object) {
 	}
 }
 
+// sent are the webhooks that the fake sends.
+var sent = regexp.MustCompile(`^(issue_comment|pull_request|pull_request_review|pull_request_review_comment|pull_request_review_thread|check_run|push|status)$`)
+
+// takeWebhooks adds the schemas of the webhooks, which GitHub describes in another document, for github.com.
+func (d description) takeWebhooks(t *testing.T) {
+	t.Helper()
+	var doc object
+	readJSON(t, &doc, "@octokit", "openapi-webhooks", "generated", editions[0]+".json")
+	hooks := description{doc: doc, Variant: contract.Variant{Defs: d.Defs}, prefix: "webhook."} // the documents differ in some components
+	for key, hook := range dig(doc, "webhooks") {
+		schema := hooks.resolve(dig(hook, "post", "requestBody", "content", "application/json")["schema"])
+		one := schema
+		if either, ok := schema["oneOf"].([]any); ok {
+			one = hooks.resolve(either[0])
+		}
+		name, action := strings.ReplaceAll(key, "-", "_"), ""
+		if enum, ok := dig(one, "properties", "action")["enum"].([]any); ok {
+			action = enum[0].(string) + " "
+			name = strings.TrimSuffix(name, "_"+enum[0].(string))
+		}
+		if name = strings.Replace(name, "pull_request_review_request", "pull_request", 1); sent.MatchString(name) {
+			d.Schemas[name+" "+action+"event"] = hooks.schema(schema)
+		}
+	}
+}
+
 // kept are the keywords that check something.
 var kept = []string{
 	"type", "enum", "required", "items", "properties", "additionalProperties", "allOf", "anyOf", "oneOf", "not", "const",
@@ -229,6 +259,9 @@ func (d description) schema(v any) any {
 		return v
 	}
 	out := object{}
+	if d.prefix != "" {
+		o = d.merged(o)
+	}
 	for _, word := range kept {
 		value, there := o[word]
 		if !there {
@@ -256,6 +289,40 @@ func (d description) schema(v any) any {
 	}
 	d.tighten(out)
 	return nullable(o, out)
+}
+
+// merged returns a schema whose parts (allOf) are objects as one object, so that it says which properties there are.
+func (d description) merged(o object) object {
+	parts, _ := o["allOf"].([]any)
+	all := object{"type": "object", "properties": object{}}
+	required := map[string]bool{}
+	for _, one := range parts {
+		part := d.merged(d.resolve(one))
+		properties, ok := part["properties"].(object)
+		if !ok {
+			return o
+		}
+		for name, p := range properties {
+			if old := d.resolve(all["properties"].(object)[name]); len(d.resolve(p)) > len(old) || old == nil {
+				all["properties"].(object)[name] = p
+			}
+		}
+		list, _ := part["required"].([]any)
+		for _, name := range list {
+			required[name.(string)] = true
+		}
+	}
+	if parts == nil {
+		return o
+	}
+	var list []any
+	for _, name := range slices.Sorted(maps.Keys(required)) {
+		list = append(list, name)
+	}
+	if list != nil {
+		all["required"] = list
+	}
+	return all
 }
 
 // tighten forbids properties that an object does not describe.
@@ -293,7 +360,7 @@ func nullable(o, out object) any {
 
 // reference takes a component into the extract.
 func (d description) reference(ref string) string {
-	name := ref[strings.LastIndex(ref, "/")+1:]
+	name := d.prefix + ref[strings.LastIndex(ref, "/")+1:]
 	if _, known := d.Defs[name]; !known {
 		d.Defs[name] = nil // it may refer to itself
 		schema, _ := d.schema(dig(d.doc, strings.Split(strings.TrimPrefix(ref, "#/"), "/")...)).(object)
@@ -320,6 +387,8 @@ var corrections = []struct {
 	{"review-comment", "line", allowNull, "as above"},
 	{"pull-request", "head repo", allowNull, "a fork may be deleted: the webhooks' description allows it"},
 	{"pull-request", "head user", allowNull, "so may an account: the webhooks' description allows it"},
+	{"webhook.pull-request-webhook", "head repo", allowNull, "the same fork, in webhooks: other actions describe it so"},
+	{"webhook.pull-request-webhook", "head user", allowNull, "as above"},
 	{"GET /app/installations 200", "account", func(o object) {
 		alternatives := o["anyOf"].([]any)
 		either := alternatives[1].(object)

@@ -92,7 +92,7 @@ func (c completion) plainest(name string, schema any) any {
 		return c.fill(map[string]any{}, o)
 	}
 	switch {
-	case strings.HasSuffix(name, "_at"):
+	case strings.HasSuffix(name, "_at") || name == "date":
 		return "2026-01-01T00:00:00Z"
 	case strings.HasSuffix(name, "url") || name == "href":
 		return c.base + "/" + name

@@ -130,5 +130,5 @@ func (s *Server) checkEvent(action string, r *request, c *CheckRun) event {
 	run := s.check(r.repo, c)
 	run["check_suite"] = suite // REST has its id only
 	body["action"], body["check_run"] = action, run
-	return encode("check_run", body)
+	return s.encode("check_run", body)
 }

@@ -222,5 +222,5 @@ func (s *Server) commentEvent(action string, c *Comment, sender string) event {
 	if action == "edited" {
 		body["changes"] = object{"body": object{}}
 	}
-	return encode("issue_comment", body)
+	return s.encode("issue_comment", body)
 }

@@ -32,14 +32,15 @@ func (s *Server) pullPayload(action string, p *pull, sender string) object {
 func (s *Server) pullEvent(action string, p *pull, sender string, more object) event {
 	body := s.pullPayload(action, p, sender)
 	maps.Copy(body, more)
-	return encode("pull_request", body)
+	return s.encode("pull_request", body)
 }
 
 // envelope is what every payload carries.
 func (s *Server) envelope(r *Repo, sender string) object {
 	body := object{"repository": s.repository(r), "sender": s.user(sender)}
 	if s.owns(r.owner) {
-		body["organization"] = s.user(r.owner)
+		org := s.user(r.owner)
+		body["organization"] = object{"login": org["login"], "id": org["id"], "node_id": org["node_id"]}
 	}
 	if s.cfg.AppID != 0 {
 		body["installation"] = object{"id": s.cfg.InstallationID, "node_id": node("IntegrationInstallation", s.cfg.InstallationID)}
@@ -60,7 +61,7 @@ func (s *Server) pushEvent(r *Repo, branch, before, after, user string) event {
 		commit := object{"id": after, "timestamp": stamp(r.pushed)}
 		body["commits"], body["head_commit"] = []object{commit}, commit
 	}
-	return encode("push", body)
+	return s.encode("push", body)
 }
 
 func orNoCommit(sha string) string {
@@ -70,8 +71,25 @@ func orNoCommit(sha string) string {
 	return sha
 }
 
-func encode(name string, body object) event {
+// encode makes a webhook of a body, to which it adds what GitHub always sends, and compares it with GitHub's description.
+// The caller holds mu.
+func (s *Server) encode(name string, body object) event {
+	schema := name + " event"
+	if action, ok := body["action"].(string); ok {
+		schema = name + " " + action + " event"
+	}
 	payload, err := json.Marshal(body)
+	var decoded any
+	if err == nil {
+		err = json.Unmarshal(payload, &decoded)
+	}
+	if err == nil {
+		decoded = Contract().Complete(schema, decoded, s.url)
+		if wrong := Contract().Check(schema, decoded, true); wrong != nil {
+			s.breaches = append(s.breaches, wrong.Error())
+		}
+		payload, err = json.Marshal(decoded)
+	}
 	if err != nil {
 		// The bodies are maps of strings, numbers and times made here.
 		panic(fmt.Sprintf("githubfake: encode %s: %v", name, err))

@@ -190,5 +190,5 @@ func (s *Server) reviewEvent(p *pull, v *Review) event {
 	review := s.review(p, v)
 	review["state"] = strings.ToLower(v.State)
 	body["action"], body["review"], body["pull_request"] = "submitted", review, s.pullJSON(p)
-	return encode("pull_request_review", body)
+	return s.encode("pull_request_review", body)
 }

@@ -157,5 +157,5 @@ func (s *Server) statusEvent(r *Repo, v *Status) event {
 		branches = append(branches, object{"name": name, "commit": object{"sha": v.SHA}})
 	}
 	body["commit"], body["branches"] = object{"sha": v.SHA}, branches
-	return encode("status", body)
+	return s.encode("status", body)
 }

@@ -107,11 +107,11 @@ func (s *Server) turnThread(p *pull, root *ReviewComment, user string, resolved 
 		comments = append(comments, s.inlineJSON(p, c))
 	}
 	body["thread"], body["pull_request"] = object{"node_id": threadID(root), "comments": comments}, s.pullJSON(p)
-	return encode("pull_request_review_thread", body)
+	return s.encode("pull_request_review_thread", body)
 }
 
 func (s *Server) inlineEvent(p *pull, c *ReviewComment) event {
 	body := s.envelope(p.repo, c.User)
 	body["action"], body["comment"], body["pull_request"] = "created", s.inlineJSON(p, c), s.pullJSON(p)
-	return encode("pull_request_review_comment", body)
+	return s.encode("pull_request_review_comment", body)
 }

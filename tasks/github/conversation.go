@@ -87,15 +87,15 @@ func readHeard(d delivery) (_ *heard, action string, err error) {
 		Sender      *github.User              `json:"sender"`
 		Install     *github.Installation      `json:"installation"`
 	}
-	if err = json.Unmarshal(d.payload, &e); err == nil {
+	if err = readPayload(d.payload, &e); err == nil {
 		switch d.event {
 		case "issue_comment":
 			var c github.IssueComment
-			err = json.Unmarshal(e.Comment, &c)
+			err = readPayload(e.Comment, &c)
 			h.remark = fromIssueComment(&c)
 		case "pull_request_review_comment":
 			var c github.PullRequestComment
-			err = json.Unmarshal(e.Comment, &c)
+			err = readPayload(e.Comment, &c)
 			h.remark = fromLine(&c)
 		default:
 			h.remark = fromReview(e.Review)
