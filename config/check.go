@@ -203,8 +203,11 @@ func (c *Config) checkSlack(p *Problems, role Role) {
 	}
 }
 
+// minPoll is the shortest time between two polls of GitHub.
+const minPoll = 10 * time.Second
+
 // checkGitHub refuses a GitHub configuration without identity, with two, or, where events are received, without a
-// webhook secret.
+// webhook secret or polling.
 func (c *Config) checkGitHub(p *Problems, role Role) {
 	g := c.GitHub
 	key := slices.Contains(c.Given, "GITHUB_APP_PRIVATE_KEY_FILE") || g.AppKeyText != ""
@@ -221,8 +224,14 @@ func (c *Config) checkGitHub(p *Problems, role Role) {
 	case app && !key:
 		p.add("GITHUB_APP_PRIVATE_KEY_FILE", "is not set although GITHUB_APP_ID is", "set it to the path of the App's private key, or GITHUB_APP_PRIVATE_KEY to the key itself")
 	}
-	if g.WebhookSecret == "" && role != RoleWorker {
-		p.add("GITHUB_WEBHOOK_SECRET", "is not set although GitHub is configured", "set it to the webhook's secret, or unset the other GITHUB_ credentials to disable GitHub")
+	if g.WebhookSecret == "" && g.Poll == 0 && role != RoleWorker {
+		p.add("GITHUB_WEBHOOK_SECRET", "is not set although GitHub is configured",
+			"set it to the webhook's secret, or GITHUB_POLL=20s where GitHub cannot reach errand, or unset the other GITHUB_ credentials to disable GitHub")
+	}
+	if g.Poll > 0 && g.Poll < minPoll {
+		p.add("GITHUB_POLL", "is less than 10s", "set it to 10s or more: each poll makes some requests for each repository")
+	} else if g.Poll > 0 && role != RoleWorker && len(c.Routing.Repositories) == 0 {
+		p.add("GITHUB_POLL", "is set, and no repository is listed", "list those that are polled under repositories: in errand.yaml")
 	}
 }
 

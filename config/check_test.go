@@ -232,6 +232,8 @@ func TestBegunSources(t *testing.T) {
 		{map[string]string{"SLACK_SIGNING_SECRET": "s"}, "SLACK_BOT_TOKEN is not set although"},
 		{map[string]string{"SLACK_APP_TOKEN": "a"}, "SLACK_BOT_TOKEN is not set although"},
 		{map[string]string{"GITHUB_TOKEN": "t"}, "GITHUB_WEBHOOK_SECRET is not set although"},
+		{map[string]string{"GITHUB_TOKEN": "t", "GITHUB_POLL": "20s"}, "GITHUB_POLL is set, and no repository is listed"},
+		{map[string]string{"GITHUB_TOKEN": "t", "GITHUB_POLL": "2s"}, "GITHUB_POLL is less than 10s"},
 		{map[string]string{"GITHUB_WEBHOOK_SECRET": "w"}, "GITHUB_TOKEN is not set although"},
 		{map[string]string{"GITHUB_WEBHOOK_SECRET": "w", "GITHUB_APP_ID": "1"}, "GITHUB_APP_PRIVATE_KEY_FILE is not set although"},
 		{map[string]string{"GITHUB_WEBHOOK_SECRET": "w", "GITHUB_APP_PRIVATE_KEY_FILE": "/keys/app.pem"}, "GITHUB_APP_ID is not set although the App's private key is"},

@@ -93,14 +93,15 @@ func (s Slack) Enabled() bool { return s.BotToken != "" }
 
 // GitHub configures the GitHub source and forge.
 type GitHub struct {
-	Token         Secret `env:"GITHUB_TOKEN"`                                                      // a user's token; the App below is the alternative
-	AppID         int64  `env:"GITHUB_APP_ID"`                                                     // 0 = no App
-	AppKeyFile    string `env:"GITHUB_APP_PRIVATE_KEY_FILE"`                                       // absolute
-	AppKeyText    Secret `env:"GITHUB_APP_PRIVATE_KEY"`                                            // the key itself, instead of AppKeyFile; \n may replace a line end
-	AppKey        Secret `env:"-"`                                                                 // the key in PEM, from either
-	WebhookSecret Secret `env:"GITHUB_WEBHOOK_SECRET"`                                             // never empty in a front door with GitHub: go-github takes unsigned events without one; workers need none
-	APIURL        string `env:"GITHUB_API_URL" envDefault:"https://api.github.com/" check:"url /"` // ends in a slash, as go-github requires
-	URL           string `env:"GITHUB_URL" envDefault:"https://github.com" check:"url"`            // base of clone URLs, without a trailing slash
+	Token         Secret        `env:"GITHUB_TOKEN"`                                                      // a user's token; the App below is the alternative
+	AppID         int64         `env:"GITHUB_APP_ID"`                                                     // 0 = no App
+	AppKeyFile    string        `env:"GITHUB_APP_PRIVATE_KEY_FILE"`                                       // absolute
+	AppKeyText    Secret        `env:"GITHUB_APP_PRIVATE_KEY"`                                            // the key itself, instead of AppKeyFile; \n may replace a line end
+	AppKey        Secret        `env:"-"`                                                                 // the key in PEM, from either
+	WebhookSecret Secret        `env:"GITHUB_WEBHOOK_SECRET"`                                             // a front door with GitHub has it or Poll: go-github takes unsigned events without one; workers need none
+	Poll          time.Duration `env:"GITHUB_POLL" check:"limit"`                                         // between two polls for comments, reviews and pushes; 0 = webhooks bring them
+	APIURL        string        `env:"GITHUB_API_URL" envDefault:"https://api.github.com/" check:"url /"` // ends in a slash, as go-github requires
+	URL           string        `env:"GITHUB_URL" envDefault:"https://github.com" check:"url"`            // base of clone URLs, without a trailing slash
 }
 
 // Enabled reports whether GitHub is a source: it has an identity. Load has checked that a front door can verify events.

@@ -73,6 +73,7 @@ func full() map[string]string {
 		"GITHUB_APP_ID":               "4711",
 		"GITHUB_APP_PRIVATE_KEY_FILE": "/keys/app.pem",
 		"GITHUB_WEBHOOK_SECRET":       "hush-webhook",
+		"GITHUB_POLL":                 "45s",
 		"GITHUB_API_URL":              "https://ghe.example/api/v3",
 		"GITHUB_URL":                  "https://ghe.example/",
 		"ANTHROPIC_API_KEY":           "sk-hush",
@@ -126,7 +127,7 @@ func full() map[string]string {
 }
 
 var fullFiles = map[string]string{
-	"/keys/app.pem": testKey, "/etc/errand.yaml": "people: {ann: {slack: U1}}",
+	"/keys/app.pem": testKey, "/etc/errand.yaml": "people: {ann: {slack: U1}}\nrepositories: {acme/api: {}}",
 	"/keys/ca.pem": redisCert, "/keys/cert.pem": redisCert, "/keys/key.pem": redisKey,
 }
 
@@ -150,7 +151,7 @@ func TestLoadReadsEveryVariable(t *testing.T) {
 		Objects: Objects{URL: "s3://fleet/errand?region=eu-central-1", SecretKey: "hush-aws", Token: "hush-aws-session"},
 		Slack:   Slack{BotToken: "xoxb-hush", SigningSecret: "hush-signing", AppToken: "xapp-hush", APIURL: "https://slack.example/api/"},
 		GitHub: GitHub{
-			AppID: 4711, AppKeyFile: "/keys/app.pem", AppKey: Secret(testKey), WebhookSecret: "hush-webhook",
+			AppID: 4711, AppKeyFile: "/keys/app.pem", AppKey: Secret(testKey), WebhookSecret: "hush-webhook", Poll: 45e9,
 			APIURL: "https://ghe.example/api/v3/", URL: "https://ghe.example",
 		},
 		Model: Model{
@@ -169,7 +170,7 @@ func TestLoadReadsEveryVariable(t *testing.T) {
 		},
 		Keep:    Keep{Logs: 48 * 3600e9, LogsGB: 7, Clones: 24 * 3600e9, ClonesGB: 70},
 		Paths:   Paths{File: "/etc/errand.yaml", State: "/var/lib/errand", Dirs: []string{"/srv/a b", "/srv/d"}, Shown: []string{"/home/e/go"}},
-		Routing: Routing{People: map[string]Person{"ann": {Slack: "U1"}}},
+		Routing: Routing{People: map[string]Person{"ann": {Slack: "U1"}}, Repositories: map[string]Repository{"acme/api": {}}},
 		Given:   got.Given,
 	}
 	if diff := cmp.Diff(want, got, cmpopts.EquateComparable(netip.Prefix{})); diff != "" {

@@ -53,6 +53,7 @@ REDIS_URL=redis://:[redacted]@h:6379/0
 # GITHUB_APP_PRIVATE_KEY_FILE=
 # GITHUB_APP_PRIVATE_KEY=
 # GITHUB_WEBHOOK_SECRET=
+# GITHUB_POLL=
 # GITHUB_API_URL=https://api.github.com/
 # GITHUB_URL=https://github.com
 

@@ -38,8 +38,9 @@ func TestInitOfServices(t *testing.T) {
 			args: []string{"github", "-org", "acme", "-name", "bob", "-url", "https://e.example"}, env: map[string]string{"GITHUB_URL": "https://ghe.example"},
 			out: `"name": "bob"`, said: "https://ghe.example/organizations/acme/settings/apps/new?",
 		},
-		"app, too much":   {args: []string{"github", "x"}, code: 2, said: "usage: enqueue init"},
-		"app, no address": {args: []string{"github"}, code: 2, said: "https://errand.example.com"},
+		"app, too much":    {args: []string{"github", "x"}, code: 2, said: "usage: enqueue init"},
+		"app, bad address": {args: []string{"github", "-url", "http://e.example"}, code: 2, said: "https://errand.example.com"},
+		"app, no address":  {args: []string{"github"}, out: `"name": "errand"`, said: "Set GITHUB_POLL=20s"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

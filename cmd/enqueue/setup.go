@@ -31,7 +31,7 @@ import (
 func initCommand(t *terminal, flags *flag.FlagSet) runFunc {
 	directory := flags.String("dir", ".", "write the files into this `directory`")
 	name := flags.String("name", "errand", "the app's `name`, which is also its mention; it must be unique on GitHub")
-	base := flags.String("url", t.getenv("ERRAND_PUBLIC_URL"), "the front door's public `URL`; without it Slack uses Socket Mode")
+	base := flags.String("url", t.getenv("ERRAND_PUBLIC_URL"), "the front door's public `URL`; without it Slack uses Socket Mode, and GitHub is polled")
 	org := flags.String("org", "", "the `organisation` that owns the GitHub App")
 	return func(_ context.Context, args []string) error {
 		switch {
@@ -126,7 +126,7 @@ func (t *terminal) initGitHub(name, base, org string) error {
 		page += "/organizations/" + url.PathEscape(org)
 	}
 	printf(t.stdout, "%s", manifest)
-	printText(t.stderr, "init github", map[string]string{"Page": page + "/settings/apps/new?" + form.Encode()})
+	printText(t.stderr, "init github", map[string]string{"URL": base, "Page": page + "/settings/apps/new?" + form.Encode()})
 	return nil
 }
 

@@ -63,6 +63,9 @@ func newClients(cfg Config, base *url.URL) (*clients, error) {
 
 // over returns a client on a transport. It sets the URLs directly, because go-github's own way appends a path to them.
 func (c *clients) over(rt http.RoundTripper) *github.Client {
+	if c.cfg.Polled {
+		rt = &conditional{base: rt}
+	}
 	gh := github.NewClient(&http.Client{Transport: rt, Timeout: c.timeout, CheckRedirect: sameHost})
 	gh.BaseURL, gh.UploadURL, gh.UserAgent = c.base, c.base, "errand"
 	return gh

@@ -133,7 +133,7 @@ func (f *Forge) diagnoseApp(ctx context.Context) []doctor.Finding {
 		list = append(list, workflowsFinding("the App has the permission workflows", "Remove it in the settings of the App."))
 	}
 	for _, name := range Events() {
-		if !slices.Contains(app.Events, name) {
+		if !f.cfg.Polled && !slices.Contains(app.Events, name) {
 			list = append(list, doctor.Finding{
 				What: "GitHub: the App does not subscribe to " + name, Why: "Its events do not arrive.",
 				Remedy: "Subscribe to it in the settings of the App, under Permissions & events.",
@@ -141,6 +141,9 @@ func (f *Forge) diagnoseApp(ctx context.Context) []doctor.Finding {
 		}
 	}
 	list = append(list, f.diagnoseInstallations(ctx, app)...)
+	if f.cfg.Polled {
+		return append(list, doctor.Finding{What: "GitHub is polled: webhooks are not needed"})
+	}
 	list = append(list, f.diagnoseHook(ctx)...)
 	return append(list, f.diagnoseDeliveries(ctx)...)
 }

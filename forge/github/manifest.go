@@ -2,9 +2,11 @@ package github
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/url"
+	"strconv"
 	"strings"
 )
 
@@ -54,20 +56,25 @@ const maxAppName = 34
 // App describes a GitHub App for errand.
 type App struct {
 	Name string // also its login
-	Base string // URL at which GitHub reaches errand, like https://errand.example.com
+	Base string // URL at which GitHub reaches errand, like https://errand.example.com; empty: errand polls
 }
 
 func (a App) validate() error {
 	if a.Name == "" || len(a.Name) > maxAppName {
 		return fmt.Errorf("the name of an App has from 1 to %d characters", maxAppName)
 	}
-	if u, err := url.Parse(a.Base); err != nil || u.Scheme != "https" || u.Host == "" {
+	if u, err := url.Parse(a.Base); a.Base == "" {
+		return nil
+	} else if err != nil || u.Scheme != "https" || u.Host == "" {
 		return fmt.Errorf("%q is not a URL at which GitHub can reach errand: write it like https://errand.example.com", a.Base)
 	}
 	return nil
 }
 
 func (a App) hook() string { return strings.TrimRight(a.Base, "/") + HookPath }
+
+// homepage is the URL of an App that GitHub cannot reach; it wants one.
+const homepage = "https://github.com/errand-fleet/errand"
 
 const appDescription = "Runs errands: reviews pull requests, answers comments, works in repositories"
 
@@ -77,9 +84,9 @@ type manifest struct {
 	Description string            `json:"description"`
 	URL         string            `json:"url"`
 	Public      bool              `json:"public"`
-	Hook        manifestHook      `json:"hook_attributes"`
+	Hook        *manifestHook     `json:"hook_attributes,omitempty"`
 	Permissions map[string]string `json:"default_permissions"`
-	Events      []string          `json:"default_events"`
+	Events      []string          `json:"default_events,omitempty"`
 }
 
 type manifestHook struct {
@@ -93,8 +100,10 @@ func (a App) Manifest() ([]byte, error) {
 		return nil, err
 	}
 	m := manifest{
-		Name: a.Name, Description: appDescription, URL: a.Base,
-		Hook: manifestHook{URL: a.hook(), Active: true}, Permissions: Permissions(), Events: Events(),
+		Name: a.Name, Description: appDescription, URL: cmp.Or(a.Base, homepage), Permissions: Permissions(),
+	}
+	if a.Base != "" {
+		m.Hook, m.Events = &manifestHook{URL: a.hook(), Active: true}, Events()
 	}
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -113,8 +122,11 @@ func (a App) Form() (url.Values, error) {
 		return nil, err
 	}
 	form := url.Values{
-		"name": {a.Name}, "description": {appDescription}, "url": {a.Base}, "public": {"false"},
-		"webhook_active": {"true"}, "webhook_url": {a.hook()}, "events[]": Events(),
+		"name": {a.Name}, "description": {appDescription}, "url": {cmp.Or(a.Base, homepage)}, "public": {"false"},
+		"webhook_active": {strconv.FormatBool(a.Base != "")},
+	}
+	if a.Base != "" {
+		form["webhook_url"], form["events[]"] = []string{a.hook()}, Events()
 	}
 	for _, p := range permissions() {
 		form.Set(p.name, p.level)

@@ -37,12 +37,24 @@ func TestManifest(t *testing.T) {
 	}
 }
 
+// An App that GitHub cannot reach has no webhook.
+func TestManifestWithoutAddress(t *testing.T) {
+	t.Parallel()
+	app := App{Name: "errand"}
+	text, form := string(must(app.Manifest())), must(app.Form())
+	if strings.Contains(text, "hook_attributes") || strings.Contains(text, "default_events") || !strings.Contains(text, homepage) {
+		t.Error(text)
+	}
+	if form.Get("webhook_active") != "false" || form.Has("webhook_url") || form.Has("events[]") || form.Get("url") != homepage {
+		t.Error(form)
+	}
+}
+
 func TestManifestRefuses(t *testing.T) {
 	t.Parallel()
 	for _, wrong := range []App{
 		{Base: "https://e.example"},
 		{Name: strings.Repeat("x", 35), Base: "https://e.example"},
-		{Name: "errand"},
 		{Name: "errand", Base: "http://e.example"},
 		{Name: "errand", Base: "e.example"},
 	} {

@@ -39,6 +39,7 @@ func (s *Server) serve(w http.ResponseWriter, r *request, rt route) {
 			s.breach(rec, r, err)
 		}
 	}
+	rec.revalidate(r)
 	// The state has changed before the client can see the answer, so a
 	// client that was answered finds everything in place.
 	rec.copyTo(w)

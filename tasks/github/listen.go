@@ -27,19 +27,21 @@ const (
 	loginPatience = 700 * time.Millisecond
 )
 
-// Listen registers POST /github/webhook. It fails without a webhook secret. Work that continues after an answer ends
-// with ctx.
+// Listen registers POST /github/webhook, if there is a webhook secret, and polls. It fails without secret and Poll. Work
+// that continues after an answer ends with ctx.
 func (s *Source) Listen(ctx context.Context, mux *http.ServeMux, d *tasks.Desk) error {
-	if s.cfg.WebhookSecret == "" {
-		return errors.New("configure GitHub: no webhook secret")
+	switch {
+	case s.cfg.WebhookSecret != "":
+		background := intake.NewBackground(s.log)
+		after := func(do func(context.Context)) { background.Go(ctx, do) }
+		mux.HandleFunc("POST "+hub.HookPath, func(w http.ResponseWriter, r *http.Request) {
+			status, said := s.receive(w, r, d, after)
+			// Plain text for every status: GitHub shows it beside the delivery, where an operator looks first.
+			http.Error(w, said, status)
+		})
+	case s.cfg.Poll == 0:
+		return errors.New("configure GitHub: neither a webhook secret nor polling")
 	}
-	background := intake.NewBackground(s.log)
-	after := func(do func(context.Context)) { background.Go(ctx, do) }
-	mux.HandleFunc("POST "+hub.HookPath, func(w http.ResponseWriter, r *http.Request) {
-		status, said := s.receive(w, r, d, after)
-		// Plain text for every status: GitHub shows it beside the delivery, where an operator looks first.
-		http.Error(w, said, status)
-	})
 	if len(s.cfg.Repositories) > 0 {
 		go s.newPoller(d).lookout(ctx)
 	}

@@ -191,7 +191,7 @@ func TestOneLooks(t *testing.T) {
 	f, _ := looker(t)
 	turns := 0
 	for _, s := range []*Source{f.src, f.source(func(c *config) { c.Hub.Token, c.Now = "ghp_test", f.src.cfg.Now })} {
-		_, mine, err := s.newPoller(nil).turn(t.Context(), s.cfg.Now())
+		_, _, mine, err := s.newPoller(nil).turn(t.Context(), s.cfg.Now())
 		if err != nil {
 			t.Error(err)
 		}
@@ -253,7 +253,7 @@ func TestLookForgotten(t *testing.T) {
 	t.Parallel()
 	f, look := looker(t)
 	now := f.src.cfg.Now()
-	if err := f.src.newPoller(f.desk).lookAround(t.Context(), now, map[string]time.Time{repo: now}); err != nil {
+	if err := f.src.newPoller(f.desk).lookAround(t.Context(), now, map[string]time.Time{repo: now}, false); err != nil {
 		t.Error(err)
 	}
 	look(time.Hour)

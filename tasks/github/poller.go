@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"time"
 
 	"github.com/google/go-github/v60/github"
@@ -38,6 +39,7 @@ type poller struct {
 	memory       memory
 	repositories []string
 	every        time.Duration
+	quick        time.Duration // between two quick polls, which stand in for webhooks; 0: none
 	now          func() time.Time
 	log          *slog.Logger
 }
@@ -46,6 +48,9 @@ type poller struct {
 func (p *poller) lookout(ctx context.Context) {
 	for {
 		pause := p.every
+		if p.quick > 0 {
+			pause = p.quick
+		}
 		err := p.lookIfDue(ctx)
 		if err != nil && ctx.Err() == nil {
 			p.log.Warn("look for missed events", "err", err)
@@ -64,26 +69,31 @@ func (p *poller) lookout(ctx context.Context) {
 // lookIfDue polls if a poll is due.
 func (p *poller) lookIfDue(ctx context.Context) error {
 	begun := p.now()
-	seen, mine, err := p.turn(ctx, begun)
+	seen, quick, mine, err := p.turn(ctx, begun)
 	if err != nil || !mine {
 		return err
 	}
-	return p.lookAround(ctx, begun, seen)
+	return p.lookAround(ctx, begun, seen, quick)
 }
 
 // looks records the polls.
 type looks struct {
-	Last time.Time            `json:"last"` // start of the last poll
-	Seen map[string]time.Time `json:"seen"` // by repository: start of the last complete poll
+	Last  time.Time            `json:"last"`           // start of the last poll
+	Quick time.Time            `json:"quick,omitzero"` // start of the last quick poll
+	Seen  map[string]time.Time `json:"seen"`           // by repository: start of the last complete poll
 }
 
 const looksMemo = "github/looks"
 
 // turn claims the next poll for this front door, if one is due and no other has it. seen has for each repository the
-// time until which no event was missed; before the first poll none was.
-func (p *poller) turn(ctx context.Context, now time.Time) (seen map[string]time.Time, mine bool, err error) {
+// time until which no event was missed; before the first poll none was. A quick poll leaves these times as they are, so
+// that it asks the same until the next complete one, and GitHub answers mostly that nothing has changed.
+func (p *poller) turn(ctx context.Context, now time.Time) (seen map[string]time.Time, quick, mine bool, err error) {
 	err = p.changeLooks(ctx, func(l *looks) {
 		if mine = !now.Before(l.Last.Add(p.every)); !mine {
+			if quick = p.quick > 0 && !now.Before(l.Quick.Add(p.quick)); quick {
+				mine, seen, l.Quick = true, maps.Clone(l.Seen), now
+			}
 			return
 		}
 		seen = map[string]time.Time{}
@@ -92,9 +102,9 @@ func (p *poller) turn(ctx context.Context, now time.Time) (seen map[string]time.
 				seen[repo] = l.Seen[repo]
 			}
 		}
-		l.Last, l.Seen = now, seen
+		l.Last, l.Quick, l.Seen = now, now, seen
 	})
-	return seen, mine, err
+	return seen, quick, mine, err
 }
 
 func (p *poller) changeLooks(ctx context.Context, change func(*looks)) error {
@@ -110,15 +120,18 @@ func (p *poller) changeLooks(ctx context.Context, change func(*looks)) error {
 
 // lookAround polls all repositories. If one fails, the others are still polled, except after a rate limit. The next
 // poll of the failed one covers the same time again.
-func (p *poller) lookAround(ctx context.Context, begun time.Time, seen map[string]time.Time) error {
+func (p *poller) lookAround(ctx context.Context, begun time.Time, seen map[string]time.Time, quick bool) error {
 	var failed []error
 	for _, repo := range p.repositories {
+		if seen[repo].IsZero() {
+			continue // of a quick poll: the next complete one begins with it
+		}
 		since := seen[repo].Add(-margin)
 		if back := begun.Add(-looksBack); since.Before(back) {
 			since = back
 		}
-		all, err := p.look(ctx, repo, since)
-		if all {
+		all, err := p.look(ctx, repo, since, quick)
+		if all && !quick {
 			err = errors.Join(err, p.changeLooks(ctx, func(l *looks) { l.Seen[repo] = begun }))
 		}
 		if err != nil {
@@ -132,8 +145,9 @@ func (p *poller) lookAround(ctx context.Context, begun time.Time, seen map[strin
 }
 
 // look polls one repository. If one pull request fails, the others are still handled. all reports whether every event
-// since then was covered. Failed checks and conflicts do not count, because they are found however old they are.
-func (p *poller) look(ctx context.Context, repo string, since time.Time) (all bool, err error) {
+// since then was covered. Failed checks and conflicts do not count, because they are found however old they are; a quick
+// poll does not look for them.
+func (p *poller) look(ctx context.Context, repo string, since time.Time, quick bool) (all bool, err error) {
 	me, err := p.api.forge.Login(ctx)
 	if err != nil {
 		return false, err
@@ -159,9 +173,9 @@ func (p *poller) look(ctx context.Context, repo string, since time.Time) (all bo
 			it, once bool
 			do       func(context.Context) error
 		}{
-			{!onOwnBranch(pr) && !pr.GetUpdatedAt().Before(since), true, func(ctx context.Context) error { return l.review(ctx, me) }},
-			{ownWork(pr, me), false, l.failures},
-			{ownWork(pr, me) || !hub.IsFork(pr) && labelled(pr, conflictsLabel), false, func(ctx context.Context) error { return l.conflict(ctx, me) }},
+			{!onOwnBranch(pr) && !pr.GetUpdatedAt().Before(since), true, func(ctx context.Context) error { return l.review(ctx, me, quick) }},
+			{!quick && ownWork(pr, me), false, l.failures},
+			{!quick && (ownWork(pr, me) || !hub.IsFork(pr) && labelled(pr, conflictsLabel)), false, func(ctx context.Context) error { return l.conflict(ctx, me) }},
 		} {
 			if !wants.it {
 				continue
@@ -189,8 +203,8 @@ type sight struct {
 	o  origin
 }
 
-// review submits the review that an event should have submitted.
-func (l sight) review(ctx context.Context, me string) error {
+// review submits the review that an event should have submitted. A quick poll looks for new heads only.
+func (l sight) review(ctx context.Context, me string, quick bool) error {
 	author := l.pr.GetUser().GetLogin()
 	var why error
 	if no := unwanted(l.pr, author, me); no != "" {
@@ -199,6 +213,9 @@ func (l sight) review(ctx context.Context, me string) error {
 	state, err := l.p.memory.state(ctx, l.o)
 	if err != nil {
 		return err
+	}
+	if quick && state.Head == l.o.Head {
+		return nil
 	}
 	if state.Head != l.o.Head { // its event was missed, or Redis has forgotten it
 		if done, err := l.p.api.forge.HasVerdict(ctx, l.gh, l.o.Repo, l.o.Head); done || err != nil {

@@ -56,7 +56,7 @@ import (
 	"github.com/errand-fleet/errand/tasks/intake"
 )
 
-// Config is what a Source needs; the first block is required, WebhookSecret only for Listen.
+// Config is what a Source needs; the first block is required, WebhookSecret or Poll only for Listen.
 type Config struct {
 	Forge         *hub.Forge
 	WebhookSecret string        // without one, forged events would be accepted
@@ -66,6 +66,7 @@ type Config struct {
 	Repository   func(name string) (ok bool) // reports whether events of a repository count; nil: all do
 	Repositories []string                    // that are polled for missed events; empty: none
 	Look         time.Duration               // between two polls; 0: DefaultLook
+	Poll         time.Duration               // between two quick polls for comments, reviews and pushes; 0: webhooks bring them
 
 	ForkLabel  string           // approves the head of a pull request from a fork for review; empty: DefaultForkLabel
 	Bots       []string         // logins of other bots that may ask for something; see gate.go
@@ -182,7 +183,7 @@ func assemble(cfg Config) *Source {
 func (s *Source) newPoller(d *tasks.Desk) *poller {
 	return &poller{
 		api: s.gate.api, interpreter: s.interpreter, desk: d, memory: s.memory, repositories: s.cfg.Repositories, every: s.cfg.Look,
-		now: s.cfg.Now, log: s.log,
+		quick: s.cfg.Poll, now: s.cfg.Now, log: s.log,
 	}
 }
 

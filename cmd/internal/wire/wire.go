@@ -200,13 +200,13 @@ func (p *Parts) sources(o Options) error {
 	if c.GitHub.Enabled() {
 		hub, err := githubforge.New(githubforge.Config{
 			APIURL: c.GitHub.APIURL, URL: c.GitHub.URL, Token: c.GitHub.Token.Reveal(), AppID: c.GitHub.AppID, AppKey: []byte(c.GitHub.AppKey.Reveal()),
-			ReadOnly: told.Watches, Log: p.Log, HTTP: &http.Client{Transport: asked.Transport("github", http.DefaultTransport)},
+			Polled: c.GitHub.Poll > 0, ReadOnly: told.Watches, Log: p.Log, HTTP: &http.Client{Transport: asked.Transport("github", http.DefaultTransport)},
 		})
 		if err != nil {
 			return err
 		}
 		s, err := github.New(github.Config{
-			Forge: hub, People: p.policy.People, WebhookSecret: c.GitHub.WebhookSecret.Reveal(),
+			Forge: hub, People: p.policy.People, WebhookSecret: c.GitHub.WebhookSecret.Reveal(), Poll: c.GitHub.Poll,
 			Repository:   func(name string) bool { _, ok := p.policy.Repository(name); return ok },
 			Repositories: slices.Sorted(maps.Keys(c.Routing.Repositories)), Quiet: o.Quiet, Look: o.Look,
 			ForkLabel: c.Routing.GitHub.Label, ForkRuns: c.Routing.GitHub.Runs, Bots: c.Routing.GitHub.Bots, Board: &told,
