@@ -50,6 +50,7 @@ type Config struct {
 	Worker  Worker
 	Paths   Paths
 	Keep    Keep
+	Traces  Traces
 	Routing Routing // the content of errand.yaml
 
 	// Given names the variables that were set, in the order of the fields. Print comments out all others.
@@ -102,6 +103,12 @@ type GitHub struct {
 	Poll          time.Duration `env:"GITHUB_POLL" check:"limit"`                                         // between two polls for comments, reviews and pushes; 0 = webhooks bring them
 	APIURL        string        `env:"GITHUB_API_URL" envDefault:"https://api.github.com/" check:"url /"` // ends in a slash, as go-github requires
 	URL           string        `env:"GITHUB_URL" envDefault:"https://github.com" check:"url"`            // base of clone URLs, without a trailing slash
+}
+
+// Traces configures the export of traces, by OpenTelemetry's own variables.
+type Traces struct {
+	Endpoint string `env:"OTEL_EXPORTER_OTLP_ENDPOINT" check:"url"` // of an OTLP receiver over HTTP, without /v1/traces; empty = no traces
+	Headers  Secret `env:"OTEL_EXPORTER_OTLP_HEADERS"`              // for it: name=value, with commas between them
 }
 
 // Enabled reports whether GitHub is a source: it has an identity. Load has checked that a front door can verify events.

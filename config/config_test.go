@@ -74,6 +74,8 @@ func full() map[string]string {
 		"GITHUB_APP_PRIVATE_KEY_FILE": "/keys/app.pem",
 		"GITHUB_WEBHOOK_SECRET":       "hush-webhook",
 		"GITHUB_POLL":                 "45s",
+		"OTEL_EXPORTER_OTLP_ENDPOINT": "http://collector.example:4318/",
+		"OTEL_EXPORTER_OTLP_HEADERS":  "authorization=hush-otlp",
 		"GITHUB_API_URL":              "https://ghe.example/api/v3",
 		"GITHUB_URL":                  "https://ghe.example/",
 		"ANTHROPIC_API_KEY":           "sk-hush",
@@ -170,6 +172,7 @@ func TestLoadReadsEveryVariable(t *testing.T) {
 		},
 		Keep:    Keep{Logs: 48 * 3600e9, LogsGB: 7, Clones: 24 * 3600e9, ClonesGB: 70},
 		Paths:   Paths{File: "/etc/errand.yaml", State: "/var/lib/errand", Dirs: []string{"/srv/a b", "/srv/d"}, Shown: []string{"/home/e/go"}},
+		Traces:  Traces{Endpoint: "http://collector.example:4318", Headers: "authorization=hush-otlp"},
 		Routing: Routing{People: map[string]Person{"ann": {Slack: "U1"}}, Repositories: map[string]Repository{"acme/api": {}}},
 		Given:   got.Given,
 	}

@@ -248,6 +248,10 @@ func (c *Config) settings() []setting {
 func (c Config) Secrets() []string {
 	all := slices.Concat(c.Redis.URL.secrets(), keyLines(c.GitHub.AppKey), keyLines(c.Redis.Key))
 	all = append(all, c.FleetToken().Reveal())
+	for pair := range strings.SplitSeq(c.Traces.Headers.Reveal(), ",") {
+		_, value, _ := strings.Cut(pair, "=")
+		all = append(all, strings.TrimSpace(value))
+	}
 	for _, s := range c.settings() {
 		if secret, ok := s.value.(Secret); ok {
 			all = append(all, secret.Reveal())

@@ -111,6 +111,10 @@ ERRAND_RUN_LIMIT=1h
 # ERRAND_KEEP_CLONES=168h
 # ERRAND_KEEP_CLONES_GB=50
 
+# Traces
+# OTEL_EXPORTER_OTLP_ENDPOINT=
+# OTEL_EXPORTER_OTLP_HEADERS=
+
 # No errand.yaml: no repositories, limits or budgets are in force
 `
 	if diff := cmp.Diff(want, got.String()); diff != "" {

@@ -13,6 +13,7 @@ package tasks
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -100,6 +101,13 @@ func NewID(at time.Time, source, identity string) string {
 
 // ValidID reports whether s has the form of a task's ID. Reject anything else in a URL or on a command line.
 func ValidID(s string) bool { return len(s) <= maxID && idForm.MatchString(s) }
+
+// TraceID returns the ID of the trace of a task (docs/operations.md).
+func TraceID(id string) (trace [16]byte) {
+	sum := sha256.Sum256([]byte(id))
+	copy(trace[:], sum[:])
+	return trace
+}
 
 // Born returns the time of the event that an ID was made from; zero if s is not an ID.
 func Born(id string) time.Time {

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"context"
 	"errors"
@@ -108,31 +109,44 @@ func withRun(ctx context.Context, id string) context.Context {
 }
 
 // LogRuns returns a handler that adds the key run to records that are logged with a run's context, unless they have
-// it. Packages that know nothing of runs, such as workspace, only have to log with the context that they were given.
-func LogRuns(next slog.Handler) slog.Handler { return runMarker{Handler: next} }
+// it, and the ID of its trace if traced is set. Packages that know nothing of runs, such as workspace, only have to log with
+// the context that they were given.
+func LogRuns(next slog.Handler, traced bool) slog.Handler {
+	return runMarker{Handler: next, traced: traced}
+}
 
 type runMarker struct {
 	slog.Handler
-	tagged bool // the logger has the key already
+	traced bool
+	run    string // that the logger has already; empty: none
 }
 
 func (h runMarker) Handle(ctx context.Context, r slog.Record) error {
-	id, ok := ctx.Value(runKey{}).(string)
-	tagged := h.tagged
+	run := h.run
 	r.Attrs(func(a slog.Attr) bool {
-		tagged = tagged || a.Key == "run"
-		return !tagged
+		if a.Key == "run" {
+			run = a.Value.String()
+		}
+		return run == ""
 	})
-	if ok && !tagged {
+	id, ok := ctx.Value(runKey{}).(string)
+	if add := ok && run == ""; add || h.traced && run+id != "" {
 		r = r.Clone()
-		r.AddAttrs(slog.String("run", id))
+		if add {
+			r.AddAttrs(slog.String("run", id))
+		}
+		if h.traced {
+			r.AddAttrs(slog.String("trace_id", fmt.Sprintf("%x", tasks.TraceID(cmp.Or(run, id)))))
+		}
 	}
 	return h.Handler.Handle(ctx, r)
 }
 
 func (h runMarker) WithAttrs(attrs []slog.Attr) slog.Handler {
 	for _, a := range attrs {
-		h.tagged = h.tagged || a.Key == "run"
+		if a.Key == "run" {
+			h.run = a.Value.String()
+		}
 	}
 	h.Handler = h.Handler.WithAttrs(attrs)
 	return h

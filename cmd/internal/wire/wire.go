@@ -23,6 +23,7 @@ import (
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/cmd/internal/metrics"
+	"github.com/errand-fleet/errand/cmd/internal/traces"
 	"github.com/errand-fleet/errand/config"
 	"github.com/errand-fleet/errand/forge"
 	githubforge "github.com/errand-fleet/errand/forge/github"
@@ -60,6 +61,7 @@ type Parts struct {
 	objects      objects.Bucket
 	notices      []store.Finding // about the configuration
 	redisChecked bool            // Redis has answered once
+	traces       *traces.Exporter
 }
 
 // Options are settings that tests change, except Process.
@@ -126,9 +128,12 @@ func (p *Parts) desk(c store.Config) (_ *tasks.Desk, err error) {
 	return desk.Metered(metrics.NewDesk(p.registry).Submitted), nil
 }
 
-// Close closes the connections to Redis.
+// Close exports the traces that wait, and closes the connections to Redis.
 func (p *Parts) Close() error {
 	var errs []error
+	if p.traces != nil {
+		errs = append(errs, p.traces.Close())
+	}
 	for _, c := range []*redis.Client{p.Redis, p.blocking, p.door} {
 		if c != nil {
 			errs = append(errs, c.Close())
@@ -278,6 +283,14 @@ func (p *Parts) Worker(version, address string, o Options) (*worker.Worker, erro
 	_, noMise := exec.LookPath("mise")
 	secrets, exposed := repositorySecrets(c, false), repositorySecrets(c, true)
 	metrics.NewDisk(p.registry, c.Paths.State)
+	var meter worker.Meter = metrics.NewTasks(p.registry, slices.Sorted(maps.Keys(c.Routing.Repositories)))
+	if c.Traces.Endpoint != "" {
+		p.traces, err = traces.New(traces.Config{Endpoint: c.Traces.Endpoint, Headers: c.Traces.Headers.Reveal(), Version: version, Store: p.Store, Log: p.Log})
+		if err != nil {
+			return nil, err
+		}
+		meter = p.traces.Meter(meter)
+	}
 	timing := o.Timing
 	timing.Pack, timing.Shutdown = cmp.Or(timing.Pack, config.Pack), cmp.Or(timing.Shutdown, config.Shutdown)
 	return worker.New(worker.Config{
@@ -289,7 +302,7 @@ func (p *Parts) Worker(version, address string, o Options) (*worker.Worker, erro
 		Pool:       tasks.ParsePool(c.Worker.Pool), Slots: c.Worker.Concurrency, ReadyCLIs: int(c.Worker.ReadyCLIs), Memory: config.MemoryAvailable, IdleLimit: c.Worker.IdleLimit, Model: c.Model.Name, MinVersion: c.Worker.MinClaude,
 		Version: version, Credential: credentialName(c), LogDir: LogDir(c), URL: address, Retention: retention(c.Keep), Log: p.Log, Timing: timing,
 		Notices: p.notices, Settings: c.Published(), Disks: []string{c.Paths.State, LogDir(c), os.TempDir()},
-		Meter: metrics.NewTasks(p.registry, slices.Sorted(maps.Keys(c.Routing.Repositories))),
+		Meter: meter,
 	})
 }
 
@@ -346,7 +359,7 @@ func Logger(w io.Writer, c config.Config, people bool) *slog.Logger {
 		return a
 	}}
 	if format := c.Worker.LogFormat; format == config.LogText || format == "" && people {
-		return slog.New(worker.LogRuns(slog.NewTextHandler(w, o)))
+		return slog.New(worker.LogRuns(slog.NewTextHandler(w, o), c.Traces.Endpoint != ""))
 	}
-	return slog.New(worker.LogRuns(slog.NewJSONHandler(w, o)))
+	return slog.New(worker.LogRuns(slog.NewJSONHandler(w, o), c.Traces.Endpoint != ""))
 }
