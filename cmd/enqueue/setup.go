@@ -26,14 +26,16 @@ import (
 	"github.com/errand-fleet/errand/tasks/slack"
 )
 
-// initCommand writes configuration files or prints a manifest to stdout and instructions to stderr. It makes no network
-// requests.
+// initCommand writes configuration files or prints a manifest to stdout and instructions to stderr. Only -create makes
+// network requests.
 func initCommand(t *terminal, flags *flag.FlagSet) runFunc {
 	directory := flags.String("dir", ".", "write the files into this `directory`")
 	name := flags.String("name", "errand", "the app's `name`, which is also its mention; it must be unique on GitHub")
 	base := flags.String("url", t.getenv("ERRAND_PUBLIC_URL"), "the front door's public `URL`; without it Slack uses Socket Mode, and GitHub is polled")
 	org := flags.String("org", "", "the `organisation` that owns the GitHub App")
-	return func(_ context.Context, args []string) error {
+	createApp := flags.Bool("create", false, "create the GitHub App with a browser, and write its ID, key and secret into -dir")
+	listen := flags.String("listen", "127.0.0.1:0", "the `address` for the browser, with -create")
+	return func(ctx context.Context, args []string) error {
 		switch {
 		case len(args) == 0:
 			return t.initFiles(*directory)
@@ -41,6 +43,12 @@ func initCommand(t *terminal, flags *flag.FlagSet) runFunc {
 			return exitUsage
 		case args[0] == "slack":
 			return t.initSlack(*name, *base)
+		case args[0] == "github" && *createApp:
+			c, err := t.newAppCreation(github.App{Name: *name, Base: *base}, t.appPage(*org), *directory)
+			if err != nil {
+				return err
+			}
+			return c.run(ctx, *listen)
 		case args[0] == "github":
 			return t.initGitHub(*name, *base, *org)
 		}
@@ -121,12 +129,8 @@ func (t *terminal) initGitHub(name, base, org string) error {
 	if err != nil {
 		return fmt.Errorf("make form: %w", err)
 	}
-	page := strings.TrimRight(cmp.Or(t.getenv("GITHUB_URL"), "https://github.com"), "/")
-	if org != "" {
-		page += "/organizations/" + url.PathEscape(org)
-	}
 	printf(t.stdout, "%s", manifest)
-	printText(t.stderr, "init github", map[string]string{"URL": base, "Page": page + "/settings/apps/new?" + form.Encode()})
+	printText(t.stderr, "init github", map[string]string{"URL": base, "Page": t.appPage(org) + "/settings/apps/new?" + form.Encode()})
 	return nil
 }
 

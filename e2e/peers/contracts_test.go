@@ -67,14 +67,15 @@ var limits = map[string]struct{ class, repeated string }{
 
 // ungranted are operations that no permission of an App allows or needs, with the reason.
 var ungranted = map[string]string{
-	"GET /user/emails": "none: a person who logs in",
-	"GET /user/orgs":   "none: a person who logs in",
-	"GET /user/teams":  "none: a person who logs in",
+	"POST /app-manifests/{code}/conversions":              "none: the code of GitHub's page",
+	"GET /user/emails":                                    "none: a person who logs in",
+	"GET /user/orgs":                                      "none: a person who logs in",
+	"GET /user/teams":                                     "none: a person who logs in",
 	"GET /repos/{o}/{r}/collaborators/{u}/permission":     "metadata: read", // GitHub's reference; @octokit/app-permissions lacks it
 	"POST /repos/{o}/{r}/pulls/{n}/comments/{id}/replies": "pull_requests: write",
-	"POST /graphql":                      "pull_requests: write",
-	"POST /repos/{o}/{r}/statuses/{sha}": "none: with a personal token only; an App makes check runs",
-	"GET /user":                          "none: a personal token, or a person who logs in",
+	"POST /graphql":                                       "pull_requests: write",
+	"POST /repos/{o}/{r}/statuses/{sha}":                  "none: with a personal token only; an App makes check runs",
+	"GET /user":                                           "none: a personal token, or a person who logs in",
 }
 
 // aliases are what errand calls where go-github's method serves two operations.
@@ -168,11 +169,11 @@ func firstTest(t *testing.T, name string, tests map[string][]string) string {
 
 // permissionFor names the permission of the App's manifest that allows an operation.
 func permissionFor(name string, op contract.Operation) (string, error) {
-	if strings.HasPrefix(name, "GET /app") || strings.HasPrefix(name, "POST /app") || strings.HasSuffix(name, "/installation") {
-		return "the App's own key", nil
-	}
 	if said := ungranted[name]; said != "" {
 		return said, nil
+	}
+	if strings.HasPrefix(name, "GET /app") || strings.HasPrefix(name, "POST /app") || strings.HasSuffix(name, "/installation") {
+		return "the App's own key", nil
 	}
 	granted := forge.Permissions()
 	for _, permission := range slices.Sorted(maps.Keys(op.Permission)) {

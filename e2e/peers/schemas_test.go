@@ -259,7 +259,8 @@ func (d description) schema(v any) any {
 		return v
 	}
 	out := object{}
-	if d.prefix != "" {
+	parts, _ := o["allOf"].([]any)
+	if d.prefix != "" || slices.ContainsFunc(parts, func(part any) bool { return d.resolve(part)["additionalProperties"] == true }) {
 		o = d.merged(o)
 	}
 	for _, word := range kept {

@@ -3,11 +3,15 @@ package github
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
+
+	"github.com/google/go-github/v60/github"
 )
 
 // grant is a permission that the App needs.
@@ -57,6 +61,8 @@ const maxAppName = 34
 type App struct {
 	Name string // also its login
 	Base string // URL at which GitHub reaches errand, like https://errand.example.com; empty: errand polls
+
+	Redirect string // where GitHub sends the browser of who has created the App; empty: nowhere
 }
 
 func (a App) validate() error {
@@ -84,6 +90,7 @@ type manifest struct {
 	Description string            `json:"description"`
 	URL         string            `json:"url"`
 	Public      bool              `json:"public"`
+	Redirect    string            `json:"redirect_url,omitempty"`
 	Hook        *manifestHook     `json:"hook_attributes,omitempty"`
 	Permissions map[string]string `json:"default_permissions"`
 	Events      []string          `json:"default_events,omitempty"`
@@ -100,7 +107,7 @@ func (a App) Manifest() ([]byte, error) {
 		return nil, err
 	}
 	m := manifest{
-		Name: a.Name, Description: appDescription, URL: cmp.Or(a.Base, homepage), Permissions: Permissions(),
+		Name: a.Name, Description: appDescription, URL: cmp.Or(a.Base, homepage), Permissions: Permissions(), Redirect: a.Redirect,
 	}
 	if a.Base != "" {
 		m.Hook, m.Events = &manifestHook{URL: a.hook(), Active: true}, Events()
@@ -132,4 +139,27 @@ func (a App) Form() (url.Values, error) {
 		form.Set(p.name, p.level)
 	}
 	return form, nil
+}
+
+// CreatedApp is an App that GitHub has made of a manifest.
+type CreatedApp struct {
+	ID                 int64
+	Name, URL          string // URL of its page
+	Key, WebhookSecret string // the secret is empty without a webhook
+}
+
+// CreateApp exchanges the code with which GitHub has sent a browser back. A code is valid once, for an hour. api is the base
+// URL of the REST API.
+func CreateApp(ctx context.Context, api, code string) (CreatedApp, error) {
+	base, err := url.Parse(strings.TrimRight(api, "/") + "/")
+	if err != nil {
+		return CreatedApp{}, fmt.Errorf("create App: %w", err)
+	}
+	gh := github.NewClient(&http.Client{Timeout: attempt, CheckRedirect: sameHost})
+	gh.BaseURL, gh.UserAgent = base, "errand"
+	app, _, err := gh.Apps.CompleteAppManifest(ctx, url.PathEscape(code))
+	if err != nil {
+		return CreatedApp{}, fmt.Errorf("create App: %w", err)
+	}
+	return CreatedApp{ID: app.GetID(), Name: app.GetSlug(), URL: app.GetHTMLURL(), Key: app.GetPEM(), WebhookSecret: app.GetWebhookSecret()}, nil
 }

@@ -109,10 +109,11 @@ type Server struct {
 
 	mu         sync.Mutex // guards all below, and everything inside a Repo
 	closed     bool
-	change     chan struct{}    // closed and replaced at every change
-	repos      map[string]*Repo // by lower-case full name
-	tokens     map[string]grant // installation tokens handed out
-	oauth      oauth            // logins of people
+	change     chan struct{}       // closed and replaced at every change
+	repos      map[string]*Repo    // by lower-case full name
+	tokens     map[string]grant    // installation tokens handed out
+	oauth      oauth               // logins of people
+	manifests  map[string]manifest // of Apps that a person has confirmed, by code
 	lastID     int64
 	calls      []*Call
 	failures   []*planned
@@ -226,6 +227,7 @@ func (s *Server) addRoutes() {
 	s.lineRoutes()
 	s.labelRoutes()
 	s.oauthRoutes()
+	s.manifestRoutes()
 }
 
 // URL is the web and clone base without a trailing slash:

@@ -1,0 +1,185 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"html/template"
+	"io/fs"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/errand-fleet/errand/forge/github"
+)
+
+// appCreation creates a GitHub App by GitHub's manifest flow: a page on this machine sends the manifest to GitHub, where a
+// person confirms it, and GitHub sends their browser back with a code for the App's ID, key and webhook secret.
+type appCreation struct {
+	*terminal
+
+	app     github.App
+	action  string // URL of GitHub's page
+	api     string // base URL of the REST API
+	state   string // which GitHub passes back; nobody else knows it
+	env     string // path of .env
+	key     string // path of the App's private key
+	created chan github.CreatedApp
+}
+
+// newAppCreation checks that what GitHub is going to return can be kept, because it can be had only once.
+func (t *terminal) newAppCreation(app github.App, page, dir string) (*appCreation, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	c := &appCreation{
+		terminal: t, app: app, action: page + "/settings/apps/new", api: cmp.Or(t.getenv("GITHUB_API_URL"), "https://api.github.com/"),
+		state: rand.Text(), env: filepath.Join(dir, ".env"), key: filepath.Join(dir, "github-app.pem"), created: make(chan github.CreatedApp, 1),
+	}
+	if err := create(c.env, environment(), 0o600); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, err
+	}
+	text, err := os.ReadFile(c.env)
+	if err != nil {
+		return nil, err
+	}
+	if regexp.MustCompile(`(?m)^GITHUB_APP_ID=.`).Match(text) {
+		return nil, usageError{fmt.Errorf("%s has a GitHub App already: remove GITHUB_APP_ID there to create another one", c.env)}
+	}
+	if err := create(c.key, "", 0o600); err != nil {
+		return nil, fmt.Errorf("keep the App's private key: %w", err)
+	}
+	return c, nil
+}
+
+// run serves the page until the App exists, and writes .env.
+func (c *appCreation) run(ctx context.Context, address string) (err error) {
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.Remove(c.key))
+		}
+	}()
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+	if err != nil {
+		return fmt.Errorf("listen for the browser: %w", err)
+	}
+	base := "http://" + listener.Addr().String()
+	c.app.Redirect = base + "/created"
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /{$}", c.sendManifest)
+	mux.HandleFunc("GET /created", c.receiveCode)
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
+	go func() { _ = server.Serve(listener) }() // the error is that of Shutdown
+	defer func() { _ = server.Shutdown(context.WithoutCancel(ctx)) }()
+	printText(c.stderr, "init github create", map[string]string{"URL": base + "/"})
+	select {
+	case app := <-c.created:
+		return c.keep(app)
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+var manifestPage = template.Must(template.New("").Parse(`<!DOCTYPE html>
+<html lang="en"><meta charset="utf-8"><title>errand: create a GitHub App</title>
+<form method="post" action="{{.Action}}"><input type="hidden" name="manifest" value="{{.Manifest}}">
+<p>GitHub shows the App {{.Name}} with its permissions next. Nothing exists until you confirm it there.</p>
+<button>Continue to GitHub</button></form></html>
+`))
+
+// sendManifest serves the page that sends the manifest to GitHub.
+func (c *appCreation) sendManifest(w http.ResponseWriter, _ *http.Request) {
+	manifest, err := c.app.Manifest()
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
+	action := c.action + "?state=" + c.state
+	_ = manifestPage.Execute(w, map[string]string{"Action": action, "Manifest": string(manifest), "Name": c.app.Name})
+}
+
+// receiveCode exchanges the code for the App, and sends the browser on to where it is installed.
+func (c *appCreation) receiveCode(w http.ResponseWriter, req *http.Request) {
+	query := req.URL.Query()
+	if query.Get("state") != c.state || query.Get("code") == "" {
+		http.Error(w, "This is not the answer to the page that errand has shown. Begin again there.", http.StatusBadRequest)
+		return
+	}
+	app, err := github.CreateApp(req.Context(), c.api, query.Get("code"))
+	if err != nil {
+		http.Error(w, "GitHub did not return the App: "+err.Error()+". Delete it in GitHub's settings, and begin again.", http.StatusBadGateway)
+		return
+	}
+	select {
+	case c.created <- app:
+		http.Redirect(w, req, app.URL+"/installations/new", http.StatusSeeOther)
+	default:
+		http.Error(w, "The App was created before.", http.StatusConflict)
+	}
+}
+
+// keep writes the App's key and settings.
+func (c *appCreation) keep(app github.CreatedApp) error {
+	if err := os.WriteFile(c.key, []byte(app.Key), 0o600); err != nil {
+		return fmt.Errorf("write the App's private key: %w", err)
+	}
+	values := [][2]string{{"GITHUB_APP_ID", strconv.FormatInt(app.ID, 10)}, {"GITHUB_APP_PRIVATE_KEY_FILE", c.key}}
+	if c.app.Base == "" {
+		values = append(values, [2]string{"GITHUB_POLL", "20s"})
+	} else {
+		values = append(values, [2]string{"GITHUB_WEBHOOK_SECRET", app.WebhookSecret})
+	}
+	if err := setVariables(c.env, values); err != nil {
+		return err
+	}
+	printText(c.stderr, "init github created", map[string]string{"Name": app.Name, "Install": app.URL + "/installations/new", "File": c.env, "URL": c.app.Base})
+	return nil
+}
+
+// setVariables sets variables in an .env file, in the places where it explains them.
+func setVariables(path string, values [][2]string) error {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("set variables: %w", err)
+	}
+	for _, v := range values {
+		line := v[0] + "='" + strings.ReplaceAll(v[1], "'", `'\''`) + "'"
+		if place := regexp.MustCompile(`(?m)^(# )?` + v[0] + `=.*$`).FindIndex(text); place != nil {
+			text = []byte(string(text[:place[0]]) + line + string(text[place[1]:]))
+		} else {
+			text = append(text, "\n"+line+"\n"...)
+		}
+	}
+	temp, err := os.CreateTemp(filepath.Dir(path), ".env-*") // which only the owner can read
+	if err != nil {
+		return fmt.Errorf("set variables: %w", err)
+	}
+	_, err = temp.Write(text)
+	if err = errors.Join(err, temp.Close()); err == nil {
+		err = os.Rename(temp.Name(), path)
+	}
+	if err != nil {
+		return fmt.Errorf("set variables: %w", errors.Join(err, os.Remove(temp.Name())))
+	}
+	return nil
+}
+
+// appPage returns the base of GitHub's pages about the Apps of an account.
+func (t *terminal) appPage(org string) string {
+	page := strings.TrimRight(cmp.Or(t.getenv("GITHUB_URL"), "https://github.com"), "/")
+	if org != "" {
+		page += "/organizations/" + url.PathEscape(org)
+	}
+	return page
+}

@@ -1,0 +1,170 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"html"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/errand-fleet/errand/internal/githubfake"
+)
+
+// lines is a writer that tests read while it is written.
+type lines struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+	more chan struct{}
+}
+
+func newLines() *lines { return &lines{more: make(chan struct{}, 100)} }
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	defer func() { l.more <- struct{}{} }()
+	return l.text.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// find waits until a pattern occurs and returns its first group.
+func (l *lines) find(t *testing.T, pattern string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for {
+		if m := regexp.MustCompile(pattern).FindStringSubmatch(l.String()); m != nil {
+			return m[1]
+		}
+		select {
+		case <-l.more:
+		case <-ctx.Done():
+			t.Fatalf("%s is not in %s", pattern, l)
+		}
+	}
+}
+
+// browse opens a page as a browser does and returns what it shows.
+func browse(t *testing.T, client *http.Client, method, address string, form url.Values) (status int, text string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, address, strings.NewReader(form.Encode()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	resp, err := client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, _ := io.ReadAll(resp.Body)
+	return resp.StatusCode, string(body)
+}
+
+// A person opens one page and confirms the App; its ID, key and secret come into .env by themselves.
+func TestCreateApp(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		args []string
+		want string // in .env
+		said string
+	}{
+		"webhooks": {[]string{"-url", "https://e.example", "-org", "acme"}, "\nGITHUB_WEBHOOK_SECRET='webhook-secret-of-the-app'\n", "2. Start errand"},
+		"polling":  {nil, "\nGITHUB_POLL='20s'\n", "2. List these repositories"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			hub, err := githubfake.New(githubfake.Config{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(hub.Close)
+			dir, said := t.TempDir(), newLines()
+			env := map[string]string{"GITHUB_URL": hub.URL(), "GITHUB_API_URL": hub.APIURL()}
+			w := world{getenv: func(name string) string { return env[name] }, stdout: io.Discard, stderr: said}
+			args := append([]string{"init", "github", "-create", "-dir", dir, "-name", "bob"}, c.args...)
+			ended := make(chan int, 1)
+			go func() { ended <- client(t.Context(), args, w) }()
+			page := said.find(t, `(http://127\.0\.0\.1:\d+/)`)
+
+			browser := &http.Client{CheckRedirect: func(req *http.Request, _ []*http.Request) error {
+				if strings.HasSuffix(req.URL.Path, "/installations/new") {
+					return http.ErrUseLastResponse
+				}
+				return nil
+			}}
+			if status, _ := browse(t, browser, http.MethodGet, page+"created?code=stolen&state=guessed", nil); status != http.StatusBadRequest {
+				t.Errorf("a code of somebody else: %d", status)
+			}
+			_, text := browse(t, browser, http.MethodGet, page, nil)
+			form := regexp.MustCompile(`action="([^"]+)"><input type="hidden" name="manifest" value="([^"]+)"`).FindStringSubmatch(text)
+			if form == nil {
+				t.Fatal(text)
+			}
+			if action := html.UnescapeString(form[1]); strings.Contains(action, "/organizations/acme/") != (name == "webhooks") {
+				t.Errorf("the form goes to %s", action)
+			}
+			status, text := browse(t, browser, http.MethodPost, html.UnescapeString(form[1]), url.Values{"manifest": {html.UnescapeString(form[2])}})
+			if status != http.StatusSeeOther {
+				t.Fatalf("the browser ends at %d: %s", status, text)
+			}
+			if code := <-ended; code != 0 {
+				t.Fatalf("exit %d: %s", code, said)
+			}
+			got := read(t, dir, ".env")
+			for _, want := range []string{c.want, "\nGITHUB_APP_ID='4711'\n", "\nGITHUB_APP_PRIVATE_KEY_FILE='" + filepath.Join(dir, "github-app.pem") + "'\n", "\nERRAND_CONSOLE_TOKEN="} {
+				if strings.Count(got, want) != 1 {
+					t.Errorf("%q is not in .env:\n%s", want, got)
+				}
+			}
+			for _, file := range []string{".env", "github-app.pem"} {
+				if info, err := os.Stat(filepath.Join(dir, file)); err != nil || info.Mode().Perm() != 0o600 {
+					t.Errorf("%s: %v, %v", file, info, err)
+				}
+			}
+			if !strings.HasPrefix(read(t, dir, "github-app.pem"), "-----BEGIN RSA") || strings.Contains(said.String(), "webhook-secret") || strings.Contains(said.String(), "BEGIN RSA") {
+				t.Errorf("it said %s", said)
+			}
+			if !strings.Contains(said.String(), c.said) || !strings.Contains(said.String(), hub.URL()+"/apps/bob/installations/new") {
+				t.Errorf("it said %s", said)
+			}
+
+			// Another App would replace the first one.
+			if code := client(t.Context(), args, w); code != 2 || !strings.Contains(said.String(), "has a GitHub App already") {
+				t.Errorf("again: exit %d, %s", code, said)
+			}
+		})
+	}
+}
+
+// Giving up leaves no empty key.
+func TestCreateAppIsAbandoned(t *testing.T) {
+	t.Parallel()
+	dir, said := t.TempDir(), newLines()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan int, 1)
+	go func() {
+		ended <- client(ctx, []string{"init", "github", "-create", "-dir", dir}, world{getenv: func(string) string { return "" }, stdout: io.Discard, stderr: said})
+	}()
+	said.find(t, `(http://127\.0\.0\.1:\d+/)`)
+	cancel()
+	if code := <-ended; code == 0 {
+		t.Errorf("exit %d", code)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "github-app.pem")); err == nil {
+		t.Error("the key's file is still there")
+	}
+}
