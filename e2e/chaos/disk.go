@@ -61,7 +61,7 @@ func (d *disk) what() string {
 // fill leaves no free byte for a while.
 func (d *disk) fill(ctx context.Context, lasts time.Duration) error {
 	return d.exhaust(ctx, lasts, func(ballast string) error {
-		f, err := os.Create(filepath.Join(ballast, "bytes")) //nolint:gosec // below the harness's directory
+		f, err := os.Create(filepath.Join(ballast, "bytes"))
 		if err != nil {
 			return err
 		}
@@ -82,7 +82,7 @@ func (d *disk) fill(ctx context.Context, lasts time.Duration) error {
 func (d *disk) crowd(ctx context.Context, lasts time.Duration) error {
 	return d.exhaust(ctx, lasts, func(ballast string) error {
 		for n := 0; ; n++ {
-			f, err := os.Create(filepath.Join(ballast, itoa(n))) //nolint:gosec // likewise
+			f, err := os.Create(filepath.Join(ballast, itoa(n)))
 			if err != nil {
 				return err
 			}
@@ -97,12 +97,12 @@ func (d *disk) exhaust(ctx context.Context, lasts time.Duration, use func(ballas
 		return d.takeAway(ctx, lasts)
 	}
 	ballast := filepath.Join(d.dir, ".ballast")
-	if err := os.Mkdir(ballast, 0o700); err != nil { //nolint:gosec // likewise
+	if err := os.Mkdir(ballast, 0o700); err != nil {
 		return fmt.Errorf("exhaust log disk: %w", err)
 	}
 	err := use(ballast)
 	pause(ctx, lasts)
-	if rerr := os.RemoveAll(ballast); rerr != nil || !errors.Is(err, unix.ENOSPC) { //nolint:gosec // likewise
+	if rerr := os.RemoveAll(ballast); rerr != nil || !errors.Is(err, unix.ENOSPC) {
 		return fmt.Errorf("exhaust log disk: %w", errors.Join(err, rerr))
 	}
 	return nil
@@ -119,7 +119,7 @@ func (d *disk) stall(ctx context.Context, lasts time.Duration) error {
 	if !d.mounted {
 		return d.takeAway(ctx, lasts)
 	}
-	f, err := os.Open(d.dir) //nolint:gosec // below the harness's directory
+	f, err := os.Open(d.dir)
 	if err != nil {
 		return fmt.Errorf("stall log disk: %w", err)
 	}
@@ -137,7 +137,7 @@ func (d *disk) stall(ctx context.Context, lasts time.Duration) error {
 // takeAway moves the directory away for a while.
 func (d *disk) takeAway(ctx context.Context, lasts time.Duration) error {
 	aside := d.dir + ".aside"
-	if err := os.Rename(d.dir, aside); err != nil { //nolint:gosec // likewise
+	if err := os.Rename(d.dir, aside); err != nil {
 		return fmt.Errorf("take log disk away: %w", err)
 	}
 	pause(ctx, lasts)
@@ -151,11 +151,11 @@ func (d *disk) putBack(aside string) error {
 		return fmt.Errorf("empty log disk: %w", err)
 	}
 	for _, e := range made {
-		if err := os.Rename(filepath.Join(d.dir, e.Name()), filepath.Join(aside, e.Name())); err != nil { //nolint:gosec // names that a directory has
+		if err := os.Rename(filepath.Join(d.dir, e.Name()), filepath.Join(aside, e.Name())); err != nil {
 			return fmt.Errorf("empty log disk: %w", err)
 		}
 	}
-	if err := errors.Join(os.RemoveAll(d.dir), os.Rename(aside, d.dir)); err != nil { //nolint:gosec // below the harness's directory
+	if err := errors.Join(os.RemoveAll(d.dir), os.Rename(aside, d.dir)); err != nil {
 		return fmt.Errorf("empty log disk: %w", err)
 	}
 	return nil

@@ -205,7 +205,7 @@ func (w *world) close(keep string) error {
 		errs = append(errs, w.log.Close())
 	}
 	if keep == "" && w.dir != "" {
-		errs = append(errs, os.RemoveAll(w.dir)) //nolint:gosec // made by us
+		errs = append(errs, os.RemoveAll(w.dir))
 	}
 	return errors.Join(errs...)
 }

@@ -54,11 +54,11 @@ func openTranscript(o options) (*transcript, error) {
 	}
 	dir, _ := os.Getwd()
 	place := filepath.Join(projects, slug(dir))
-	if err := os.MkdirAll(place, 0o700); err != nil { //nolint:gosec // the worker says where
+	if err := os.MkdirAll(place, 0o700); err != nil {
 		return nil, fmt.Errorf("save session: %w", err)
 	}
 	var err error
-	t.file, err = os.OpenFile(filepath.Join(place, t.id+".jsonl"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600) //nolint:gosec // likewise
+	t.file, err = os.OpenFile(filepath.Join(place, t.id+".jsonl"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("save session: %w", err)
 	}
@@ -76,7 +76,7 @@ func slug(dir string) string {
 }
 
 func (t *transcript) read(path string) error {
-	data, err := os.ReadFile(path) //nolint:gosec // likewise
+	data, err := os.ReadFile(path)
 	if err != nil {
 		return fmt.Errorf("read session: %w", err)
 	}
