@@ -71,6 +71,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -99,6 +100,8 @@ type Config struct {
 	TempDir      string            // parent of the runs' own directories; empty: the system's. It must be short.
 	BaseURL      string            // of the model; empty: the CLI's default
 	Credential   Credential        // for the model; the CLI does not get it, but asks the model through the gateway of its run
+	ModelHeaders http.Header       // further headers of requests to the model; only with a gateway, as ModelToken
+	ModelToken   ModelToken        // instead of Credential: a token that changes; the zero value: there is none
 	Models       []string          // models that runs may ask, in addition to that of their Spec and the CLI's small one; empty: those that the CLI offers
 	Direct       bool              // gives the CLI the credential itself, where only the CLI's own requests are accepted. Tools can then read it
 	Env          map[string]string // further variables for the CLI, which the agent's tools can read
@@ -116,6 +119,12 @@ type Config struct {
 	Log          *slog.Logger      // nil: nothing is logged
 
 	Getenv func(string) string // the worker's environment; nil: os.Getenv
+}
+
+// ModelToken is a token for the model that changes, such as one of a company's gateway.
+type ModelToken struct {
+	Fetch func(context.Context) (string, error)
+	Life  time.Duration // after which it is fetched again; it is also fetched again when it is refused
 }
 
 // Sandbox selects how the processes of a run are isolated from the rest of the machine.
@@ -180,10 +189,12 @@ func New(c Config) (*Runner, error) {
 	var err error
 	r.model, err = gateway.NewUpstream(gateway.Config{
 		BaseURL: c.BaseURL, Credential: c.Credential, Models: c.Models, Direct: c.Direct, Getenv: r.getenv, Log: r.log,
+		Headers: c.ModelHeaders, Token: c.ModelToken.Fetch, TokenLife: c.ModelToken.Life,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("create runner: BaseURL: %w", err)
+		return nil, fmt.Errorf("create runner: reach the model: %w", err)
 	}
+	r.cfg.Credential = r.model.Credential()
 	r.network = egress.NewNetwork(egress.Config{Getenv: r.getenv, Log: r.log})
 	switch r.cfg.Sandbox = cmp.Or(c.Sandbox, SandboxNone); r.cfg.Sandbox {
 	case SandboxNone, SandboxBwrap:

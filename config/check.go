@@ -184,7 +184,15 @@ func (c *Config) checkRole(p *Problems, role Role) {
 	c.checkResults(p)
 	c.checkLogin(p, role)
 	// A custom gateway may need no credential.
-	if m := c.Model; role.runs() && m.AuthToken+m.APIKey+m.OAuthToken == "" && !slices.Contains(c.Given, "ANTHROPIC_BASE_URL") {
+	c.checkModel(p, role)
+}
+
+// checkModel refuses a model without a credential, and settings that have no effect.
+func (c *Config) checkModel(p *Problems, role Role) {
+	if m := c.Model; role.runs() && m.Gateway == GatewayOff && (m.TokenCommand != "" || m.Headers != "") {
+		p.add("ERRAND_GATEWAY", "is off, so ERRAND_MODEL_TOKEN_COMMAND and ANTHROPIC_CUSTOM_HEADERS have no effect", "set it to on, or unset them")
+	}
+	if m := c.Model; role.runs() && m.TokenCommand == "" && m.AuthToken+m.APIKey+m.OAuthToken == "" && !slices.Contains(c.Given, "ANTHROPIC_BASE_URL") {
 		p.add("ANTHROPIC_API_KEY", "is not set", "set it, ANTHROPIC_AUTH_TOKEN or CLAUDE_CODE_OAUTH_TOKEN")
 	}
 }

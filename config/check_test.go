@@ -231,6 +231,7 @@ func TestBegunSources(t *testing.T) {
 		{map[string]string{"SLACK_BOT_TOKEN": "b"}, "SLACK_SIGNING_SECRET is not set although"},
 		{map[string]string{"SLACK_SIGNING_SECRET": "s"}, "SLACK_BOT_TOKEN is not set although"},
 		{map[string]string{"SLACK_APP_TOKEN": "a"}, "SLACK_BOT_TOKEN is not set although"},
+		{map[string]string{"ERRAND_GATEWAY": "off", "ANTHROPIC_CUSTOM_HEADERS": "A: b"}, "ERRAND_GATEWAY is off, so"},
 		{map[string]string{"GITHUB_TOKEN": "t"}, "GITHUB_WEBHOOK_SECRET is not set although"},
 		{map[string]string{"GITHUB_TOKEN": "t", "GITHUB_POLL": "20s"}, "GITHUB_POLL is set, and no repository is listed"},
 		{map[string]string{"GITHUB_TOKEN": "t", "GITHUB_POLL": "2s"}, "GITHUB_POLL is less than 10s"},

@@ -82,7 +82,10 @@ func full() map[string]string {
 		"ANTHROPIC_AUTH_TOKEN":        "hush-auth",
 		"CLAUDE_CODE_OAUTH_TOKEN":     "hush-oauth",
 		"ANTHROPIC_BASE_URL":          "http://127.0.0.1:9999/v/",
-		"ERRAND_GATEWAY":              "off",
+		"ANTHROPIC_CUSTOM_HEADERS":    "X-Team: hush-team",
+		"ERRAND_MODEL_TOKEN_COMMAND":  "vault read token",
+		"ERRAND_MODEL_TOKEN_LIFE":     "1m",
+		"ERRAND_GATEWAY":              "on", // off has no token command
 		"ERRAND_MODEL":                "it's a \"model\" for $5",
 		"ERRAND_HTTP_ADDR":            ":0",
 		"ERRAND_PUBLIC_URL":           "https://errand.example/",
@@ -158,7 +161,8 @@ func TestLoadReadsEveryVariable(t *testing.T) {
 		},
 		Model: Model{
 			AuthToken: "hush-auth", APIKey: "sk-hush", OAuthToken: "hush-oauth",
-			BaseURL: "http://127.0.0.1:9999/v", Gateway: GatewayOff, Name: "it's a \"model\" for $5",
+			Headers: "X-Team: hush-team", TokenCommand: "vault read token", TokenLife: 60e9,
+			BaseURL: "http://127.0.0.1:9999/v", Gateway: GatewayOn, Name: "it's a \"model\" for $5",
 		},
 		HTTP: HTTP{
 			Addr: ":0", PublicURL: "https://errand.example", ConsoleToken: "hush-console-0123",
@@ -195,7 +199,7 @@ func TestLoadDefaults(t *testing.T) {
 	want := Config{
 		Slack:  Slack{APIURL: "https://slack.com/api/"},
 		GitHub: GitHub{APIURL: "https://api.github.com/", URL: "https://github.com"},
-		Model:  Model{APIKey: "k", BaseURL: "https://api.anthropic.com", Gateway: GatewayOn},
+		Model:  Model{APIKey: "k", TokenLife: 5 * 60e9, BaseURL: "https://api.anthropic.com", Gateway: GatewayOn},
 		HTTP:   HTTP{Addr: "127.0.0.1:8080", LinkDays: 7},
 		Worker: Worker{
 			Addr: "127.0.0.1:8081", Claude: "claude", MinClaude: "2.1.329", Sandbox: SandboxAuto, Pool: "default", Concurrency: 4,

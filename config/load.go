@@ -248,6 +248,10 @@ func (c *Config) settings() []setting {
 func (c Config) Secrets() []string {
 	all := slices.Concat(c.Redis.URL.secrets(), keyLines(c.GitHub.AppKey), keyLines(c.Redis.Key))
 	all = append(all, c.FleetToken().Reveal())
+	for line := range strings.Lines(strings.ReplaceAll(c.Model.Headers.Reveal(), `\n`, "\n")) {
+		_, value, _ := strings.Cut(line, ":")
+		all = append(all, strings.TrimSpace(value))
+	}
 	for pair := range strings.SplitSeq(c.Traces.Headers.Reveal(), ",") {
 		_, value, _ := strings.Cut(pair, "=")
 		all = append(all, strings.TrimSpace(value))

@@ -70,6 +70,7 @@ func (g *Gateway) ask(w http.ResponseWriter, req *http.Request, proxy http.Handl
 	if c == nil {
 		return
 	}
+	req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
 	req.Body, req.ContentLength, req.TransferEncoding = io.NopCloser(bytes.NewReader(body)), c.size, nil
 	if req.URL.Path != messagesPath { // counting tokens is free
 		proxy.ServeHTTP(w, req)

@@ -284,8 +284,11 @@ func (o observer) RoundTrip(req *http.Request) (*http.Response, error) {
 type Config struct {
 	BaseURL    string // of the model; empty: the CLI's default
 	Credential Credential
-	Models     []string // further models that a run may ask; empty: those that the CLI offers
-	Direct     bool     // runs get the credential itself and have no gateway
+	Models     []string                              // further models that a run may ask; empty: those that the CLI offers
+	Direct     bool                                  // runs get the credential itself and have no gateway
+	Headers    http.Header                           // further headers of requests
+	Token      func(context.Context) (string, error) // returns a token that replaces Credential; nil: there is none
+	TokenLife  time.Duration                         // how long a token is used
 	Getenv     func(string) string
 	Log        *slog.Logger
 }
@@ -308,8 +311,21 @@ func NewUpstream(cfg Config) (*Upstream, error) {
 	if err != nil {
 		cfg.Log.Warn("certificates for the model are left out", "err", err)
 	}
-	return &Upstream{cfg: cfg, url: u, transport: transport}, nil
+	if err := withClientCertificate(transport, cfg.Getenv); err != nil {
+		return nil, err
+	}
+	up := &Upstream{cfg: cfg, url: u, transport: transport}
+	if cfg.Token != nil {
+		up.cfg.Credential = Credential{AuthToken: "fetched for each request"}
+	}
+	if cfg.Token != nil || len(cfg.Headers) > 0 {
+		up.transport = &signer{next: transport, headers: cfg.Headers, fetch: cfg.Token, life: cfg.TokenLife, log: cfg.Log}
+	}
+	return up, nil
 }
+
+// Credential returns the credential, which stands for a token that changes if there is one.
+func (u *Upstream) Credential() Credential { return u.cfg.Credential }
 
 // Gated reports whether runs get to the model through a gateway.
 func (u *Upstream) Gated() bool { return !u.cfg.Direct && u.cfg.Credential != (Credential{}) }

@@ -120,7 +120,7 @@ func Notices(c config.Config, environ []string) []store.Finding {
 // secretFiles returns the files with secrets of this process.
 func secretFiles(c config.Config) []string {
 	files := []string{".env"}
-	for _, key := range []string{c.GitHub.AppKeyFile, c.Redis.KeyFile} {
+	for _, key := range []string{c.GitHub.AppKeyFile, c.Redis.KeyFile, os.Getenv("CLAUDE_CODE_CLIENT_KEY")} {
 		if key != "" {
 			files = append(files, key)
 		}
@@ -289,7 +289,7 @@ func tellContainment(r *agent.Runner, log *slog.Logger) {
 // credentialName returns the name under which workers share the limits of the model's credential. It is the same on
 // every worker. The credential cannot be derived from it, because it is long and random.
 func credentialName(c config.Config) string {
-	secret := c.Model.APIKey.Reveal() + c.Model.OAuthToken.Reveal() + c.Model.AuthToken.Reveal()
+	secret := c.Model.APIKey.Reveal() + c.Model.OAuthToken.Reveal() + c.Model.AuthToken.Reveal() + c.Model.TokenCommand
 	if secret == "" {
 		return ""
 	}
