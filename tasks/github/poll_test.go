@@ -83,12 +83,3 @@ func TestPolling(t *testing.T) {
 		_ = resp.Body.Close()
 	}
 }
-
-// A front door needs a way to learn of events.
-func TestNeitherWebhooksNorPolling(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, githubfake.Config{}, []func(*config){func(c *config) { c.Hub.Token, c.WebhookSecret = "ghp_test", "" }})
-	if err := w.src.Listen(t.Context(), http.NewServeMux(), nil); err == nil {
-		t.Error("it listens")
-	}
-}
