@@ -23,7 +23,7 @@ func TestTooMuchDisk(t *testing.T) {
 		tooMuch := func(t *testing.T, b *bench) {
 			other := agenttest.Lead(t, `setsid sleep 1000 & echo up; read x; echo "still here"`)
 			b.cfg.MaxDisk = 40 << 20
-			res := b.run(t, t.Context(), Spec{Prompt: Message{Text: script}, Profile: Write, Limit: time.Minute}, &host{})
+			res := b.run(t, t.Context(), Spec{Prompt: Message{Text: script}, Profile: Write, Limit: 5 * time.Minute}, &host{})
 			if res.Outcome != Failed || res.Error.Class != ClassDisk || res.Resources.Disk <= b.cfg.MaxDisk {
 				t.Errorf("result %+v, %v", res, res.Error)
 			}
@@ -54,7 +54,7 @@ func TestDiskOfScripts(t *testing.T) {
 	if s := b.script(t, t.Context(), "head -c 20M /dev/zero >some", time.Minute); s.Outcome != Done {
 		t.Errorf("%+v", s)
 	}
-	if s := b.script(t, t.Context(), "head -c 60M /dev/zero >big; sleep 1000", time.Minute); s.Outcome != Failed ||
+	if s := b.script(t, t.Context(), "head -c 60M /dev/zero >big; sleep 1000", 5*time.Minute); s.Outcome != Failed ||
 		!strings.Contains(s.Output, "MiB to the disk, more than a run may") {
 		t.Errorf("%+v", s)
 	}

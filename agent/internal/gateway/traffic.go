@@ -312,7 +312,7 @@ func NewUpstream(cfg Config) (*Upstream, error) {
 		cfg.Log.Warn("certificates for the model are left out", "err", err)
 	}
 	if err := withClientCertificate(transport, cfg.Getenv); err != nil {
-		return nil, err
+		cfg.Log.Warn("the client certificate for the model is left out", "err", err)
 	}
 	up := &Upstream{cfg: cfg, url: u, transport: transport}
 	if cfg.Token != nil {
