@@ -163,7 +163,7 @@ type Runner struct {
 
 // New checks the configuration, but not the CLI or the sandbox: see Health. It makes this process a child subreaper,
 // which inherits the processes that a killed keeper leaves, and those that other children leave. Dead ones are reaped
-// after each run.
+// after each run. If the process may manage its control group, New moves it into a child of that.
 func New(c Config) (*Runner, error) {
 	if c.LogDir == "" {
 		return nil, errors.New("create runner: LogDir is empty")

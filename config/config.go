@@ -14,6 +14,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"iter"
 	"log/slog"
 	"slices"
 	"strings"
@@ -109,6 +110,25 @@ type GitHub struct {
 type Traces struct {
 	Endpoint string `env:"OTEL_EXPORTER_OTLP_ENDPOINT" check:"url"` // of an OTLP receiver over HTTP, without /v1/traces; empty = no traces
 	Headers  Secret `env:"OTEL_EXPORTER_OTLP_HEADERS"`              // for it: name=value, with commas between them
+}
+
+// Pairs returns the names and values of Headers, in order.
+func (t Traces) Pairs() iter.Seq2[string, string] { return pairs(t.Headers.Reveal(), ",", "=") }
+
+// Pairs returns the names and values of Headers, in order.
+func (m Model) Pairs() iter.Seq2[string, string] {
+	return pairs(strings.ReplaceAll(m.Headers.Reveal(), `\n`, "\n"), "\n", ":")
+}
+
+// pairs splits a text into names and values. It leaves out parts without a value.
+func pairs(text, between, within string) iter.Seq2[string, string] {
+	return func(yield func(name, value string) bool) {
+		for part := range strings.SplitSeq(text, between) {
+			if name, value, ok := strings.Cut(part, within); ok && !yield(strings.TrimSpace(name), strings.TrimSpace(value)) {
+				return
+			}
+		}
+	}
 }
 
 // Enabled reports whether GitHub is a source: it has an identity. Load has checked that a front door can verify events.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"iter"
 	"log/slog"
 	"net/url"
 	"os"
@@ -248,13 +249,10 @@ func (c *Config) settings() []setting {
 func (c Config) Secrets() []string {
 	all := slices.Concat(c.Redis.URL.secrets(), keyLines(c.GitHub.AppKey), keyLines(c.Redis.Key))
 	all = append(all, c.FleetToken().Reveal())
-	for line := range strings.Lines(strings.ReplaceAll(c.Model.Headers.Reveal(), `\n`, "\n")) {
-		_, value, _ := strings.Cut(line, ":")
-		all = append(all, strings.TrimSpace(value))
-	}
-	for pair := range strings.SplitSeq(c.Traces.Headers.Reveal(), ",") {
-		_, value, _ := strings.Cut(pair, "=")
-		all = append(all, strings.TrimSpace(value))
+	for _, headers := range []iter.Seq2[string, string]{c.Model.Pairs(), c.Traces.Pairs()} {
+		for _, value := range headers {
+			all = append(all, value)
+		}
 	}
 	for _, s := range c.settings() {
 		if secret, ok := s.value.(Secret); ok {

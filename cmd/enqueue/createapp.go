@@ -61,16 +61,11 @@ func (t *terminal) newAppCreation(app github.App, page, dir string) (*appCreatio
 	return c, nil
 }
 
-// run serves the page until the App exists, and writes .env.
-func (c *appCreation) run(ctx context.Context, address string) (err error) {
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.Remove(c.key))
-		}
-	}()
+// run serves the page until the App exists, and writes .env. Without an App, it leaves no file for its key.
+func (c *appCreation) run(ctx context.Context, address string) error {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {
-		return fmt.Errorf("listen for the browser: %w", err)
+		return errors.Join(fmt.Errorf("listen for the browser: %w", err), os.Remove(c.key))
 	}
 	base := "http://" + listener.Addr().String()
 	c.app.Redirect = base + "/created"
@@ -85,7 +80,7 @@ func (c *appCreation) run(ctx context.Context, address string) (err error) {
 	case app := <-c.created:
 		return c.keep(app)
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return errors.Join(context.Cause(ctx), os.Remove(c.key))
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/internal/githubfake"
 )
 
@@ -147,6 +148,29 @@ func TestCreateApp(t *testing.T) {
 				t.Errorf("again: exit %d, %s", code, said)
 			}
 		})
+	}
+}
+
+// The key of an App that exists is kept even if .env cannot be written: GitHub gives it only once.
+func TestCreatedAppKeepsItsKey(t *testing.T) {
+	t.Parallel()
+	hub, err := githubfake.New(githubfake.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(hub.Close)
+	dir := t.TempDir()
+	w := world{getenv: func(name string) string { return map[string]string{"GITHUB_API_URL": hub.APIURL()}[name] }, stdout: io.Discard, stderr: io.Discard}
+	c, err := newTerminal(w).newAppCreation(github.App{Name: "bob"}, hub.URL(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(c.env); err != nil {
+		t.Fatal(err)
+	}
+	c.created <- github.CreatedApp{ID: 1, Key: "the key"}
+	if err := c.run(t.Context(), "127.0.0.1:0"); err == nil || read(t, dir, "github-app.pem") != "the key" {
+		t.Errorf("run = %v, and the key is %q", err, read(t, dir, "github-app.pem"))
 	}
 }
 

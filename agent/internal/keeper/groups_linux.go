@@ -1,7 +1,6 @@
 package keeper
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"os"
@@ -14,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/errand-fleet/errand/agent/internal/keeper/supervise"
 )
 
 // Groups are control groups (version 2), one for each run: the kernel holds a run to its memory and its number of processes,
@@ -141,20 +142,11 @@ func (g *group) join(attributes *syscall.SysProcAttr) {
 }
 
 // outOfMemory returns how often the group had no memory left below its own limit. The kernel kills a process each time.
-func (g *group) outOfMemory() (n int64) {
+func (g *group) outOfMemory() int64 {
 	if g == nil {
 		return 0
 	}
-	f, err := os.Open(filepath.Join(g.dir, "memory.events"))
-	if err != nil {
-		return 0
-	}
-	defer f.Close()
-	for lines := bufio.NewScanner(f); lines.Scan(); {
-		if text, found := strings.CutPrefix(lines.Text(), "oom "); found {
-			n, _ = strconv.ParseInt(text, 10, 64)
-		}
-	}
+	n, _ := supervise.Counter(filepath.Join(g.dir, "memory.events"), "oom") // none if the file cannot be read
 	return n
 }
 

@@ -37,8 +37,8 @@ const (
 
 // Config is what an Exporter needs.
 type Config struct {
-	Endpoint string // URL of an OTLP receiver over HTTP, without /v1/traces
-	Headers  string // as in OTEL_EXPORTER_OTLP_HEADERS: name=value, with commas between them; may be empty
+	Endpoint string            // URL of an OTLP receiver over HTTP, without /v1/traces
+	Headers  map[string]string // of requests to it
 	Version  string
 	Store    *store.Store
 	Log      *slog.Logger
@@ -65,16 +65,10 @@ type ended struct {
 
 // New returns an Exporter, or an error if its endpoint is invalid. It connects when there is something to export.
 func New(cfg Config) (*Exporter, error) {
-	headers := map[string]string{}
-	for pair := range strings.SplitSeq(cfg.Headers, ",") {
-		if name, value, ok := strings.Cut(pair, "="); ok {
-			headers[strings.TrimSpace(name)] = strings.TrimSpace(value)
-		}
-	}
 	e := &Exporter{cfg: cfg, queue: make(chan ended, maxQueued), closing: make(chan struct{})}
 	e.ctx, e.cancel = context.WithCancel(context.Background())
 	var err error
-	e.client, err = otlptracehttp.New(e.ctx, otlptracehttp.WithEndpointURL(strings.TrimRight(cfg.Endpoint, "/")+"/v1/traces"), otlptracehttp.WithHeaders(headers))
+	e.client, err = otlptracehttp.New(e.ctx, otlptracehttp.WithEndpointURL(strings.TrimRight(cfg.Endpoint, "/")+"/v1/traces"), otlptracehttp.WithHeaders(cfg.Headers))
 	if err != nil {
 		return nil, fmt.Errorf("export traces: %w", err)
 	}
@@ -84,18 +78,14 @@ func New(cfg Config) (*Exporter, error) {
 
 // work exports until Close, and then what is left.
 func (e *Exporter) work() {
-	for closing := e.closing; ; {
+	for {
 		select {
 		case one := <-e.queue:
-			if err := e.export(one); err != nil {
-				e.cfg.Log.Warn("export trace", "run", one.task.ID, "err", err)
+			e.export(one)
+		case <-e.closing:
+			for len(e.queue) > 0 { // nothing else receives
+				e.export(<-e.queue)
 			}
-		case <-closing:
-			if closing = nil; len(e.queue) == 0 {
-				return
-			}
-		}
-		if closing == nil && len(e.queue) == 0 {
 			return
 		}
 	}
@@ -129,8 +119,15 @@ func (m meter) Ended(t tasks.Task, e tasks.Ending, lag time.Duration) {
 	}
 }
 
-// export reads what happened to a task and sends its trace.
-func (e *Exporter) export(one ended) error {
+// export sends the trace of a task.
+func (e *Exporter) export(one ended) {
+	if err := e.send(one); err != nil {
+		e.cfg.Log.Warn("export trace", "run", one.task.ID, "err", err)
+	}
+}
+
+// send reads what happened to a task and sends its trace.
+func (e *Exporter) send(one ended) error {
 	ctx, cancel := context.WithTimeout(e.ctx, exportLimit)
 	defer cancel()
 	record, err := e.cfg.Store.Get(ctx, one.task.ID)

@@ -9,14 +9,11 @@ import (
 	"github.com/errand-fleet/errand/config"
 )
 
-// modelHeaders reads headers from lines of the form "Name: value". An .env file cannot have several lines in one value
-// everywhere, so \\n ends a line, too.
-func modelHeaders(text string) http.Header {
+// modelHeaders returns the further headers of requests to the model.
+func modelHeaders(m config.Model) http.Header {
 	headers := http.Header{}
-	for line := range strings.Lines(strings.ReplaceAll(text, `\n`, "\n")) {
-		if name, value, ok := strings.Cut(line, ":"); ok {
-			headers.Set(strings.TrimSpace(name), strings.TrimSpace(value))
-		}
+	for name, value := range m.Pairs() {
+		headers.Set(name, value)
 	}
 	return headers
 }

@@ -285,7 +285,7 @@ func (p *Parts) Worker(version, address string, o Options) (*worker.Worker, erro
 	metrics.NewDisk(p.registry, c.Paths.State)
 	var meter worker.Meter = metrics.NewTasks(p.registry, slices.Sorted(maps.Keys(c.Routing.Repositories)))
 	if c.Traces.Endpoint != "" {
-		p.traces, err = traces.New(traces.Config{Endpoint: c.Traces.Endpoint, Headers: c.Traces.Headers.Reveal(), Version: version, Store: p.Store, Log: p.Log})
+		p.traces, err = traces.New(traces.Config{Endpoint: c.Traces.Endpoint, Headers: maps.Collect(c.Traces.Pairs()), Version: version, Store: p.Store, Log: p.Log})
 		if err != nil {
 			return nil, err
 		}
@@ -318,7 +318,7 @@ func newRunner(c config.Config, r *agent.Redactor, log *slog.Logger) (*agent.Run
 	}
 	return agent.New(agent.Config{
 		CLI: cli, LogDir: LogDir(c), BaseURL: base, Grace: c.Worker.Grace, Redactor: r, Log: log, Servers: servers(c), Registries: registries(c),
-		ModelHeaders: modelHeaders(c.Model.Headers.Reveal()), ModelToken: modelToken(c.Model),
+		ModelHeaders: modelHeaders(c.Model), ModelToken: modelToken(c.Model),
 		Direct:  c.Model.Gateway == config.GatewayOff,
 		Models:  askable(c),
 		Sandbox: sandbox(c), Hidden: hidden(c), Shown: shown(c, hidden(c)), Secrets: secretFiles(c), MaxProcesses: c.Worker.Processes,

@@ -169,7 +169,7 @@ func oomKills(proc, cgroups string) int64 {
 		}
 		// In a container the path may be the host's, while the mount begins at the container's own.
 		for _, path := range []string{part[2], "/"} {
-			if n, ok := counter(filepath.Join(cgroups, dir, path, file), "oom_kill"); ok {
+			if n, ok := Counter(filepath.Join(cgroups, dir, path, file), "oom_kill"); ok {
 				return n
 			}
 		}
@@ -177,8 +177,8 @@ func oomKills(proc, cgroups string) int64 {
 	return 0
 }
 
-// counter reads one number from a file that has a name and a number per line.
-func counter(path, name string) (int64, bool) {
+// Counter reads one number from a file that has a name and a number per line.
+func Counter(path, name string) (int64, bool) {
 	data, err := readFile(path)
 	if err != nil {
 		return 0, false
