@@ -26,14 +26,14 @@ func (c Config) Print(w io.Writer) error {
 			fmt.Fprintln(out, "#", group)
 		}
 		if slices.Contains(c.Given, s.name) {
-			fmt.Fprintf(out, "%s=%s\n", s.name, quote(text(s.value)))
+			fmt.Fprintf(out, "%s=%s\n", s.name, Quote(text(s.value)))
 			continue
 		}
 		value := s.preset
 		if value == "" && !s.field.IsZero() { // a computed default, like that of ERRAND_CONCURRENCY
 			value = text(s.value)
 		}
-		fmt.Fprintf(out, "# %s=%s\n", s.name, quote(value))
+		fmt.Fprintf(out, "# %s=%s\n", s.name, Quote(value))
 	}
 	fmt.Fprintf(out, "\n# %s\n", c.Summary())
 	if err := out.Flush(); err != nil {
@@ -69,9 +69,9 @@ func shortDuration(d time.Duration) string {
 
 var plain = regexp.MustCompile(`^[\w./:@%+,=\[\]-]*$`)
 
-// quote quotes a value for a shell and Compose. Both take single quotes literally. A value with a single quote gets
+// Quote quotes a value for a shell and Compose. Both take single quotes literally. A value with a single quote gets
 // double quotes, in which both know the same four escapes.
-func quote(s string) string {
+func Quote(s string) string {
 	switch {
 	case plain.MatchString(s):
 		return s

@@ -64,7 +64,7 @@ func commands() []command {
 		{group: ofFleet, name: "audit", args: "[filters] | verify", about: "list what people changed, or verify that no entry was changed", prepare: auditCommand},
 		{group: ofFleet, name: "token", args: "create -scope ROLE NAME | list | revoke NAME", about: "manage API tokens", prepare: tokenCommand},
 		{group: ofFleet, name: "doctor", args: "[-repo o/r]", about: "check whether the fleet works, or what a run in a repository would get", json: doctorJSON, prepare: doctorCommand},
-		{group: ofSetup, name: "init", args: "[slack | github]", about: "write .env and errand.yaml, or print an app manifest", offline: true, prepare: initCommand},
+		{group: ofSetup, name: "init", args: "[guide | slack | github]", about: "set errand up step by step, write .env and errand.yaml, or print an app manifest", offline: true, prepare: initCommand},
 		{group: ofSetup, name: "login", args: "URL", about: "save the address and token of a front door", offline: true, prepare: loginCommand},
 		{group: ofSetup, name: "logout", args: "", about: "delete the saved address and token", offline: true, prepare: logoutCommand},
 		{group: ofSetup, name: "completion", args: "bash | zsh | fish", about: "print a completion script", offline: true, prepare: completionCommand},

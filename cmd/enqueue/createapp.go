@@ -18,6 +18,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/errand-fleet/errand/config"
 	"github.com/errand-fleet/errand/forge/github"
 )
 
@@ -42,7 +43,7 @@ func (t *terminal) newAppCreation(app github.App, page, dir string) (*appCreatio
 		return nil, err
 	}
 	c := &appCreation{
-		terminal: t, app: app, action: page + "/settings/apps/new", api: cmp.Or(t.getenv("GITHUB_API_URL"), "https://api.github.com/"),
+		terminal: t, app: app, action: page + "/settings/apps/new", api: t.githubAPI(),
 		state: rand.Text(), env: filepath.Join(dir, ".env"), key: filepath.Join(dir, "github-app.pem"), created: make(chan github.CreatedApp, 1),
 	}
 	if err := create(c.env, environment(), 0o600); err != nil && !errors.Is(err, fs.ErrExist) {
@@ -70,12 +71,22 @@ func (c *appCreation) run(ctx context.Context, address string) error {
 	base := "http://" + listener.Addr().String()
 	c.app.Redirect = base + "/created"
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /{$}", c.sendManifest)
-	mux.HandleFunc("GET /created", c.receiveCode)
+	c.handle(mux)
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
 	go func() { _ = server.Serve(listener) }() // the error is that of Shutdown
 	defer func() { _ = server.Shutdown(context.WithoutCancel(ctx)) }()
 	printText(c.stderr, "init github create", map[string]string{"URL": base + "/"})
+	return c.wait(ctx)
+}
+
+// handle adds the pages of this machine.
+func (c *appCreation) handle(mux *http.ServeMux) {
+	mux.HandleFunc("GET /{$}", c.sendManifest)
+	mux.HandleFunc("GET /created", c.receiveCode)
+}
+
+// wait writes .env when the App exists.
+func (c *appCreation) wait(ctx context.Context) error {
 	select {
 	case app := <-c.created:
 		return c.keep(app)
@@ -88,7 +99,8 @@ var manifestPage = template.Must(template.New("").Parse(`<!DOCTYPE html>
 <html lang="en"><meta charset="utf-8"><title>errand: create a GitHub App</title>
 <form method="post" action="{{.Action}}"><input type="hidden" name="manifest" value="{{.Manifest}}">
 <p>GitHub shows the App {{.Name}} with its permissions next. Nothing exists until you confirm it there.</p>
-<button>Continue to GitHub</button></form></html>
+<button>Continue to GitHub</button></form>
+<script>document.forms[0].submit()</script></html>
 `))
 
 // sendManifest serves the page that sends the manifest to GitHub.
@@ -149,7 +161,7 @@ func setVariables(path string, values [][2]string) error {
 		return fmt.Errorf("set variables: %w", err)
 	}
 	for _, v := range values {
-		line := v[0] + "='" + strings.ReplaceAll(v[1], "'", `'\''`) + "'"
+		line := v[0] + "=" + config.Quote(v[1])
 		if place := regexp.MustCompile(`(?m)^(# )?` + v[0] + `=.*$`).FindIndex(text); place != nil {
 			text = []byte(string(text[:place[0]]) + line + string(text[place[1]:]))
 		} else {
@@ -170,9 +182,18 @@ func setVariables(path string, values [][2]string) error {
 	return nil
 }
 
+// githubURL and githubAPI return the addresses of the site and of its API.
+func (t *terminal) githubURL() string {
+	return strings.TrimRight(cmp.Or(t.getenv("GITHUB_URL"), "https://github.com"), "/")
+}
+
+func (t *terminal) githubAPI() string {
+	return cmp.Or(t.getenv("GITHUB_API_URL"), "https://api.github.com/")
+}
+
 // appPage returns the base of GitHub's pages about the Apps of an account.
 func (t *terminal) appPage(org string) string {
-	page := strings.TrimRight(cmp.Or(t.getenv("GITHUB_URL"), "https://github.com"), "/")
+	page := t.githubURL()
 	if org != "" {
 		page += "/organizations/" + url.PathEscape(org)
 	}

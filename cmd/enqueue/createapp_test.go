@@ -83,8 +83,8 @@ func TestCreateApp(t *testing.T) {
 		want string // in .env
 		said string
 	}{
-		"webhooks": {[]string{"-url", "https://e.example", "-org", "acme"}, "\nGITHUB_WEBHOOK_SECRET='webhook-secret-of-the-app'\n", "2. Start errand"},
-		"polling":  {nil, "\nGITHUB_POLL='20s'\n", "2. List these repositories"},
+		"webhooks": {[]string{"-url", "https://e.example", "-org", "acme"}, "\nGITHUB_WEBHOOK_SECRET=webhook-secret-of-the-app\n", "2. Start errand"},
+		"polling":  {nil, "\nGITHUB_POLL=20s\n", "2. List these repositories"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -126,7 +126,7 @@ func TestCreateApp(t *testing.T) {
 				t.Fatalf("exit %d: %s", code, said)
 			}
 			got := read(t, dir, ".env")
-			for _, want := range []string{c.want, "\nGITHUB_APP_ID='4711'\n", "\nGITHUB_APP_PRIVATE_KEY_FILE='" + filepath.Join(dir, "github-app.pem") + "'\n", "\nERRAND_CONSOLE_TOKEN="} {
+			for _, want := range []string{c.want, "\nGITHUB_APP_ID=4711\n", "\nGITHUB_APP_PRIVATE_KEY_FILE=" + filepath.Join(dir, "github-app.pem") + "\n", "\nERRAND_CONSOLE_TOKEN="} {
 				if strings.Count(got, want) != 1 {
 					t.Errorf("%q is not in .env:\n%s", want, got)
 				}

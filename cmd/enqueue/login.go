@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -13,10 +12,8 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/joho/godotenv"
-	xterm "golang.org/x/term"
 )
 
 // access is a front door's address and token. The two always come from the same place, so that a token is only sent to
@@ -120,20 +117,14 @@ func local(host string) bool {
 
 // readToken reads a token without showing it.
 func (t *terminal) readToken() (string, error) {
-	if f, ok := t.world.stdin.(*os.File); ok && t.stdin.tty {
-		printf(t.stderr, "Token (it is not shown): ")
-		token, err := xterm.ReadPassword(int(f.Fd()))
-		printf(t.stderr, "\n")
-		if err != nil {
-			return "", fmt.Errorf("read token: %w", err)
-		}
-		return strings.TrimSpace(string(token)), nil
+	token, err := t.readLine("Token", true)
+	if err == nil && token == "" {
+		err = errors.New("the token is empty")
 	}
-	line, _ := bufio.NewReader(t.stdin).ReadString('\n')
-	if line = strings.TrimSpace(line); line == "" {
-		return "", usageError{errors.New("no token on standard input")}
+	if err != nil {
+		return "", usageError{err}
 	}
-	return line, nil
+	return token, nil
 }
 
 // saveAccess replaces the file, which only the user can read.

@@ -28,7 +28,7 @@ func TestLogin(t *testing.T) {
 	if code, _, errs := f.runWith("wrong\n", "login", "http://"+addr); code != 1 || !strings.Contains(errs, "the server refused the token") {
 		t.Errorf("a wrong token: exit %d: %s", code, errs)
 	}
-	if code, _, errs := f.runWith("", "login", "http://"+addr); code != 2 || !strings.Contains(errs, "no token on standard input") {
+	if code, _, errs := f.runWith("", "login", "http://"+addr); code != 2 || !strings.Contains(errs, "standard input has ended") {
 		t.Errorf("no token: exit %d: %s", code, errs)
 	}
 	if _, err := os.Stat(file); err == nil {

@@ -26,7 +26,7 @@ import (
 	"github.com/errand-fleet/errand/tasks/slack"
 )
 
-// initCommand writes configuration files or prints a manifest to stdout and instructions to stderr. Only -create makes
+// initCommand writes configuration files or prints a manifest to stdout and instructions to stderr. Only guide and -create make
 // network requests.
 func initCommand(t *terminal, flags *flag.FlagSet) runFunc {
 	directory := flags.String("dir", ".", "write the files into this `directory`")
@@ -34,13 +34,21 @@ func initCommand(t *terminal, flags *flag.FlagSet) runFunc {
 	base := flags.String("url", t.getenv("ERRAND_PUBLIC_URL"), "the front door's public `URL`; without it Slack uses Socket Mode, and GitHub is polled")
 	org := flags.String("org", "", "the `organisation` that owns the GitHub App")
 	createApp := flags.Bool("create", false, "create the GitHub App with a browser, and write its ID, key and secret into -dir")
-	listen := flags.String("listen", "127.0.0.1:0", "the `address` for the browser, with -create")
+	browser := flags.Bool("browser", false, "guide in a browser instead of the terminal")
+	noGitHub := flags.Bool("no-github", false, "guide without GitHub")
+	listen := flags.String("listen", "127.0.0.1:0", "the `address` for the browser, with guide and -create")
 	return func(ctx context.Context, args []string) error {
 		switch {
 		case len(args) == 0:
-			return t.initFiles(*directory)
+			err := t.initFiles(*directory)
+			if err == nil {
+				printText(t.stderr, "init", map[string]string{"File": filepath.Join(*directory, ".env"), "Begin": beginCommand(*directory)})
+			}
+			return err
 		case len(args) > 1:
 			return exitUsage
+		case args[0] == "guide":
+			return t.runGuide(ctx, guideOptions{*name, *base, *org, *directory, *listen, *browser, *noGitHub})
 		case args[0] == "slack":
 			return t.initSlack(*name, *base)
 		case args[0] == "github" && *createApp:
@@ -56,7 +64,7 @@ func initCommand(t *terminal, flags *flag.FlagSet) runFunc {
 	}
 }
 
-// initFiles writes .env and errand.yaml and prints the next steps.
+// initFiles writes .env and errand.yaml.
 func (t *terminal) initFiles(dir string) error {
 	for _, f := range []struct {
 		name, text, about string
@@ -75,13 +83,16 @@ func (t *terminal) initFiles(dir string) error {
 			printf(t.stdout, "wrote  %s: %s\n", path, f.about)
 		}
 	}
-	begin := ""
-	if filepath.Clean(dir) != "." {
-		begin = "cd '" + strings.ReplaceAll(dir, "'", `'\''`) + "'; " // programs look for errand.yaml in the current directory
-	}
-	begin += "set -a; . ./.env; set +a"
-	printText(t.stderr, "init", map[string]string{"File": filepath.Join(dir, ".env"), "Begin": begin})
 	return nil
+}
+
+// beginCommand returns the shell command with which errand's programs find the settings in a directory.
+func beginCommand(dir string) string {
+	begin := "set -a; . ./.env; set +a"
+	if filepath.Clean(dir) != "." {
+		begin = "cd '" + strings.ReplaceAll(dir, "'", `'\''`) + "'; " + begin // programs look for errand.yaml in the current directory
+	}
+	return begin
 }
 
 // create writes a new file. It fails if the path exists, also as a symbolic link, and leaves no partial file.

@@ -44,6 +44,7 @@ type terminal struct {
 	api            *apiClient
 	raw            bool // -json: print the server's JSON
 	stdin          keyboard
+	lines          *bufio.Reader // of stdin, for the questions of a guide; nil: none was read
 	stdout, stderr *term.Out
 }
 

@@ -40,7 +40,7 @@ func TestUsage(t *testing.T) {
 		"logs":               {2, "usage: enqueue logs"},
 		"env":                {2, "usage: enqueue env list | show OWNER/NAME | rebuild OWNER/NAME"},
 		"doctor me":          {2, "usage: enqueue doctor [-repo o/r]\n"},
-		"init gitlab":        {2, "usage: enqueue init [slack | github]"},
+		"init gitlab":        {2, "usage: enqueue init [guide | slack | github]"},
 		"show -json id more": {2, "usage: enqueue show ID"},
 	} {
 		var out, errs strings.Builder

@@ -395,6 +395,9 @@ var corrections = []struct {
 		either := alternatives[1].(object)
 		alternatives[1] = object{"anyOf": either["allOf"]}
 	}, "nothing is a person and an enterprise: the component installation says that it is either"},
+	{"GET /installation/repositories 200", "repositories", func(o object) {
+		o["items"] = dig(o, "items")["allOf"].([]any)[0]
+	}, "the other part of it is custom_properties, which the component repository has too"},
 }
 
 func allowNull(o object) {
@@ -413,6 +416,9 @@ func (d description) correct() {
 		at := dig(d.Defs, c.name)
 		if at == nil {
 			at = dig(d.Schemas, c.name, "items")
+		}
+		if at == nil {
+			at = dig(d.Schemas, c.name)
 		}
 		for name := range strings.FieldsSeq(c.path) {
 			at = dig(at, "properties", name)

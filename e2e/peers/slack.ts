@@ -5,10 +5,13 @@ import type * as slack from '@slack/types'
 
 export interface Arguments {
   'apps.connections.open': api.AppsConnectionsOpenArguments
+  'apps.manifest.create': api.AppsManifestCreateArguments
   'auth.test': api.AuthTestArguments
   'bots.info': api.BotsInfoArguments
   'users.info': api.UsersInfoArguments
   'conversations.info': api.ConversationsInfoArguments
+  'conversations.join': api.ConversationsJoinArguments
+  'conversations.list': api.ConversationsListArguments
   'conversations.history': api.ConversationsHistoryArguments
   'conversations.replies': api.ConversationsRepliesArguments
   'chat.postMessage': api.ChatPostMessageArguments
@@ -25,10 +28,13 @@ export interface Arguments {
 
 export interface Answers {
   'apps.connections.open': api.AppsConnectionsOpenResponse
+  'apps.manifest.create': api.AppsManifestCreateResponse
   'auth.test': api.AuthTestResponse
   'bots.info': api.BotsInfoResponse
   'users.info': api.UsersInfoResponse
   'conversations.info': api.ConversationsInfoResponse
+  'conversations.join': api.ConversationsJoinResponse
+  'conversations.list': api.ConversationsListResponse
   'conversations.history': api.ConversationsHistoryResponse
   'conversations.replies': api.ConversationsRepliesResponse
   'chat.postMessage': api.ChatPostMessageResponse

@@ -1,6 +1,7 @@
 package githubfake
 
 import (
+	"cmp"
 	"maps"
 	"math"
 	"slices"
@@ -36,13 +37,25 @@ func (s *Server) appRoutes() {
 	s.api("GET /users/{u}", "", func(r *request) reply { return ok(s.user(r.PathValue("u"))) })
 	s.api("GET /app", "jwt", func(*request) reply { return ok(s.app()) })
 	s.api("GET /app/installations", "jwt", func(r *request) reply {
-		return listing(s, r, []int64{s.cfg.InstallationID}, func(int64) object { return s.installation() })
+		return listing(s, r, slices.DeleteFunc([]int64{s.cfg.InstallationID}, func(int64) bool { return s.uninstalled }), func(int64) object { return s.installation() })
 	})
 	s.api("GET /app/installations/{id}", "jwt", func(r *request) reply {
 		if !s.installed(r) {
 			return fail(404, "Not Found")
 		}
 		return ok(s.installation())
+	})
+	s.api("GET /installation/repositories", "metadata:read", func(r *request) reply {
+		var all []*Repo
+		for _, repo := range s.repos {
+			if r.who.kind == installationToken && !repo.foreign && r.who.sees(repo) {
+				all = append(all, repo)
+			}
+		}
+		slices.SortFunc(all, func(a, b *Repo) int { return cmp.Compare(a.id, b.id) })
+		a := listing(s, r, all, s.repository)
+		a.body = object{"total_count": len(all), "repositories": a.body}
+		return a
 	})
 	s.api("GET /repos/{o}/{r}/installation", "jwt", func(*request) reply { return ok(s.installation()) })
 	s.api("POST /app/installations/{id}/access_tokens", "jwt", s.newToken)

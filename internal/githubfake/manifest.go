@@ -2,7 +2,11 @@ package githubfake
 
 import (
 	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
 	"encoding/json"
+	"encoding/pem"
+	"fmt"
 	"net/http"
 	"net/url"
 )
@@ -22,6 +26,12 @@ func (s *Server) manifestRoutes() {
 	for _, path := range []string{"POST /settings/apps/new", "POST /organizations/{org}/settings/apps/new"} {
 		handle(&s.web, path, s.confirm)
 	}
+	handle(&s.web, "GET /apps/{app}/installations/new", func(w http.ResponseWriter, r *request) { // the person installs it at once
+		s.mu.Lock()
+		s.uninstalled = false
+		s.mu.Unlock()
+		fmt.Fprintf(w, "%s is installed.", r.PathValue("app"))
+	})
 	handle(&s.rest, "POST /app-manifests/{code}/conversions", func(w http.ResponseWriter, r *request) { // without credentials
 		s.mu.Lock()
 		a := s.convert(r)
@@ -58,11 +68,14 @@ func (s *Server) convert(r *request) reply {
 	if !known {
 		return fail(404, "Not Found")
 	}
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		return fail(500, err.Error())
+	}
+	s.cfg.AppID, s.cfg.AppKey, s.cfg.BotLogin, s.cfg.Permissions, s.uninstalled = 4711, &key.PublicKey, m.Name, m.Grants, true
 	app := s.app()
-	app["id"] = 4711
-	app["name"], app["slug"], app["external_url"], app["permissions"] = m.Name, m.Name, m.URL, m.Grants
-	app["html_url"] = s.url + "/apps/" + m.Name
-	app["client_id"], app["client_secret"], app["pem"] = "Iv1.fake", "client-secret", "-----BEGIN RSA PRIVATE KEY-----\nfake\n-----END RSA PRIVATE KEY-----\n"
+	app["external_url"], app["client_id"], app["client_secret"] = m.URL, "Iv1.fake", "client-secret"
+	app["pem"] = string(pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)}))
 	app["webhook_secret"] = nil
 	if app["events"] = []string{}; m.Hook != nil {
 		app["webhook_secret"], app["events"] = "webhook-secret-of-the-app", m.Events

@@ -122,6 +122,8 @@ type Server struct {
 	deliveries []*Delivery
 	echoes     []event // waiting for the echo goroutine
 	echoing    bool
+
+	uninstalled bool // the App was created of a manifest and is not installed
 }
 
 // New starts a fake. It needs git with its http-backend.

@@ -40,11 +40,14 @@ func refuse(code string) (answer, error) { return nil, apiError{code: code} }
 func (s *Server) webAPI() map[string]method {
 	return map[string]method{
 		appsConnectionsOpen: s.openConnection,
+		appsManifestCreate:  s.createApp,
 
 		"auth.test":             s.authTest,
 		"bots.info":             s.botsInfo,
 		"users.info":            s.usersInfo,
 		"conversations.info":    s.conversationsInfo,
+		"conversations.list":    s.conversationsList,
+		"conversations.join":    s.conversationsJoin,
 		"conversations.history": s.conversationsHistory,
 		"conversations.replies": s.conversationsReplies,
 		"chat.postMessage":      s.chatPostMessage,
@@ -128,6 +131,17 @@ func (s *Server) serveAPI(w http.ResponseWriter, r *http.Request) {
 	rep.write(w)
 }
 
+// tokenFor returns the token that a method wants.
+func (s *Server) tokenFor(name string) string {
+	switch name {
+	case appsConnectionsOpen:
+		return s.cfg.AppToken
+	case appsManifestCreate:
+		return s.cfg.ConfigToken
+	}
+	return s.cfg.BotToken
+}
+
 // perform does what the call asks for. The caller holds mu.
 func (s *Server) perform(name, token string, form url.Values) reply {
 	do, known := s.methods[name]
@@ -136,10 +150,10 @@ func (s *Server) perform(name, token string, form url.Values) reply {
 		return reply{code: "unknown_method"}
 	case token == "":
 		return reply{code: "not_authed"}
-	case name == appsConnectionsOpen && token == s.cfg.BotToken, name != appsConnectionsOpen && token == s.cfg.AppToken:
-		return reply{code: "not_allowed_token_type"}
-	case token != s.cfg.BotToken && token != s.cfg.AppToken:
+	case token != s.cfg.BotToken && token != s.cfg.AppToken && token != s.cfg.ConfigToken:
 		return reply{code: "invalid_auth"}
+	case token != s.tokenFor(name):
+		return reply{code: "not_allowed_token_type"}
 	}
 	body, err := do(form)
 	if err == nil { // a refusal of the fake's own says more

@@ -34,6 +34,7 @@ import (
 type Config struct {
 	BotToken      string // the only token the Web API accepts; "xoxb-test"
 	AppToken      string // the only one that opens connections in Socket Mode; "xapp-test"
+	ConfigToken   string // of a person, which creates apps; "xoxe.xoxp-test"
 	SigningSecret string // of the events; "slack-secret"
 	TeamID        string // "T0ERRAND"
 	Org           string // the enterprise that the workspace belongs to; none
@@ -75,6 +76,7 @@ func (c Config) withDefaults() Config {
 	}{
 		{&c.BotToken, "xoxb-test"},
 		{&c.AppToken, "xapp-test"},
+		{&c.ConfigToken, "xoxe.xoxp-test"},
 		{&c.SigningSecret, "slack-secret"},
 		{&c.TeamID, "T0ERRAND"},
 		{&c.BotUserID, "U0ERRAND"},

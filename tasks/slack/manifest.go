@@ -37,6 +37,8 @@ func scopes() []scope {
 		{"mpim:history", "threads in group messages are not read, and an answer may be posted twice there", false},
 		{"reactions:write", "requests get no 👀", false},
 		{"reactions:read", "a ❌ on a request does not stop it", false},
+		{"channels:read", "`enqueue init guide` cannot list channels", false},
+		{"channels:join", "`enqueue init guide` cannot join channels", false},
 		{"files:read", "attached files are not read", false},
 		{"files:write", "files are not posted, and very long answers take many messages", false},
 	}

@@ -1,0 +1,320 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/joho/godotenv"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/errand-fleet/errand/forge/github"
+	"github.com/errand-fleet/errand/internal/legible"
+)
+
+// guide sets errand up step by step, with questions in the terminal or in a browser. Each step writes its settings at once, and is
+// skipped if they exist: after an interruption, the guide goes on where it was.
+type guide struct {
+	*terminal
+	asker asker
+	pages *http.ServeMux // of this machine, for GitHub to return to
+	local string         // URL of the pages, with a slash
+
+	guideOptions
+	env          map[string]string // the variables of .env
+	repositories []string          // on which the GitHub App is installed
+}
+
+type guideOptions struct {
+	name, base, org, dir, address string
+	browser, noGitHub             bool
+}
+
+// asker puts questions to the person.
+type asker interface {
+	// ask returns the answers by the names of the question's fields. Answers may be empty.
+	ask(context.Context, question) (map[string]string, error)
+	// say tells the person something, in lines.
+	say(text string)
+}
+
+// question is a page with fields.
+type question struct {
+	Text    string // lines; the first one is the title
+	Problem string // why the last answer was not accepted
+	Fields  []field
+}
+
+type field struct {
+	Name, Label string
+	Secret      bool
+}
+
+// guidePause is the time between two looks at something that a person or a program is going to do.
+const guidePause = 2 * time.Second
+
+// runGuide runs the guide until the first task has ended.
+func (t *terminal) runGuide(ctx context.Context, o guideOptions) (err error) {
+	if err := t.initFiles(o.dir); err != nil {
+		return err
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", o.address)
+	if err != nil {
+		return fmt.Errorf("listen for the browser: %w", err)
+	}
+	g := &guide{terminal: t, pages: http.NewServeMux(), local: "http://" + listener.Addr().String() + "/", guideOptions: o}
+	g.asker = t
+	if o.browser {
+		f := newForms()
+		g.pages.Handle(f.path, f)
+		g.asker = f
+		printf(t.stderr, "Open %s in a browser on this machine.\n", strings.TrimSuffix(g.local, "/")+f.path)
+	}
+	server := &http.Server{Handler: g.pages, ReadHeaderTimeout: 10 * time.Second}
+	go func() { _ = server.Serve(listener) }() // the error is that of Shutdown
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), guidePause+time.Second) // the browser reads the last page
+		defer cancel()
+		_ = server.Shutdown(ctx)
+	}()
+	for _, step := range []func(context.Context) error{g.setUpModel, g.setUpGitHub, g.setUpSlack, g.awaitStart, g.awaitTask} {
+		if g.env, err = godotenv.Read(filepath.Join(o.dir, ".env")); err != nil {
+			return fmt.Errorf("read .env: %w", err)
+		}
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// say says one of the texts of help.txt.
+func (g *guide) say(name string, data any) { g.asker.say(guideText(name, data)) }
+
+func guideText(name string, data any) string {
+	var b strings.Builder
+	printText(&b, name, data)
+	return strings.TrimSpace(b.String())
+}
+
+// errAskOn is returned for answers that lead to another question.
+var errAskOn = errors.New("there is another question")
+
+// ask repeats a question, which accept may change, until accept takes the answers.
+func (g *guide) ask(ctx context.Context, q *question, accept func(map[string]string) error) error {
+	for {
+		answers, err := g.asker.ask(ctx, *q)
+		if err != nil {
+			return err
+		}
+		err = accept(answers)
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+		if q.Problem = ""; !errors.Is(err, errAskOn) {
+			q.Problem = legible.Line(err.Error())
+		}
+	}
+}
+
+// set writes variables to .env.
+func (g *guide) set(name, value string) error {
+	return setVariables(filepath.Join(g.dir, ".env"), [][2]string{{name, value}})
+}
+
+// setUpModel asks for a credential, and tries it before it writes it.
+func (g *guide) setUpModel(ctx context.Context) error {
+	for name := range g.env {
+		if strings.HasPrefix(name, "ANTHROPIC_") || strings.HasPrefix(name, "CLAUDE_CODE_") || name == "ERRAND_MODEL_TOKEN_COMMAND" {
+			return nil
+		}
+	}
+	q := question{Text: guideText("guide model", nil), Fields: []field{{"key", "Key or token", true}}}
+	return g.ask(ctx, &q, func(answers map[string]string) error {
+		key := answers["key"]
+		switch {
+		case key == "":
+			g.say("guide no model", nil)
+			return nil
+		case strings.HasPrefix(key, "sk-ant-oat"):
+			if err := g.tryModel(ctx, "Authorization", "Bearer "+key); err != nil {
+				return err
+			}
+			return g.set("CLAUDE_CODE_OAUTH_TOKEN", key)
+		}
+		if err := g.tryModel(ctx, "X-Api-Key", key); err != nil {
+			return err
+		}
+		return g.set("ANTHROPIC_API_KEY", key)
+	})
+}
+
+// tryModel asks the model's API to count a token, which costs nothing. Only a refused credential is an error of the person: which
+// models there are is known later.
+func (g *guide) tryModel(ctx context.Context, header, value string) error {
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	address := strings.TrimRight(cmp.Or(g.getenv("ANTHROPIC_BASE_URL"), "https://api.anthropic.com"), "/") + "/v1/messages/count_tokens"
+	body := `{"model":"claude-haiku-4-5","messages":[{"role":"user","content":"Hello"}]}`
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, address, strings.NewReader(body))
+	if err != nil {
+		return fmt.Errorf("try the credential: %w", err)
+	}
+	for name, v := range map[string]string{"Content-Type": "application/json", "Anthropic-Version": "2023-06-01", "Anthropic-Beta": "oauth-2025-04-20", header: value} {
+		req.Header.Set(name, v)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return fmt.Errorf("try the credential: %w", err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusUnauthorized && resp.StatusCode != http.StatusForbidden {
+		return nil
+	}
+	var said struct {
+		Error struct{ Message string } `json:"error"`
+	}
+	text, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
+	_ = json.Unmarshal(text, &said)
+	return fmt.Errorf("the model's API refuses the credential: %s", cmp.Or(said.Error.Message, resp.Status))
+}
+
+// setUpGitHub creates an App, and waits until it is installed.
+func (g *guide) setUpGitHub(ctx context.Context) error {
+	if g.env["GITHUB_TOKEN"] != "" || g.noGitHub {
+		return nil
+	}
+	if g.env["GITHUB_APP_ID"] == "" {
+		c, err := g.newAppCreation(github.App{Name: g.name, Base: g.base, Redirect: g.local + "created"}, g.appPage(g.org), g.dir)
+		if err != nil {
+			return err
+		}
+		c.handle(g.pages)
+		g.say("guide github", map[string]string{"URL": g.local})
+		if err := c.wait(ctx); err != nil {
+			return err
+		}
+		if g.env, err = godotenv.Read(c.env); err != nil {
+			return fmt.Errorf("read .env: %w", err)
+		}
+	}
+	return g.awaitInstallation(ctx)
+}
+
+// awaitInstallation lists the repositories on which the App is installed in errand.yaml.
+func (g *guide) awaitInstallation(ctx context.Context) error {
+	key, err := os.ReadFile(g.env["GITHUB_APP_PRIVATE_KEY_FILE"])
+	if err != nil {
+		return fmt.Errorf("read the App's key: %w", err)
+	}
+	id, _ := strconv.ParseInt(g.env["GITHUB_APP_ID"], 10, 64)
+	forge, err := github.New(github.Config{APIURL: strings.TrimRight(g.githubAPI(), "/") + "/", URL: g.githubURL(), AppID: id, AppKey: key})
+	if err != nil {
+		return err
+	}
+	g.say("guide github install", nil)
+	err = await(ctx, func() (bool, error) {
+		g.repositories, err = forge.Installed(ctx)
+		return len(g.repositories) > 0, err
+	})
+	if err != nil {
+		return err
+	}
+	listed := map[string]struct{}{}
+	for _, repo := range g.repositories {
+		listed[repo] = struct{}{}
+	}
+	return g.configure("repositories", listed)
+}
+
+// await calls done until it reports true or fails.
+func await(ctx context.Context, done func() (bool, error)) error {
+	for {
+		if ok, err := done(); ok || err != nil {
+			return err
+		}
+		select {
+		case <-time.After(guidePause):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// configure adds a section to errand.yaml, unless it has one.
+func (g *guide) configure(section string, value any) error {
+	path := filepath.Join(g.dir, "errand.yaml")
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("read settings: %w", err)
+	}
+	var present map[string]any
+	if err := yaml.Unmarshal(text, &present); err != nil {
+		return fmt.Errorf("read settings: %s: %w", path, err)
+	}
+	added, err := yaml.Marshal(map[string]any{section: value})
+	if err != nil {
+		return fmt.Errorf("write settings: %w", err)
+	}
+	if _, exists := present[section]; exists {
+		g.say("guide kept", map[string]string{"File": path, "Section": section})
+		return nil
+	}
+	if err := os.WriteFile(path, bytes.Join([][]byte{bytes.TrimRight(text, "\n"), added}, []byte("\n\n")), 0o644); err != nil { //nolint:gosec // has no secrets
+		return fmt.Errorf("write settings: %w", err)
+	}
+	g.say("guide added", map[string]string{"File": path, "Added": strings.TrimSpace(string(added))})
+	return nil
+}
+
+// awaitStart says how errand is started, and waits for its front door. The person may still change .env.
+func (g *guide) awaitStart(ctx context.Context) error {
+	g.say("guide start", map[string]string{"Begin": beginCommand(g.dir)})
+	return await(ctx, func() (bool, error) {
+		env, err := godotenv.Read(filepath.Join(g.dir, ".env"))
+		if err != nil {
+			return false, fmt.Errorf("read .env: %w", err)
+		}
+		if g.api, err = newAPIClient(env["ERRAND_HTTP_ADDR"], env["ERRAND_CONSOLE_TOKEN"]); err != nil {
+			return false, err
+		}
+		_, err = g.api.call(ctx, "GET /api/tasks?limit=1", nil, &struct{}{})
+		if refused, ok := errors.AsType[*apiError](err); ok && refused.status == http.StatusUnauthorized {
+			return false, fmt.Errorf("another errand answers at %s: %w", g.api.base, err)
+		}
+		return err == nil, nil
+	})
+}
+
+// awaitTask waits for the first task, and for its end.
+func (g *guide) awaitTask(ctx context.Context) error {
+	g.say("guide mention", map[string]any{"GitHub": g.env["GITHUB_APP_ID"] != "", "Slack": g.env["SLACK_BOT_TOKEN"] != "", "Name": g.name, "Repositories": g.repositories})
+	shown := ""
+	return await(ctx, func() (bool, error) {
+		var page struct{ Tasks []task }
+		if _, err := g.api.call(ctx, "GET /api/tasks?limit=1", nil, &page); err != nil || len(page.Tasks) == 0 {
+			return false, err
+		}
+		first := page.Tasks[0]
+		if line := first.state() + ": " + legible.Line(first.Title); line != shown {
+			shown = line
+			g.asker.say(line)
+		}
+		if first.Ending == nil {
+			return false, nil
+		}
+		g.say("guide done", map[string]string{"Sentence": legible.Line(first.comment()), "Console": g.api.base})
+		return true, exitForEnding(first.Ending.Kind)
+	})
+}

@@ -1,0 +1,141 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	slackapi "github.com/slack-go/slack"
+
+	"github.com/errand-fleet/errand/tasks/slack"
+)
+
+// setUpSlack asks for the tokens of the Slack app, which it can create, and for channels.
+func (g *guide) setUpSlack(ctx context.Context) error {
+	if g.env["SLACK_BOT_TOKEN"] != "" {
+		return nil
+	}
+	manifest, err := slack.Manifest(g.name, g.base)
+	if err != nil {
+		return usageError{fmt.Errorf("make manifest: %w", err)}
+	}
+	var compact bytes.Buffer
+	if err := json.Compact(&compact, manifest); err != nil {
+		return fmt.Errorf("make manifest: %w", err)
+	}
+	page := "https://api.slack.com/apps?new_app=1&manifest_json=" + url.QueryEscape(compact.String())
+	q := question{Text: guideText("guide slack", map[string]string{"Page": page}), Fields: []field{{"token", "Bot token, or configuration token", true}}}
+	var api *slackapi.Client
+	err = g.ask(ctx, &q, func(answers map[string]string) error {
+		token := answers["token"]
+		if strings.HasPrefix(token, "xoxe") {
+			created, err := g.slackClient("").CreateManifestRawContext(ctx, manifest, token)
+			if err != nil {
+				return fmt.Errorf("create the Slack app: %w", err)
+			}
+			q.Text = guideText("guide slack created", map[string]string{"App": "https://api.slack.com/apps/" + created.AppId})
+			return errAskOn
+		}
+		if token == "" {
+			return nil
+		}
+		client := g.slackClient(token)
+		if _, err := client.AuthTestContext(ctx); err != nil {
+			return fmt.Errorf("try the bot token: %w", err)
+		}
+		api = client
+		return g.set("SLACK_BOT_TOKEN", token)
+	})
+	if err != nil || api == nil {
+		return err
+	}
+	if err := g.setUpEvents(ctx); err != nil {
+		return err
+	}
+	return g.chooseChannels(ctx, api)
+}
+
+// slackClient returns a client with one of Slack's tokens, at the address that the tests set.
+func (g *guide) slackClient(token string, options ...slackapi.Option) *slackapi.Client {
+	if address := g.getenv("SLACK_API_URL"); address != "" {
+		options = append(options, slackapi.OptionAPIURL(strings.TrimRight(address, "/")+"/"))
+	}
+	return slackapi.New(token, append(options, slackapi.OptionHTTPClient(&http.Client{Timeout: 20 * time.Second}))...)
+}
+
+// setUpEvents asks for what lets errand receive Slack's events.
+func (g *guide) setUpEvents(ctx context.Context) error {
+	name, label := "SLACK_APP_TOKEN", "App-level token"
+	if g.base != "" {
+		name, label = "SLACK_SIGNING_SECRET", "Signing secret"
+	}
+	q := question{Text: guideText("guide slack events", map[string]string{"URL": g.base}), Fields: []field{{"secret", label, true}}}
+	return g.ask(ctx, &q, func(answers map[string]string) error {
+		secret := answers["secret"]
+		if secret == "" {
+			return errors.New("errand needs it to receive mentions")
+		}
+		if g.base == "" {
+			if _, _, err := g.slackClient("", slackapi.OptionAppLevelToken(secret)).StartSocketModeContext(ctx); err != nil {
+				return fmt.Errorf("try the app-level token: %w", err)
+			}
+		}
+		return g.set(name, secret)
+	})
+}
+
+// maxChannels is how many channels the guide shows.
+const maxChannels = 200
+
+// chooseChannels lets the bot join public channels, and says which repository messages there are about.
+func (g *guide) chooseChannels(ctx context.Context, api *slackapi.Client) error {
+	all, _, err := api.GetConversationsContext(ctx, &slackapi.GetConversationsParameters{ExcludeArchived: true, Limit: maxChannels, Types: []string{"public_channel"}})
+	if err != nil {
+		return fmt.Errorf("list channels: %w", err)
+	}
+	var names []string
+	for _, c := range all {
+		names = append(names, "#"+c.Name)
+	}
+	q := question{
+		Text:   guideText("guide channels", map[string]any{"Channels": names, "Repositories": g.repositories}),
+		Fields: []field{{"channels", "Channels", false}},
+	}
+	if len(g.repositories) > 1 {
+		q.Fields = append(q.Fields, field{"repository", "Repository of these channels", false})
+	}
+	routes := map[string]map[string]string{}
+	err = g.ask(ctx, &q, func(answers map[string]string) error {
+		repo := answers["repository"]
+		if len(g.repositories) == 1 {
+			repo = g.repositories[0]
+		}
+		if repo != "" && !slices.Contains(g.repositories, repo) {
+			return fmt.Errorf("the App is not installed on %s", repo)
+		}
+		for name := range strings.FieldsSeq(answers["channels"]) {
+			i := slices.Index(names, "#"+strings.TrimPrefix(name, "#"))
+			if i < 0 {
+				return fmt.Errorf("there is no channel %s", name)
+			}
+			if _, _, _, err := api.JoinConversationContext(ctx, all[i].ID); err != nil {
+				return fmt.Errorf("join %s: %w", names[i], err)
+			}
+			if repo != "" {
+				routes[all[i].ID] = map[string]string{"repository": repo}
+			}
+		}
+		return nil
+	})
+	if err != nil || len(routes) == 0 {
+		return err
+	}
+	return g.configure("channels", routes)
+}

@@ -1,0 +1,147 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/joho/godotenv"
+
+	"github.com/errand-fleet/errand/internal/slackfake"
+	"github.com/errand-fleet/errand/tasks"
+)
+
+// guided is a world in which the guide can end: errand runs, and its first task has ended.
+func guided(t *testing.T) (w world, dir string) {
+	t.Helper()
+	f := newFrontDoor(t)
+	id := f.submit("What can you do?")
+	f.End(f.Claim(id), tasks.Ending{Kind: tasks.Answered})
+	slack := slackfake.New(slackfake.Config{Channels: []slackfake.Channel{
+		{ID: "C0PAYMENTS", Name: "payments", Outside: true}, {ID: "C0OLD", Name: "old", Archived: true}, {ID: "G0SECRET", Name: "secret", Private: true},
+	}})
+	t.Cleanup(slack.Close)
+	model := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodPost || r.URL.Path != "/v1/messages/count_tokens" {
+			w.WriteHeader(http.StatusNotFound)
+			return
+		}
+		if r.Header.Get("Authorization") != "Bearer sk-ant-oat-good" && r.Header.Get("X-Api-Key") != "sk-ant-good" {
+			w.WriteHeader(http.StatusUnauthorized)
+			_, _ = io.WriteString(w, `{"type":"error","error":{"type":"authentication_error","message":"invalid x-api-key"}}`)
+			return
+		}
+		_, _ = io.WriteString(w, `{"input_tokens":8}`)
+	}))
+	t.Cleanup(model.Close)
+	dir = t.TempDir()
+	settings := fmt.Sprintf("ERRAND_HTTP_ADDR=%s\nERRAND_CONSOLE_TOKEN=%s\n", f.server.URL, testToken)
+	if err := os.WriteFile(filepath.Join(dir, ".env"), []byte(settings), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	env := map[string]string{"SLACK_API_URL": slack.APIURL(), "ANTHROPIC_BASE_URL": model.URL}
+	return world{getenv: func(name string) string { return env[name] }}, dir
+}
+
+// What the person enters is tried before it is written, and what is refused is asked for again.
+func TestGuide(t *testing.T) {
+	t.Parallel()
+	w, dir := guided(t)
+	var said strings.Builder
+	w.stdout, w.stderr = io.Discard, &said
+	w.stdin = strings.NewReader(strings.Join([]string{
+		"sk-wrong", "sk-ant-oat-good", // the model
+		"xoxe-wrong", "xoxe.xoxp-test", "xoxb-wrong", "xoxb-test", // the app is created, and installed
+		"", "xapp-wrong", "xapp-test",
+		"#nowhere", "payments",
+	}, "\n"))
+	args := []string{"init", "guide", "-no-github", "-dir", dir}
+	if code := client(t.Context(), args, w); code != 0 {
+		t.Fatalf("exit %d: %s", code, said.String())
+	}
+	at := 0
+	for _, want := range []string{
+		"refuses the credential: invalid x-api-key", "create the Slack app: invalid_auth", "https://api.slack.com/apps/A0ERRAND/install-on-team",
+		"try the bot token: invalid_auth", "errand needs it to receive mentions", "try the app-level token: invalid_auth", "  #payments\n", "there is no channel #nowhere",
+		"worker -standalone", "The first task has ended", "errand is set up",
+	} {
+		i := strings.Index(said.String()[at:], want)
+		if i < 0 {
+			t.Fatalf("it does not say %q in order: %s", want, said.String())
+		}
+		at += i
+	}
+	for _, hidden := range []string{"#old", "#secret", "sk-ant-oat-good", "xoxb-test"} {
+		if strings.Contains(said.String(), hidden) {
+			t.Errorf("it shows %s", hidden)
+		}
+	}
+	got, err := godotenv.Read(filepath.Join(dir, ".env"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got["CLAUDE_CODE_OAUTH_TOKEN"] != "sk-ant-oat-good" || got["SLACK_BOT_TOKEN"] != "xoxb-test" || got["SLACK_APP_TOKEN"] != "xapp-test" || len(got) != 5 {
+		t.Errorf("written: %v", got)
+	}
+
+	// A second call has nothing to ask.
+	w.stdin = strings.NewReader("")
+	if code := client(t.Context(), args, w); code != 0 {
+		t.Errorf("exit %d: %s", code, said.String())
+	}
+}
+
+// The same questions in a browser. Only who knows the address of the page can see and answer them.
+func TestGuideInBrowser(t *testing.T) {
+	t.Parallel()
+	w, dir := guided(t)
+	said := newLines()
+	w.stdout, w.stderr = io.Discard, said
+	ended := make(chan int, 1)
+	go func() {
+		ended <- client(t.Context(), []string{"init", "guide", "-browser", "-no-github", "-url", "https://e.example", "-dir", dir}, w)
+	}()
+	page := said.find(t, `(http://127\.0\.0\.1:\d+/\S+/)`)
+	for _, stranger := range []string{"/", "/created", "/GUESSED/"} {
+		u, _ := url.Parse(page)
+		u.Path = stranger
+		if status, text := browse(t, http.DefaultClient, http.MethodPost, u.String(), url.Values{"key": {"sk-ant-good"}}); status < 400 {
+			t.Errorf("%s: %d %s", stranger, status, text)
+		}
+	}
+	field := regexp.MustCompile(`<input name="(\w+)"`)
+	for _, step := range []struct{ name, value string }{
+		{"key", "sk-wrong"}, {"key", "sk-ant-good"}, {"token", "xoxb-test"}, {"secret", "s3cr3t"}, {"channels", "#payments"},
+	} {
+		text := ""
+		for field.FindString(text) == "" { // the browser loads the page again
+			_, text = browse(t, http.DefaultClient, http.MethodGet, page, nil)
+		}
+		if name := field.FindStringSubmatch(text)[1]; name != step.name {
+			t.Fatalf("asked for %s instead of %s: %s", name, step.name, text)
+		}
+		if step.value == "sk-ant-good" && !strings.Contains(text, `role="alert">the model&#39;s API refuses the credential: invalid x-api-key`) {
+			t.Errorf("no reason: %s", text)
+		}
+		if step.name == "token" && !strings.Contains(text, `<a href="https://api.slack.com/apps?new_app=1&amp;manifest_json=%7B%22display_information`) {
+			t.Errorf("no link: %s", text)
+		}
+		if status, text := browse(t, http.DefaultClient, http.MethodPost, page, url.Values{step.name: {step.value}}); status != http.StatusOK {
+			t.Fatalf("%d: %s", status, text)
+		}
+	}
+	if code := <-ended; code != 0 {
+		t.Errorf("exit %d: %s", code, said)
+	}
+	got, err := godotenv.Read(filepath.Join(dir, ".env"))
+	if err != nil || got["ANTHROPIC_API_KEY"] != "sk-ant-good" || got["SLACK_SIGNING_SECRET"] != "s3cr3t" || got["SLACK_BOT_TOKEN"] != "xoxb-test" {
+		t.Errorf("written: %v %v", got, err)
+	}
+}

@@ -1,0 +1,188 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"html"
+	"io"
+	"maps"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/joho/godotenv"
+
+	"github.com/errand-fleet/errand/internal/githubfake"
+	"github.com/errand-fleet/errand/internal/modelfake"
+)
+
+// newcomer does by hand what the guide and the pages ask for, and counts it.
+type newcomer struct {
+	*world
+	actions int
+	keys    io.Writer // of the guide's terminal
+	read    *bufio.Reader
+	shown   string
+}
+
+// guided runs `enqueue init guide` in an empty directory.
+func (w *world) guided(dir string) *newcomer {
+	w.Helper()
+	program := filepath.Join(w.TempDir(), "enqueue")
+	if out, err := exec.CommandContext(w.Context(), "go", "build", "-o", program, "../enqueue").CombinedOutput(); err != nil {
+		w.Fatalf("build enqueue: %v: %s", err, out)
+	}
+	n := &newcomer{world: w, actions: 1}
+	cmd := exec.CommandContext(w.Context(), program, "init", "guide", "-dir", dir)
+	for _, name := range []string{"PATH", "ANTHROPIC_BASE_URL", "GITHUB_API_URL", "GITHUB_URL", "SLACK_API_URL"} {
+		cmd.Env = append(cmd.Env, name+"="+w.env[name])
+	}
+	keys, err := cmd.StdinPipe()
+	if err != nil {
+		w.Fatal(err)
+	}
+	out, screen := io.Pipe()
+	cmd.Stdout, cmd.Stderr = screen, screen
+	n.keys, n.read = keys, bufio.NewReader(out)
+	if err := cmd.Start(); err != nil {
+		w.Fatal(err)
+	}
+	go func() { screen.CloseWithError(cmd.Wait()) }()
+	return n
+}
+
+// sees reads what the guide shows up to a match and returns its last group.
+func (n *newcomer) sees(pattern string) string {
+	n.Helper()
+	for expr := regexp.MustCompile(pattern); ; {
+		if m := expr.FindStringSubmatchIndex(n.shown); m != nil {
+			found := n.shown[m[len(m)-2]:m[len(m)-1]]
+			n.shown = n.shown[m[1]:]
+			return found
+		}
+		r, _, err := n.read.ReadRune()
+		if err != nil {
+			n.Fatalf("the guide ended with %v, without %s: %s", err, pattern, n.shown)
+		}
+		n.shown += string(r)
+	}
+}
+
+// types is one action.
+func (n *newcomer) types(line string) {
+	n.Helper()
+	n.actions++
+	if _, err := io.WriteString(n.keys, line+"\n"); err != nil {
+		n.Fatal(err)
+	}
+}
+
+// clicks is one action: it sends a form, or opens a page.
+func (n *newcomer) clicks(method, address string, form url.Values) string {
+	n.Helper()
+	n.actions++
+	req, err := http.NewRequestWithContext(n.Context(), method, address, strings.NewReader(form.Encode()))
+	if err != nil {
+		n.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	resp, err := (&http.Client{CheckRedirect: func(req *http.Request, _ []*http.Request) error {
+		if strings.HasSuffix(req.URL.Path, "/installations/new") {
+			return http.ErrUseLastResponse // the page waits for its button
+		}
+		return nil
+	}}).Do(req)
+	if err != nil {
+		n.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode >= 400 {
+		n.Fatalf("%s: %s %v %s", address, resp.Status, err, body)
+	}
+	return string(body) + resp.Header.Get("Location")
+}
+
+// addEnv appends a line to .env. The port of this test is free, unlike the default, which another errand may use.
+func addEnv(t *testing.T, path, line string) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err == nil {
+		err = os.WriteFile(path, append(text, line+"\n"...), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// From an empty directory to the first answered comment on GitHub, without an address that GitHub reaches, somebody does
+// eight things by hand.
+func TestNewcomer(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.model.Answer("what is this", modelfake.Turn{Text: "It is a package of totals."})
+	number, err := w.github.OpenPR(t.Context(), githubfake.PR{
+		Repo: repo, Base: "main", Head: "fix-total", Title: "Fix the total", User: "acme", Draft: true,
+		Files: map[string]string{"total.go": "package total\n\nvar Total = 1\n"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(t.TempDir(), "fleet")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+
+	n := w.guided(dir)
+	n.sees("(Key or token)")
+	n.types("sk-ant-end-to-end")
+	page := n.clicks(http.MethodGet, n.sees(`(http://127\.0\.0\.1:\d+/)`), nil) // which sends itself on to GitHub
+	form := regexp.MustCompile(`action="([^"]+)"><input type="hidden" name="manifest" value="([^"]+)"`).FindStringSubmatch(page)
+	if form == nil {
+		t.Fatal(page)
+	}
+	install := n.clicks(http.MethodPost, html.UnescapeString(form[1]), url.Values{"manifest": {html.UnescapeString(form[2])}})
+	n.clicks(http.MethodGet, install[strings.LastIndex(install, "http"):], nil)
+	n.sees(`(acme/payments: \{\})`)
+	n.sees("(Bot token, or configuration token)")
+	n.types("")
+
+	n.sees(`Start errand in another terminal:\n(.+)`)
+	n.actions++
+	settings, err := godotenv.Read(filepath.Join(dir, ".env"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"GITHUB_TOKEN", "GITHUB_WEBHOOK_SECRET", "SLACK_BOT_TOKEN", "SLACK_SIGNING_SECRET", "ANTHROPIC_API_KEY", "ERRAND_CONSOLE_TOKEN"} {
+		delete(w.env, name)
+	}
+	maps.Copy(w.env, settings)
+	w.env["ERRAND_CONFIG"] = filepath.Join(dir, "errand.yaml")
+	addEnv(t, filepath.Join(dir, ".env"), "ERRAND_HTTP_ADDR="+w.standalone())
+	w.github.Deliver("") // errand polls
+
+	n.sees("errand runs. Ask for something now:(\n)")
+	n.actions++
+	if _, err := w.github.Comment(t.Context(), repo, number, "acme", "@errand what is this?"); err != nil {
+		t.Fatal(err)
+	}
+	n.sees("(The first task has ended)")
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	err = w.github.Wait(ctx, func(s *githubfake.Server) bool {
+		c := s.Comments(repo, number)
+		return strings.Contains(c[len(c)-1].Body, "It is a package of totals.")
+	})
+	if err != nil {
+		t.Errorf("%v: %+v", err, w.github.Comments(repo, number))
+	}
+	if n.actions > 8 {
+		t.Errorf("%d actions by hand", n.actions)
+	}
+}
