@@ -39,7 +39,10 @@ var otherCalls = map[string]string{
 	"GET /user/teams":                    "web/auth/provider.go",
 	"auth.test":                          "tasks/slack/access.go", // slack-go does not name the method
 	"POST /repos/{o}/{r}/pulls/{n}/comments/{id}/replies": "tasks/github/api.go",
-	"apps.connections.open":                               "tasks/slack/listen.go", // by slack-go's socketmode
+	"apps.connections.open":                               "tasks/slack/listen.go",      // by slack-go's socketmode
+	"apps.manifest.create":                                "cmd/enqueue/guide_slack.go", // outside of tasks/slack, where methods are looked for
+	"conversations.join":                                  "cmd/enqueue/guide_slack.go",
+	"conversations.list":                                  "cmd/enqueue/guide_slack.go",
 	"files.getUploadURLExternal":                          "tasks/slack/client.go", // by slack-go's UploadFileContext
 	"files.completeUploadExternal":                        "tasks/slack/client.go",
 }
@@ -50,7 +53,10 @@ var limits = map[string]struct{ class, repeated string }{
 	"auth.test":                    {"special", "no"},
 	"bots.info":                    {"tier 3", "no"},
 	"users.info":                   {"tier 4", "no"},
+	"apps.manifest.create":         {"tier 1", "no"},
 	"conversations.info":           {"tier 3", "no"},
+	"conversations.join":           {"tier 3", "no"},
+	"conversations.list":           {"tier 2", "no"},
 	"conversations.history":        {"tier 3", "no"},
 	"conversations.replies":        {"tier 3", "no"},
 	"chat.postMessage":             {"1 a second in a channel", "after a 429, for a limited time"},
@@ -67,6 +73,7 @@ var limits = map[string]struct{ class, repeated string }{
 
 // ungranted are operations that no permission of an App allows or needs, with the reason.
 var ungranted = map[string]string{
+	"GET /installation/repositories":                      "none: the token of an installation",
 	"POST /app-manifests/{code}/conversions":              "none: the code of GitHub's page",
 	"GET /user/emails":                                    "none: a person who logs in",
 	"GET /user/orgs":                                      "none: a person who logs in",

@@ -94,10 +94,11 @@ func TestWebhookMutations(t *testing.T) {
 
 // open are mutations that the descriptions allow, by the beginning of what TestMutations calls them, with the reason.
 var open = map[string]string{
-	"PATCH /repos/{o}/{r}/check-runs/{id} body: with another field": "the description has this body in two forms, which allow more",
-	"apps.connections.open argument":                                "the method has no arguments, and the type of it allows any",
-	"chat.postMessage argument: metadata.event_payload.":            "an app chooses what is in it",
-	"chat.postMessage argument: with another field in metadata.":    "likewise",
+	"PATCH /repos/{o}/{r}/check-runs/{id} body: with another field":  "the description has this body in two forms, which allow more",
+	"apps.manifest.create argument: with another field in manifest.": "the SDK's type of a manifest allows more",
+	"apps.connections.open argument":                                 "the method has no arguments, and the type of it allows any",
+	"chat.postMessage argument: metadata.event_payload.":             "an app chooses what is in it",
+	"chat.postMessage argument: with another field in metadata.":     "likewise",
 }
 
 // part is the query, the body or the arguments of a call.
