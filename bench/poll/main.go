@@ -1,0 +1,174 @@
+// Command poll measures the time from a comment on GitHub to its answer, where GitHub cannot reach errand and is polled. The
+// worker is the installed program, the CLI is the real one, and GitHub and the model are fakes. Run `make bench-poll`, or
+// `go run ./poll -h` in bench/ for its flags.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"text/tabwriter"
+	"time"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/bench/door"
+	"github.com/errand-fleet/errand/bench/table"
+	"github.com/errand-fleet/errand/internal/githubfake"
+	"github.com/errand-fleet/errand/internal/modelfake"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := table.Run(ctx, os.Args[1:], os.Stdout, os.Stderr, parse, measure)
+	stop()
+	os.Exit(code)
+}
+
+type options struct {
+	Comments, Repositories int
+	Pause                  time.Duration // between two comments
+	Bin                    string
+}
+
+func parse(args []string, stderr io.Writer) (options, error) {
+	o := options{Comments: 40}
+	flags := flag.NewFlagSet("poll", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	quick := flags.Bool("quick", false, "a smoke run: two comments")
+	flags.StringVar(&o.Bin, "bin", "../bin", "the directory of worker")
+	flags.IntVar(&o.Repositories, "repositories", 10, "how many repositories are polled")
+	flags.DurationVar(&o.Pause, "pause", 3*time.Second, "the time between two comments")
+	err := flags.Parse(args)
+	if *quick {
+		o.Comments = 2
+	}
+	return o, err
+}
+
+// measure comments on one pull request after the other.
+func measure(ctx context.Context, o options, progress io.Writer) (_ table.Report, err error) {
+	hub, err := githubfake.New(githubfake.Config{})
+	if err != nil {
+		return nil, fmt.Errorf("start GitHub: %w", err)
+	}
+	defer hub.Close()
+	model := modelfake.New()
+	defer model.Close()
+	model.Answer("", modelfake.Turn{Text: "It adds a total."})
+	dir, err := os.MkdirTemp("", "b")
+	if err != nil {
+		return nil, fmt.Errorf("create directory: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	if err := fill(ctx, hub, dir, o); err != nil {
+		return nil, err
+	}
+	worker, err := start(ctx, o.Bin, dir, hub, model)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, worker.Stop()) }()
+
+	r := &report{machine: table.Machine(ctx), options: o, took: make([]time.Duration, o.Comments)}
+	answers := make(chan error, o.Comments)
+	for i := range o.Comments {
+		if !door.Until(ctx, time.Now().Add(o.Pause)) {
+			return nil, context.Cause(ctx)
+		}
+		fmt.Fprintln(progress, "== comment", i)
+		begun := time.Now()
+		repo, number := name(i%o.Repositories), 1+i/o.Repositories // one comment on each pull request: a thread has one run at a time
+		if _, err := hub.Comment(ctx, repo, number, "acme", "@errand what does this change?"); err != nil {
+			return nil, fmt.Errorf("comment: %w", err)
+		}
+		go func() {
+			err := hub.Wait(ctx, func(s *githubfake.Server) bool {
+				return slices.ContainsFunc(s.Comments(repo, number), func(c githubfake.Comment) bool { return strings.Contains(c.Body, "It adds a total.") })
+			})
+			r.took[i] = time.Since(begun)
+			answers <- err
+		}()
+	}
+	for range o.Comments {
+		if err := <-answers; err != nil {
+			return nil, fmt.Errorf("wait for an answer: %w", err)
+		}
+	}
+	return r, nil
+}
+
+func name(i int) string { return fmt.Sprintf("acme/service-%d", i) }
+
+// fill creates the repositories with a pull request for each comment, and lists them in errand.yaml.
+func fill(ctx context.Context, hub *githubfake.Server, dir string, o options) error {
+	settings := "repositories:\n"
+	for i := range o.Repositories {
+		if _, err := hub.CreateRepo("acme", strings.TrimPrefix(name(i), "acme/"), map[string]string{"total.go": "package total\n"}); err != nil {
+			return fmt.Errorf("create repository: %w", err)
+		}
+		settings += "  " + name(i) + ": {}\n"
+	}
+	for i := range o.Comments {
+		_, err := hub.OpenPR(ctx, githubfake.PR{
+			Repo: name(i % o.Repositories), Base: "main", Head: fmt.Sprint("total-", i), Title: "Add a total", User: "acme", Draft: true, // not reviewed
+			Files: map[string]string{"total.go": "package total\n\nvar Total = 1\n"},
+		})
+		if err != nil {
+			return fmt.Errorf("open pull request: %w", err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, "errand.yaml"), []byte(settings), 0o600); err != nil {
+		return fmt.Errorf("write settings: %w", err)
+	}
+	return nil
+}
+
+func start(ctx context.Context, bin, dir string, hub *githubfake.Server, model *modelfake.Server) (*door.Server, error) {
+	here, err := os.Getwd()
+	if err != nil {
+		return nil, fmt.Errorf("find the CLI: %w", err)
+	}
+	cli, err := agent.Find("", here, "")
+	if err != nil {
+		return nil, err
+	}
+	return door.Program{
+		Name: "worker", Args: []string{filepath.Join(bin, "worker"), "-standalone"}, Dir: dir,
+		Env: []string{
+			"ERRAND_STATE_DIR=" + filepath.Join(dir, "state"), "ERRAND_CONFIG=" + filepath.Join(dir, "errand.yaml"),
+			"ERRAND_HTTP_ADDR=127.0.0.1:0", "ERRAND_WORKER_ADDR=127.0.0.1:0", "ERRAND_CONSOLE_TOKEN=" + door.Token,
+			"ERRAND_CLAUDE=" + cli, "ERRAND_ALLOW_ROOT=true", "ERRAND_SANDBOX=none",
+			"ANTHROPIC_BASE_URL=" + model.URL(), "ANTHROPIC_API_KEY=sk-ant-bench-key",
+			"GITHUB_API_URL=" + hub.APIURL(), "GITHUB_URL=" + hub.URL(), "GITHUB_TOKEN=ghp_test", "GITHUB_POLL=20s",
+		},
+	}.Serve(ctx)
+}
+
+type report struct {
+	machine string
+	options options
+	took    []time.Duration
+}
+
+// Print implements table.Report.
+func (r *report) Print(out io.Writer) error {
+	fmt.Fprintf(out, "%s\n%d comments on pull requests of %d repositories, GITHUB_POLL=20s\n\n", r.machine, r.options.Comments, r.options.Repositories)
+	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
+	slices.Sort(r.took)
+	var bars table.Bars
+	bars.Note("from a comment to its answer, median", r.took[len(r.took)/2].Seconds(), "%.1f s")
+	bars.Most("95th percentile", r.took[min(len(r.took)*95/100, len(r.took)-1)].Seconds(), 60, "%.1f s")
+	bars.Write(w)
+	if err := w.Flush(); err != nil {
+		return fmt.Errorf("print: %w", err)
+	}
+	return nil
+}
