@@ -109,12 +109,13 @@ func name(i int) string { return fmt.Sprintf("acme/service-%d", i) }
 
 // fill creates the repositories with a pull request for each comment, and lists them in errand.yaml.
 func fill(ctx context.Context, hub *githubfake.Server, dir string, o options) error {
-	settings := "repositories:\n"
+	var settings strings.Builder
+	settings.WriteString("repositories:\n")
 	for i := range o.Repositories {
 		if _, err := hub.CreateRepo("acme", strings.TrimPrefix(name(i), "acme/"), map[string]string{"total.go": "package total\n"}); err != nil {
 			return fmt.Errorf("create repository: %w", err)
 		}
-		settings += "  " + name(i) + ": {}\n"
+		settings.WriteString("  " + name(i) + ": {}\n")
 	}
 	for i := range o.Comments {
 		_, err := hub.OpenPR(ctx, githubfake.PR{
@@ -125,7 +126,7 @@ func fill(ctx context.Context, hub *githubfake.Server, dir string, o options) er
 			return fmt.Errorf("open pull request: %w", err)
 		}
 	}
-	if err := os.WriteFile(filepath.Join(dir, "errand.yaml"), []byte(settings), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "errand.yaml"), []byte(settings.String()), 0o600); err != nil {
 		return fmt.Errorf("write settings: %w", err)
 	}
 	return nil
