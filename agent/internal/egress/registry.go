@@ -31,7 +31,7 @@ type Registry struct {
 	Credential string   // value of Authorization
 	Secrets    []string // the forms of the credential that no answer may show
 	Paths      []string // the paths that may be read, with everything below them; empty: all
-	Realm      string   // another host that may get the credential for a token, as an entry of a list; may be empty
+	Realm      string   // another host that may get the credential for a token; host:port where the port is not 443; may be empty
 }
 
 // registry returns the registry at a target, or nil.
@@ -60,6 +60,7 @@ func (p *Proxy) terminate(client net.Conn, t target, reg *Registry) {
 
 // registryProxy passes requests on that read what reg allows.
 func (p *Proxy) registryProxy(t target, reg *Registry) http.Handler {
+	tokens := p.tokens(reg)
 	proxy := &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = "https", t.String(), t.String()
@@ -69,7 +70,7 @@ func (p *Proxy) registryProxy(t target, reg *Registry) http.Handler {
 			r.Out.Header.Set("Accept-Encoding", "identity") // see checkAnswer
 			r.Out.Header.Set("Authorization", reg.Credential)
 		},
-		Transport: p.tokens(reg), BufferPool: &p.network.buffers, FlushInterval: -1, ErrorLog: p.server.ErrorLog,
+		Transport: tokens, BufferPool: &p.network.buffers, FlushInterval: -1, ErrorLog: p.server.ErrorLog,
 		ModifyResponse: func(res *http.Response) error {
 			p.reached(t)
 			res.Header.Del("Set-Cookie") // a session would be a credential too
@@ -83,6 +84,8 @@ func (p *Proxy) registryProxy(t target, reg *Registry) http.Handler {
 			http.Error(w, "errand: runs only read from "+t.String()+"; nothing can be published there", http.StatusForbidden)
 		case !reg.allows(req.URL):
 			http.Error(w, "errand: runs do not read this path of "+t.String(), http.StatusForbidden)
+		case tokens.isRealm(req.URL.Path):
+			http.Error(w, "errand: runs get no tokens of "+t.String()+"; the proxy adds them to requests", http.StatusForbidden)
 		default:
 			proxy.ServeHTTP(w, req)
 		}
@@ -127,7 +130,7 @@ const maxChecked = 64 << 10
 
 // checkAnswer returns an error if an answer shows the credential, for which some registries have a page, or is a token.
 func checkAnswer(res *http.Response, secrets []string) error {
-	if res.Header.Get("Content-Encoding") != "" {
+	if strings.Join(res.Header.Values("Content-Encoding"), "") != "" {
 		return errors.New("the answer has an encoding that was not asked for")
 	}
 	body := res.Body
@@ -142,7 +145,7 @@ func checkAnswer(res *http.Response, secrets []string) error {
 			return errors.New("the answer shows the credential")
 		}
 	}
-	if value, _ := readToken(begin); value != "" {
+	if holdsToken(begin) {
 		return errors.New("the answer is a token")
 	}
 	res.Body = struct {

@@ -1,14 +1,19 @@
 package egress
 
 import (
+	"bytes"
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
+	"path"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -18,7 +23,10 @@ import (
 const (
 	maxTokens   = 100              // that are kept for later requests; each is for one repository
 	tokenLife   = 60 * time.Second // of a token whose answer does not say it, as in the protocol
+	maxLife     = 24 * time.Hour   // of any token
 	tokenMargin = 10 * time.Second // how long before its end a token is no longer used
+	tokenLimit  = 30 * time.Second // for a request for a token
+	failureLife = 10 * time.Second // how long the error of such a request is the answer to others
 )
 
 // tokens is a transport to one registry that answers challenges for a token, as container registries make them
@@ -27,12 +35,16 @@ type tokens struct {
 	base http.RoundTripper
 	reg  *Registry
 
-	mu   sync.Mutex
-	kept map[string]token // by the URL that gives them
+	mu     sync.Mutex
+	kept   map[string]*token // by the URL that gives them
+	realms map[string]bool   // the paths of reg that challenges have named
 }
 
+// token is a token, or the error instead of one, that is valid until some time. The fields belong to the holder of turn.
 type token struct {
+	turn  chan struct{} // full during a request for the token, so that requests that come together share it
 	value string
+	err   error
 	until time.Time
 }
 
@@ -82,8 +94,12 @@ func (c *tokens) token(req *http.Request, wants map[string]string) (string, erro
 		return "", errors.New("its realm is not an https URL")
 	}
 	at := target{strings.ToLower(realm.Hostname()), cmp.Or(realm.Port(), "443")}
-	if at != (target{c.reg.Host, c.reg.Port}) && at.String() != c.reg.Realm {
-		return "", fmt.Errorf("its realm is %s; set realm: %s if the credential is for that, too", at, at)
+	name := strings.TrimSuffix(at.address(), ":443") // as in Registry.Realm
+	switch {
+	case at == target{c.reg.Host, c.reg.Port}:
+		c.addRealm(realm.Path)
+	case name != c.reg.Realm:
+		return "", fmt.Errorf("its realm is %s; set realm: %s if the credential is for that, too", name, name)
 	}
 	query := realm.Query()
 	for _, name := range []string{"service", "scope"} {
@@ -92,46 +108,120 @@ func (c *tokens) token(req *http.Request, wants map[string]string) (string, erro
 		}
 	}
 	realm.RawQuery = query.Encode()
-	key := realm.String()
+	return c.shared(req.Context(), realm.String())
+}
+
+// shared returns the token of a URL that is kept, or fetches it.
+func (c *tokens) shared(ctx context.Context, from string) (string, error) {
 	c.mu.Lock()
-	defer c.mu.Unlock() // requests that come together share a token
-	if one := c.kept[key]; time.Now().Before(one.until) {
-		return one.value, nil
+	one := c.kept[from]
+	if one == nil {
+		if len(c.kept) >= maxTokens || c.kept == nil {
+			c.kept = map[string]*token{}
+		}
+		one = &token{turn: make(chan struct{}, 1)}
+		c.kept[from] = one
 	}
-	ask, err := http.NewRequestWithContext(req.Context(), http.MethodGet, key, nil)
+	c.mu.Unlock()
+	select {
+	case one.turn <- struct{}{}:
+		defer func() { <-one.turn }()
+	case <-ctx.Done():
+		return "", context.Cause(ctx)
+	}
+	if time.Now().Before(one.until) {
+		return one.value, one.err
+	}
+	value, life, err := c.fetch(ctx, from)
+	if ctx.Err() != nil { // which is no reason for other requests to fail
+		return value, err
+	}
+	one.value, one.err, one.until = value, err, time.Now().Add(life)
+	return value, err
+}
+
+// fetch gets a token with the credential. It also returns how long the result can be used.
+func (c *tokens) fetch(ctx context.Context, from string) (value string, life time.Duration, err error) {
+	ctx, cancel := context.WithTimeout(ctx, tokenLimit)
+	defer cancel()
+	ask, err := http.NewRequestWithContext(ctx, http.MethodGet, from, nil)
 	if err != nil {
-		return "", err
+		return "", failureLife, err
 	}
 	ask.Header.Set("Authorization", c.reg.Credential)
 	res, err := c.base.RoundTrip(ask)
 	if err != nil {
-		return "", err
+		return "", failureLife, err
 	}
 	defer res.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(res.Body, maxChecked))
 	if err != nil {
-		return "", err
+		return "", failureLife, err
 	}
-	value, life := readToken(body)
+	value, life = readToken(body)
 	if res.StatusCode != http.StatusOK || value == "" {
-		return "", fmt.Errorf("%s answers with status %d and no token", realm.Host, res.StatusCode)
+		return "", failureLife, fmt.Errorf("%s answers with status %d and no token", ask.URL.Host, res.StatusCode)
 	}
-	if len(c.kept) >= maxTokens || c.kept == nil {
-		c.kept = map[string]token{}
-	}
-	c.kept[key] = token{value, time.Now().Add(life - tokenMargin)}
-	return value, nil
+	return value, life - tokenMargin, nil
 }
+
+// addRealm records a path of the registry that gives tokens.
+func (c *tokens) addRealm(p string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.realms == nil {
+		c.realms = map[string]bool{}
+	}
+	c.realms[normalPath(p)] = true
+}
+
+// isRealm reports whether a challenge has named a path of the registry as one that gives tokens.
+func (c *tokens) isRealm(p string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.realms[normalPath(p)]
+}
+
+// normalPath returns one form of the paths that a server may take for the same one.
+func normalPath(p string) string { return strings.ToLower(path.Clean("/" + p)) }
 
 // readToken returns the token in an answer of a realm, or "" if it is another answer.
 func readToken(body []byte) (value string, life time.Duration) {
 	var answer struct {
-		Token       string `json:"token"`
-		AccessToken string `json:"access_token"`
-		ExpiresIn   int    `json:"expires_in"` // seconds
+		Token       string          `json:"token"`
+		AccessToken string          `json:"access_token"`
+		ExpiresIn   json.RawMessage `json:"expires_in"` // seconds, for some servers in quotes or with a fraction
 	}
-	if json.Unmarshal(body, &answer) != nil {
-		return "", 0
+	_ = json.Unmarshal(body, &answer) // reads what it can
+	life = tokenLife
+	if seconds, err := strconv.ParseFloat(strings.Trim(string(answer.ExpiresIn), `"`), 64); err == nil && seconds > 0 {
+		life = time.Duration(min(seconds, maxLife.Seconds()) * float64(time.Second))
 	}
-	return cmp.Or(answer.Token, answer.AccessToken), cmp.Or(time.Duration(answer.ExpiresIn)*time.Second, tokenLife)
+	return cmp.Or(answer.Token, answer.AccessToken), life
+}
+
+// tokenFields are the fields of a JSON object that have a token.
+var tokenFields = []string{"token", "access_token", "refresh_token"}
+
+// holdsToken reports whether an answer, of which the end may be missing, is a JSON object with a field for a token. The value
+// does not matter.
+func holdsToken(begin []byte) bool {
+	d := json.NewDecoder(bytes.NewReader(bytes.TrimPrefix(begin, []byte("\ufeff"))))
+	if first, err := d.Token(); err != nil || first != json.Delim('{') {
+		return false
+	}
+	for {
+		name, err := d.Token()
+		field, ok := name.(string)
+		if err != nil || !ok { // the end of the object, or of what is there
+			return false
+		}
+		if slices.ContainsFunc(tokenFields, func(f string) bool { return strings.EqualFold(f, field) }) {
+			return true
+		}
+		var value json.RawMessage
+		if d.Decode(&value) != nil {
+			return false
+		}
+	}
 }
