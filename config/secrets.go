@@ -101,9 +101,10 @@ const (
 )
 
 // RunSecretCommand runs a program with arguments between spaces, without a shell, and returns what it prints. No process of
-// it outlives the call. An error has nothing of the output, which may have a part of the secret.
-func RunSecretCommand(command string) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), secretCommandLimit)
+// it outlives the call, which ends with ctx. An error has nothing of the output, which may have a part of the secret.
+func RunSecretCommand(ctx context.Context, command string) ([]byte, error) {
+	tooSlow := fmt.Errorf("it did not end within %v", secretCommandLimit)
+	ctx, cancel := context.WithTimeoutCause(ctx, secretCommandLimit, tooSlow)
 	defer cancel()
 	args := strings.Fields(command)
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
@@ -114,7 +115,7 @@ func RunSecretCommand(command string) ([]byte, error) {
 	err := cmd.Run()
 	switch {
 	case ctx.Err() != nil:
-		err = fmt.Errorf("it did not end within %v", secretCommandLimit)
+		err = context.Cause(ctx)
 	case out.full:
 		err = fmt.Errorf("it printed more than %d KiB", maxSecret>>10)
 	}

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -34,7 +35,7 @@ func TestReadSecrets(t *testing.T) {
 	if got, err := read(nil); err != nil || !maps.Equal(got, map[string]string{"ONE": "one", "TWO": "two"}) {
 		t.Error(got, err)
 	}
-	if got, err := read(RunSecretCommand); err != nil || got["OP"] != "ab" {
+	if got, err := read(runSecretCommand(t)); err != nil || got["OP"] != "ab" {
 		t.Error(got, err)
 	}
 	r.Secrets["THREE"], r.Secrets["FOUR"] = RepositorySecret{From: "env:B"}, RepositorySecret{From: "file:/c"}
@@ -66,15 +67,31 @@ func TestSecretCommand(t *testing.T) {
 		"empty":   {"true", "gives no text"},
 	} {
 		r := Repository{Secrets: map[string]RepositorySecret{"X": {From: "command:" + c.command}}}
-		err := r.ReadSecrets(os.Getenv, os.ReadFile, RunSecretCommand)
+		err := r.ReadSecrets(os.Getenv, os.ReadFile, runSecretCommand(t))
 		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "read secret X: ") || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	out, err := RunSecretCommand(script("leaves", "sleep 1000 >/dev/null 9>"+alive+" & echo \"$1-$2-$#\"; cat <"+alive+" >/dev/null & : ") + " a  $HOME")
+	out, err := RunSecretCommand(t.Context(), script("leaves", "sleep 1000 >/dev/null 9>"+alive+" & echo \"$1-$2-$#\"; cat <"+alive+" >/dev/null & : ")+" a  $HOME")
 	if err != nil || string(out) != "a-$HOME-2\n" {
 		t.Errorf("%q, %v", out, err)
 	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ready := filepath.Join(dir, "ready")
+	if err := syscall.Mkfifo(ready, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		_, _ = os.ReadFile(ready) // returns when the command runs
+		cancel()
+	}()
+	if _, err := RunSecretCommand(ctx, script("waits", ": >"+ready+"; exec sleep 1000")); !errors.Is(err, context.Canceled) {
+		t.Errorf("a cancelled command: %v", err)
+	}
+}
+
+func runSecretCommand(t *testing.T) func(string) ([]byte, error) {
+	return func(command string) ([]byte, error) { return RunSecretCommand(t.Context(), command) }
 }
 
 func TestSecretForms(t *testing.T) {

@@ -8,8 +8,13 @@ import (
 	"log/slog"
 	"maps"
 	"net/http"
-	"sync"
 	"time"
+)
+
+// Pauses between fetches that change nothing.
+const (
+	failurePause = 30 * time.Second // after an error, which is the answer for all requests meanwhile if there is no token
+	refusedPause = 5 * time.Second  // after a fetch because a token was refused
 )
 
 // signer adds to requests what a gateway between errand and the model wants: headers of its own, and a token that changes.
@@ -20,9 +25,11 @@ type signer struct {
 	life    time.Duration                         // of a token
 	log     *slog.Logger
 
-	mu    sync.Mutex // held during a fetch, so that all requests wait for one
-	token string
-	until time.Time
+	turn     chan struct{} // full while one goroutine uses the fields below, also during a fetch, so that all requests wait for one
+	token    string
+	err      error     // of the last fetch, if there is no token
+	until    time.Time // when a fetch is due
+	replaced time.Time // when a token was last fetched because one was refused
 }
 
 // RoundTrip sends a request. If its token is refused, it fetches another one and tries once more.
@@ -31,12 +38,7 @@ func (s *signer) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil || s.fetch == nil || res.StatusCode != http.StatusUnauthorized || req.GetBody == nil {
 		return res, err
 	}
-	s.mu.Lock()
-	if s.token == used {
-		s.until = time.Time{}
-	}
-	s.mu.Unlock()
-	if fresh, err := s.current(req.Context()); err != nil || fresh == used {
+	if fresh, err := s.current(req.Context(), used); err != nil || fresh == used {
 		return res, nil //nolint:nilerr // the answer says what is wrong
 	}
 	body, err := req.GetBody()
@@ -55,8 +57,7 @@ func (s *signer) send(req *http.Request) (res *http.Response, token string, err 
 	req = req.Clone(req.Context())
 	maps.Copy(req.Header, s.headers)
 	if s.fetch != nil {
-		if token, err = s.current(req.Context()); err != nil {
-			s.log.Warn("get a token for the model", "err", err)
+		if token, err = s.current(req.Context(), ""); err != nil {
 			return nil, "", err
 		}
 		// Gateways look for either. The CLI sends both, says its documentation of apiKeyHelper.
@@ -67,25 +68,40 @@ func (s *signer) send(req *http.Request) (res *http.Response, token string, err 
 	return res, token, err
 }
 
-// current returns the token, which it fetches if it is too old. If that fails, the old one may still be accepted.
-func (s *signer) current(ctx context.Context) (string, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if time.Now().Before(s.until) {
-		return s.token, nil
+// current returns the token, which it fetches if it is too old or is the refused one, unless that is "". If a fetch fails, the
+// old token may still be accepted.
+func (s *signer) current(ctx context.Context, refused string) (string, error) {
+	select {
+	case s.turn <- struct{}{}:
+		defer func() { <-s.turn }()
+	case <-ctx.Done():
+		return "", context.Cause(ctx)
+	}
+	replace := refused != "" && s.token == refused && time.Since(s.replaced) >= refusedPause
+	if !replace && time.Now().Before(s.until) {
+		return s.token, s.err
 	}
 	token, err := s.fetch(ctx)
 	if err == nil && token == "" {
 		err = errors.New("the token is empty")
 	}
-	if err != nil && s.token != "" {
+	if err != nil && ctx.Err() != nil { // which is no reason for other requests to fail
+		return "", err
+	}
+	if replace {
+		s.replaced = time.Now()
+	}
+	switch {
+	case err == nil:
+		s.token, s.err, s.until = token, nil, time.Now().Add(s.life)
+	case s.token == "":
+		s.log.Warn("get a token for the model", "err", err)
+		s.err, s.until = err, time.Now().Add(failurePause)
+	default:
 		s.log.Warn("get a token for the model; the last one is used", "err", err)
-		return s.token, nil
+		s.until = time.Now().Add(failurePause)
 	}
-	if err == nil {
-		s.token, s.until = token, time.Now().Add(s.life)
-	}
-	return token, err
+	return s.token, s.err
 }
 
 // withClientCertificate makes a transport show the certificate that the CLI would show, by the same variables.

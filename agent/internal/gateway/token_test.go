@@ -17,8 +17,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -122,6 +125,171 @@ func TestTokenOfACommand(t *testing.T) {
 	ask(401)
 	c.accept("two") // which the gateway still has
 	ask(200)
+}
+
+// model answers 200 to one token and 401 to others.
+type model struct{ valid string }
+
+func (m *model) RoundTrip(req *http.Request) (*http.Response, error) {
+	status := http.StatusUnauthorized
+	if req.Header.Get("X-Api-Key") == m.valid {
+		status = http.StatusOK
+	}
+	return &http.Response{StatusCode: status, Header: http.Header{}, Body: http.NoBody}, nil
+}
+
+// signed returns a signer in front of m, and how to ask through it: that returns the status, or 0 with an error.
+func signed(m *model, fetch func(context.Context) (string, error)) func(context.Context) (int, error) {
+	s := &signer{next: m, fetch: fetch, life: 5 * time.Minute, log: slog.New(slog.DiscardHandler), turn: make(chan struct{}, 1)}
+	return func(ctx context.Context) (int, error) {
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://llm.corp.example"+messagesPath, strings.NewReader(anyQuestion))
+		if err != nil {
+			return 0, err
+		}
+		res, err := s.RoundTrip(req)
+		if err != nil {
+			return 0, err
+		}
+		return res.StatusCode, res.Body.Close()
+	}
+}
+
+// hang waits as long as a command that prints a secret may take.
+func hang(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	<-ctx.Done()
+	return context.Cause(ctx)
+}
+
+// A command that hangs holds requests only once, and none for longer than it wants to wait. Then its error is the answer.
+func TestTokenCommandHangs(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var started atomic.Int32
+		var works atomic.Bool
+		ask := signed(&model{valid: "one"}, func(ctx context.Context) (string, error) {
+			if started.Add(1); works.Load() {
+				return "one", nil
+			}
+			return "", hang(ctx)
+		})
+		began := time.Now()
+		const requests = 5
+		errs := make(chan error)
+		for range requests {
+			go func() {
+				_, err := ask(t.Context())
+				errs <- err
+			}()
+		}
+		synctest.Wait()
+		ended, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := ask(ended); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != time.Second {
+			t.Errorf("a request that was cancelled got %v after %s", err, time.Since(began))
+		}
+		for range requests {
+			if err := <-errs; err == nil || time.Since(began) != 30*time.Second {
+				t.Errorf("a request got %v after %s", err, time.Since(began))
+			}
+		}
+		works.Store(true)
+		if _, err := ask(t.Context()); err == nil || started.Load() != 1 {
+			t.Errorf("%v after %d commands", err, started.Load())
+		}
+		time.Sleep(failurePause) //nolint:forbidigo // in a bubble
+		if status, err := ask(t.Context()); status != http.StatusOK || started.Load() != 2 {
+			t.Errorf("status %d, %v after %d commands", status, err, started.Load())
+		}
+	})
+}
+
+// While a command fails, the last token is used without a delay for each request.
+func TestTokenCommandFailsLater(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		started := 0
+		ask := signed(&model{valid: "one"}, func(ctx context.Context) (string, error) {
+			if started++; started == 1 {
+				return "one", nil
+			}
+			return "", hang(ctx)
+		})
+		expect := func(commands int) {
+			t.Helper()
+			if status, err := ask(t.Context()); status != http.StatusOK || started != commands {
+				t.Errorf("status %d, %v after %d commands", status, err, started)
+			}
+		}
+		expect(1)
+		time.Sleep(5 * time.Minute) //nolint:forbidigo // in a bubble
+		expect(2)
+		expect(2)
+		time.Sleep(failurePause) //nolint:forbidigo // in a bubble
+		expect(3)
+	})
+}
+
+// A run that ends during a fetch ends the command. Other runs do not get its error.
+func TestRunEndsDuringFetch(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var started atomic.Int32
+		ask := signed(&model{valid: "one"}, func(ctx context.Context) (string, error) {
+			if started.Add(1) == 1 {
+				return "", hang(ctx)
+			}
+			return "one", nil
+		})
+		began := time.Now()
+		ended, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		errs := make(chan error)
+		go func() {
+			_, err := ask(ended)
+			errs <- err
+		}()
+		synctest.Wait()
+		go func() {
+			if status, err := ask(t.Context()); status != http.StatusOK {
+				t.Errorf("another run got status %d, %v", status, err)
+			}
+			errs <- nil
+		}()
+		if err := errors.Join(<-errs, <-errs); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != time.Second {
+			t.Errorf("%v after %s", err, time.Since(began))
+		}
+	})
+}
+
+// A refusal that lasts does not start a command for each request.
+func TestTokenIsRefusedAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		started, printed, m := 0, "one", &model{valid: "one"}
+		ask := signed(m, func(context.Context) (string, error) { started++; return printed, nil })
+		expect := func(status, commands int) {
+			t.Helper()
+			if got, err := ask(t.Context()); got != status || started != commands {
+				t.Errorf("status %d, %v after %d commands", got, err, started)
+			}
+		}
+		expect(200, 1)
+		m.valid, printed = "two", "two"
+		expect(200, 2) // at once
+		m.valid = "three"
+		for range 10 {
+			expect(401, 2)
+		}
+		time.Sleep(refusedPause) //nolint:forbidigo // in a bubble
+		for range 10 {
+			expect(401, 3)
+		}
+		printed = "three"
+		time.Sleep(refusedPause) //nolint:forbidigo // in a bubble
+		expect(200, 4)
+	})
 }
 
 // The worker shows a company's gateway its certificate.

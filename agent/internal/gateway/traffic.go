@@ -319,7 +319,7 @@ func NewUpstream(cfg Config) (*Upstream, error) {
 		up.cfg.Credential = Credential{AuthToken: "fetched for each request"}
 	}
 	if cfg.Token != nil || len(cfg.Headers) > 0 {
-		up.transport = &signer{next: transport, headers: cfg.Headers, fetch: cfg.Token, life: cfg.TokenLife, log: cfg.Log}
+		up.transport = &signer{next: transport, headers: cfg.Headers, fetch: cfg.Token, life: cfg.TokenLife, log: cfg.Log, turn: make(chan struct{}, 1)}
 	}
 	return up, nil
 }

@@ -1,6 +1,8 @@
 package wire
 
 import (
+	"context"
+	"errors"
 	"strings"
 	"testing"
 
@@ -22,5 +24,15 @@ func TestCredentialName(t *testing.T) {
 	}
 	if got := name("https://a", ""); got != "" {
 		t.Errorf("no credential is named %q", got)
+	}
+}
+
+// The command of the model's token ends with the request that wants it.
+func TestModelTokenOfCancelledRequest(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := modelToken(config.Model{TokenCommand: "sleep 1000"}).Fetch(ctx); !errors.Is(err, context.Canceled) {
+		t.Error(err)
 	}
 }

@@ -23,8 +23,8 @@ func modelToken(m config.Model) agent.ModelToken {
 	if m.TokenCommand == "" {
 		return agent.ModelToken{}
 	}
-	return agent.ModelToken{Life: m.TokenLife, Fetch: func(context.Context) (string, error) {
-		out, err := config.RunSecretCommand(m.TokenCommand)
+	return agent.ModelToken{Life: m.TokenLife, Fetch: func(ctx context.Context) (string, error) {
+		out, err := config.RunSecretCommand(ctx, m.TokenCommand)
 		return strings.TrimSpace(string(out)), err
 	}}
 }

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"context"
 	"maps"
 	"os"
 	"slices"
@@ -27,7 +28,7 @@ func repositorySecrets(c config.Config, agent bool) map[string]map[string]string
 
 // readSecrets reads the secrets of repositories. A program that runs no tasks reads what it can, for its redactor.
 func readSecrets(c config.Config, getenv func(string) string, worker bool) (problems config.Problems) {
-	run := config.RunSecretCommand
+	run := func(command string) ([]byte, error) { return config.RunSecretCommand(context.Background(), command) }
 	if !worker {
 		run = nil
 	}
