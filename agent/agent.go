@@ -171,7 +171,7 @@ func New(c Config) (*Runner, error) {
 	r := &Runner{
 		cfg: c, log: c.Log, getenv: c.Getenv,
 		startLimit: time.Minute, exitLimit: 20 * time.Second, pingAfter: pingAfter, pingLimit: pingLimit, keeperLimit: keeper.EndTimeout,
-		usedEvery: usedEvery, silentLimit: keeper.WorkerTimeout, keepers: &keeper.Program{Path: c.Keeper},
+		usedEvery: usedEvery, silentLimit: keeper.WorkerTimeout, keepers: &keeper.Program{Path: c.Keeper, Log: c.Log},
 	}
 	r.lines = protocol.NewBudget(protocol.MaxLines)
 	if r.log == nil {

@@ -4,11 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -20,8 +20,7 @@ import (
 // Groups are control groups (version 2), one for each run: the kernel holds a run to its memory and its number of processes,
 // divides the processors equally between runs, and kills all processes of a run at once. Without them, the keeper counts.
 type Groups struct {
-	dir  string // which was delegated to the worker
-	made atomic.Uint64
+	dir string // which was delegated to the worker
 }
 
 const (
@@ -29,7 +28,7 @@ const (
 	// cannot have processes itself.
 	workerGroup = "errand-worker"
 
-	runGroup     = "errand-run-" // is followed by the worker's process ID and a number
+	runGroup     = "errand-run-" // is followed by the worker's process ID, and a number that makes it unique
 	workerWeight = "1000"        // of processor time, where a run has 100
 )
 
@@ -76,7 +75,25 @@ func findGroups(mount string) (*Groups, error) {
 	}
 	_ = set(own, "cpu.weight", workerWeight) // without the controller there is no such file
 	g.removeStale()
+	if err := g.try(); err != nil {
+		return nil, err
+	}
 	return g, nil
+}
+
+// try starts a process in a group. A filter of system calls may forbid that (clone3) although the groups can be changed.
+func (g *Groups) try() error {
+	one, err := g.open(Order{})
+	if err != nil {
+		return err
+	}
+	defer one.remove()
+	cmd := &exec.Cmd{Path: "/bin/sh", Args: []string{"sh", "-c", ":"}, Dir: "/", Env: []string{}, SysProcAttr: &syscall.SysProcAttr{}}
+	one.join(cmd.SysProcAttr)
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("start a process in a control group: %w", err)
+	}
+	return nil
 }
 
 // delegated reports whether this process may manage its group. To root every group looks so, and only a container has one
@@ -113,11 +130,11 @@ func (g *Groups) open(o Order) (*group, error) {
 	if g == nil {
 		return nil, nil
 	}
-	one := &group{dir: filepath.Join(g.dir, fmt.Sprintf("%s%d-%d", runGroup, os.Getpid(), g.made.Add(1)))}
-	if err := os.Mkdir(one.dir, 0o755); err != nil { //nolint:gosec // as the kernel makes them
+	dir, err := os.MkdirTemp(g.dir, fmt.Sprintf("%s%d-*", runGroup, os.Getpid())) // other Groups of this process have others
+	if err != nil {
 		return nil, fmt.Errorf("make the control group of a run: %w", err)
 	}
-	var err error
+	one := &group{dir: dir}
 	if o.MaxMemory > 0 {
 		err = set(one.dir, "memory.max", strconv.FormatInt(o.MaxMemory+o.MaxMemory/8, 10))
 	}

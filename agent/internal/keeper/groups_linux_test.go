@@ -131,6 +131,24 @@ func gone(t *testing.T, pid string) {
 	}
 }
 
+// FindGroups reports groups that it cannot use, here because there may be no more of them.
+func TestFullGroups(t *testing.T) {
+	g := newGroups(t)
+	if os.Geteuid() != 0 {
+		return // only root may set the limit
+	}
+	if err := set(g.dir, "cgroup.max.descendants", "1"); err != nil { // the worker's
+		t.Fatal(err)
+	}
+	_, err := FindGroups()
+	if err := set(g.dir, "cgroup.max.descendants", "max"); err != nil {
+		t.Fatal(err)
+	}
+	if err == nil || !strings.Contains(err.Error(), "make the control group") {
+		t.Errorf("FindGroups returns %v", err)
+	}
+}
+
 // A group that was not delegated, or has other processes, is left alone.
 func TestForeignGroups(t *testing.T) {
 	g := newGroups(t)

@@ -2,7 +2,9 @@ package keeper
 
 import (
 	"io"
+	"log/slog"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -44,6 +46,48 @@ func TestManyOrphans(t *testing.T) {
 	<-c.done
 	if c.Err != nil || c.Exit.Code != 0 || c.Exit.Stuck != 0 || c.Exit.Swept > 100 {
 		t.Errorf("exit = %+v, %v", c.Exit, c.Err)
+	}
+}
+
+// Where processes cannot start in a group, here because its directory is not one, runs start without.
+func TestGroupsThatDoNotWork(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for name, g := range map[string]*Groups{"starting": {dir: dir}, "opening": {dir: filepath.Join(dir, "none")}} {
+		if g.try() == nil {
+			t.Errorf("%s: it counts as possible", name)
+		}
+		var log strings.Builder
+		p := Program{Groups: g, Log: slog.New(slog.NewTextHandler(&log, nil))}
+		run, err := p.Start(t.Context(), Order{Path: "/bin/echo", Args: []string{"echo", "hello"}, Dir: "/"}, Sandbox{})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		out, err := io.ReadAll(run.Stdout)
+		<-run.done
+		if string(out) != "hello\n" || err != nil || run.Exit.Code != 0 || !strings.Contains(log.String(), "start a run in a control group") {
+			t.Errorf("%s: %q, %v, exit %+v, log %s", name, out, err, run.Exit, &log)
+		}
+	}
+}
+
+// Two Groups of one process, of which each has runs, do not use the same directories.
+func TestTwoGroups(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	one, err := (&Groups{dir: dir}).open(Order{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer one.remove()
+	two, err := (&Groups{dir: dir}).open(Order{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer two.remove()
+	if own := filepath.Join(dir, runGroup+strconv.Itoa(os.Getpid())+"-"); one.dir == two.dir || !strings.HasPrefix(one.dir, own) || !strings.HasPrefix(two.dir, own) {
+		t.Errorf("%s and %s", one.dir, two.dir)
 	}
 }
 

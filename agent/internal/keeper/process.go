@@ -111,15 +111,8 @@ func (p *Program) Start(ctx context.Context, order Order, s Sandbox) (*Process, 
 	if err != nil {
 		return nil, fmt.Errorf("open pipes: %w", err)
 	}
-	own, err := p.Groups.open(order)
+	cmd, own, err := p.startKeeper(program, c, order, s)
 	if err != nil {
-		c.closeKeeperEnds()
-		c.closeWorkerEnds()
-		return nil, err
-	}
-	cmd, err := spawn(program, c, order, s, own)
-	if err != nil {
-		own.remove()
 		c.closeWorkerEnds()
 		return nil, fmt.Errorf("start keeper: %w", err)
 	}
@@ -158,9 +151,27 @@ func (p *Program) Start(ctx context.Context, order Order, s Sandbox) (*Process, 
 	return process, nil
 }
 
-// spawn starts the process of a keeper and closes the keeper's ends of the channels.
-func spawn(program *os.File, c *channels, order Order, s Sandbox, in *group) (*exec.Cmd, error) {
+// startKeeper starts the process of a keeper, in a group of its own if that is possible, and closes the keeper's ends of the
+// channels.
+func (p *Program) startKeeper(program *os.File, c *channels, order Order, s Sandbox) (*exec.Cmd, *group, error) {
 	defer c.closeKeeperEnds()
+	own, err := p.Groups.open(order)
+	if own != nil {
+		var cmd *exec.Cmd
+		if cmd, err = spawn(program, c, order, s, own); err == nil {
+			return cmd, own, nil
+		}
+		own.remove()
+	}
+	if err != nil && p.Log != nil {
+		p.Log.Warn("start a run in a control group; only its keeper limits its memory and processes", "err", err)
+	}
+	cmd, err := spawn(program, c, order, s, nil)
+	return cmd, nil, err
+}
+
+// spawn starts the process of a keeper.
+func spawn(program *os.File, c *channels, order Order, s Sandbox, in *group) (*exec.Cmd, error) {
 	cmd := &exec.Cmd{
 		Path: executable(program), Args: []string{Name}, Dir: "/",
 		// A process that sleeps needs one processor and a small heap; GOMAXPROCS keeps its threads, and so its memory, few.

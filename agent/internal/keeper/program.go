@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -22,8 +23,9 @@ const probeTimeout = 10 * time.Second
 // is none, the worker's own program again, which costs more memory and time. The zero value is ready to use. Once the
 // program was found it stays open, so that an upgrade of its file does not concern a running worker.
 type Program struct {
-	Path   string  // of errand-keeper; empty: beside the worker's program
-	Groups *Groups // of the runs; nil: they have none
+	Path   string       // of errand-keeper; empty: beside the worker's program
+	Groups *Groups      // of the runs; nil: they have none
+	Log    *slog.Logger // of runs that cannot start in a group; may be nil
 
 	mu   sync.Mutex
 	file *os.File // nil: not found yet
