@@ -42,11 +42,12 @@ func (c *controls) obey(ctx context.Context, desk *tasks.Desk, h heard, command 
 		if err := c.gate.mustWrite(ctx, h.origin(), h.author); err != nil {
 			return false, err
 		}
-		note, ok, err = c.carryOut(ctx, desk, h, command)
+		var before bool
+		note, ok, before, err = c.carryOut(ctx, desk, h, command)
 		if err != nil {
 			err = fmt.Errorf("carry out %s on %s: %w", command, h.origin(), err)
 		}
-		return ok && command != sayHelp, err
+		return ok && !before && command != sayHelp, err
 	})
 	if _, ok := errors.AsType[*tasks.InputError](err); ok {
 		h.after(func(ctx context.Context) { c.comments.postNote(ctx, h, notDone, "") })
@@ -63,17 +64,17 @@ func (c *controls) obey(ctx context.Context, desk *tasks.Desk, h heard, command 
 }
 
 // carryOut carries out a control command once. When the same event comes again, there may be another task to stop or
-// retry.
-func (c *controls) carryOut(ctx context.Context, desk *tasks.Desk, h heard, command string) (note string, ok bool, err error) {
+// retry. before reports whether it was carried out earlier.
+func (c *controls) carryOut(ctx context.Context, desk *tasks.Desk, h heard, command string) (note string, ok, before bool, err error) {
 	p, err := c.memory.state(ctx, h.origin())
-	if err != nil || slices.Contains(p.Obeyed, h.task()) {
-		return "", err == nil, err
+	if before = err == nil && slices.Contains(p.Obeyed, h.task()); before || err != nil {
+		return "", before, before, err
 	}
 	note, ok, err = findCommand(command).control(c, ctx, desk, h)
 	if err != nil || !ok || note != "" {
-		return note, ok, err
+		return note, ok, false, err
 	}
-	return note, ok, c.memory.changeState(ctx, h.origin(), func(p *prState) error {
+	return note, ok, false, c.memory.changeState(ctx, h.origin(), func(p *prState) error {
 		p.Obeyed = append(p.Obeyed, h.task())
 		p.Obeyed = p.Obeyed[max(0, len(p.Obeyed)-maxObeyed):]
 		return nil

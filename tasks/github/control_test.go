@@ -70,7 +70,7 @@ func TestPauseAndResume(t *testing.T) {
 	})
 }
 
-// A pause that GitHub delivers late or twice should not pause again.
+// A pause that GitHub delivers late or twice should not pause again, and is in the audit log once.
 func TestLatePause(t *testing.T) {
 	t.Parallel()
 	w := ticking(t)
@@ -85,6 +85,7 @@ func TestLatePause(t *testing.T) {
 	if p := must(w.src.memory.state(t.Context(), origin{Repo: repo, Number: n})); p.Paused {
 		t.Errorf("%+v", p)
 	}
+	f.audited("github/ann () pause acme/api#1: 200", "github/ann () resume acme/api#1: 200")
 }
 
 // /cancel stops the conversation and the analyses, but not what was asked for later; GitHub may deliver late.

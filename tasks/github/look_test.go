@@ -253,7 +253,7 @@ func TestLookForgotten(t *testing.T) {
 	t.Parallel()
 	f, look := looker(t)
 	now := f.src.cfg.Now()
-	if err := f.src.newPoller(f.desk).lookAround(t.Context(), now, map[string]time.Time{repo: now}, false); err != nil {
+	if err := f.src.newPoller(f.desk).lookAround(t.Context(), now, looks{Seen: map[string]time.Time{repo: now}}, false); err != nil {
 		t.Error(err)
 	}
 	look(time.Hour)

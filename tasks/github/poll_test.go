@@ -14,33 +14,42 @@ import (
 	"github.com/errand-fleet/errand/internal/githubfake"
 )
 
-// Without webhooks, quick polls find what people do within one interval, and cost nothing of GitHub's rate limit while nobody
-// does anything.
-func TestPolling(t *testing.T) {
-	t.Parallel()
+// polled is a front door without webhooks that polls only on request, some time later by its clock. look returns what it
+// asked GitHub for.
+func polled(t *testing.T) (f front, look func(time.Duration) []githubfake.Call) {
+	t.Helper()
 	begun := time.Date(2026, 11, 22, 8, 0, 0, 0, time.UTC)
 	var passed atomic.Int64
 	clock := func() time.Time { return begun.Add(time.Duration(passed.Load())) }
 	w := newWorld(t, githubfake.Config{Now: clock}, []func(*config){func(c *config) {
 		c.Hub.Token, c.Hub.Polled, c.Now, c.WebhookSecret, c.Poll = "ghp_test", true, clock, "", 20*time.Second
 	}})
-	f := w.listen()
+	f = w.listen()
 	f.hub.Deliver("")
 	f.talkers()
-	w.src.reconfigure(func(c *Config) { c.Repositories = []string{repo} })
-	p := w.src.newPoller(f.desk) // one process, which remembers answers
-	look := func(d time.Duration) (asked map[int]int) {
+	w.src.reconfigure(func(c *Config) { c.Repositories, c.Limiter = []string{repo}, w.db.Memos })
+	return f, func(d time.Duration) []githubfake.Call {
 		t.Helper()
 		passed.Add(int64(d))
 		before := len(f.hub.Calls(""))
-		if err := p.lookIfDue(t.Context()); err != nil {
+		if err := w.src.newPoller(f.desk).lookIfDue(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		asked = map[int]int{}
-		for _, c := range f.hub.Calls("")[before:] {
-			asked[c.Status]++
+		return f.hub.Calls("")[before:]
+	}
+}
+
+// Without webhooks, quick polls find what people do within one interval, and cost nothing of GitHub's rate limit while nobody
+// does anything.
+func TestPolling(t *testing.T) {
+	t.Parallel()
+	f, look := polled(t)
+	answers := func(calls []githubfake.Call) map[int]int {
+		all := map[int]int{}
+		for _, c := range calls {
+			all[c.Status]++
 		}
-		return asked
+		return all
 	}
 	kinds := func() (all []string) {
 		t.Helper()
@@ -52,9 +61,8 @@ func TestPolling(t *testing.T) {
 	}
 	look(0)
 	n := f.open()
-	passed.Add(int64(time.Second))
 	f.comment(n, "ann", "@errand why?")
-	look(19 * time.Second)
+	look(20 * time.Second)
 	if diff := cmp.Diff([]string{"comment by ann", "review by octocat"}, kinds()); diff != "" {
 		t.Errorf("tasks (-want +got):\n%s", diff)
 	}
@@ -66,11 +74,11 @@ func TestPolling(t *testing.T) {
 	}
 	look(20 * time.Second)
 	for range 3 {
-		if asked := look(20 * time.Second); len(asked) != 1 || asked[http.StatusNotModified] == 0 {
+		if asked := answers(look(20 * time.Second)); len(asked) != 1 || asked[http.StatusNotModified] == 0 {
 			t.Errorf("a poll of nothing new was answered with %v", asked)
 		}
 	}
-	if asked := look(time.Second); len(asked) != 0 {
+	if asked := answers(look(time.Second)); len(asked) != 0 {
 		t.Errorf("a poll that was not due asked %v", slices.Collect(maps.Keys(asked)))
 	}
 	look(DefaultLook) // a complete one
@@ -82,4 +90,71 @@ func TestPolling(t *testing.T) {
 	} else {
 		_ = resp.Body.Close()
 	}
+}
+
+// A quick poll reads again what was said since the last complete one. Requests that became no task are answered once.
+func TestPollsHandleRemarksOnce(t *testing.T) {
+	t.Parallel()
+	f, look := polled(t)
+	look(0)
+	n := f.open()
+	writes := func(d time.Duration) (all []string) {
+		t.Helper()
+		for _, c := range look(d) {
+			if c.Method != http.MethodGet {
+				all = append(all, c.Method+" "+c.Path)
+			}
+		}
+		return all
+	}
+	writes(20 * time.Second)
+	for _, said := range [][2]string{{"cleo", "/help"}, {"cleo", "/pause"}, {"ann", "/help"}, {"ann", "@errand /merge"}, {"ann", "/pause"}, {"ann", "/retry"}} {
+		f.comment(n, said[0], said[1])
+	}
+	must(f.hub.Review(t.Context(), repo, n, "ann", "COMMENT", "/help"))
+	if got := writes(20 * time.Second); len(got) < 7 {
+		t.Errorf("the requests were answered by %q", got)
+	}
+	want := []string{"github/cleo () help acme/api#1: 403", "github/cleo () pause acme/api#1: 403", "github/ann () pause acme/api#1: 200"}
+	f.audited(want...)
+	for _, pause := range []time.Duration{20 * time.Second, 20 * time.Second, DefaultLook, 20 * time.Second, DefaultLook} {
+		if got := writes(pause); len(got) > 0 {
+			t.Errorf("after %s they were answered again by %q", pause, got)
+		}
+	}
+	f.audited(want...)
+	// They do not count again as requests of their author.
+	for range askBurst - 5 {
+		f.comment(n, "ann", "@errand why?")
+	}
+	look(20 * time.Second)
+	if got := len(f.tasks()); got != askBurst-5+1 { // with the review
+		t.Errorf("%d tasks", got)
+	}
+	var l looks
+	if err := f.src.newPoller(f.desk).changeLooks(t.Context(), func(now *looks) { l = *now }); err != nil {
+		t.Fatal(err)
+	}
+	if got := len(l.Handled[repo]); got != askBurst-5 { // those of which no poll reads any more are forgotten
+		t.Errorf("%d remarks are remembered", got)
+	}
+}
+
+// A remark that could not be handled is tried again.
+func TestPollsHandleFailedRemarksAgain(t *testing.T) {
+	t.Parallel()
+	f, look := polled(t)
+	look(0)
+	n := f.open()
+	look(20 * time.Second)
+	pause := f.comment(n, "ann", "/pause")
+	f.hub.Fail(collaborator, githubfake.Failure{Status: 502})
+	if err := f.src.newPoller(f.desk).changeLooks(t.Context(), func(l *looks) { l.Quick = time.Time{} }); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.src.newPoller(f.desk).lookIfDue(t.Context()); err == nil {
+		t.Error("the remark was handled")
+	}
+	look(20 * time.Second)
+	f.signs(n, pause, "eyes", "hooray")
 }

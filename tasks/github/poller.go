@@ -69,11 +69,11 @@ func (p *poller) lookout(ctx context.Context) {
 // lookIfDue polls if a poll is due.
 func (p *poller) lookIfDue(ctx context.Context) error {
 	begun := p.now()
-	seen, quick, mine, err := p.turn(ctx, begun)
+	before, quick, mine, err := p.turn(ctx, begun)
 	if err != nil || !mine {
 		return err
 	}
-	return p.lookAround(ctx, begun, seen, quick)
+	return p.lookAround(ctx, begun, before, quick)
 }
 
 // looks records the polls.
@@ -81,30 +81,39 @@ type looks struct {
 	Last  time.Time            `json:"last"`           // start of the last poll
 	Quick time.Time            `json:"quick,omitzero"` // start of the last quick poll
 	Seen  map[string]time.Time `json:"seen"`           // by repository: start of the last complete poll
+	// Handled has the remarks that polls have handled, by repository. A poll reads again what was said since the last
+	// complete one, and most requests that became no task would be answered again.
+	Handled map[string]handledRemarks `json:"handled,omitempty"`
 }
+
+// handledRemarks has the latest change of each remark, in Unix seconds, by its identity.
+type handledRemarks map[string]int64
 
 const looksMemo = "github/looks"
 
-// turn claims the next poll for this front door, if one is due and no other has it. seen has for each repository the
-// time until which no event was missed; before the first poll none was. A quick poll leaves these times as they are, so
-// that it asks the same until the next complete one, and GitHub answers mostly that nothing has changed.
-func (p *poller) turn(ctx context.Context, now time.Time) (seen map[string]time.Time, quick, mine bool, err error) {
+// turn claims the next poll for this front door, if one is due and no other has it. before.Seen has for each repository
+// the time until which no event was missed; before the first poll none was. A quick poll leaves these times as they are,
+// so that it asks the same until the next complete one, and GitHub answers mostly that nothing has changed.
+func (p *poller) turn(ctx context.Context, now time.Time) (before looks, quick, mine bool, err error) {
 	err = p.changeLooks(ctx, func(l *looks) {
-		if mine = !now.Before(l.Last.Add(p.every)); !mine {
-			if quick = p.quick > 0 && !now.Before(l.Quick.Add(p.quick)); quick {
-				mine, seen, l.Quick = true, maps.Clone(l.Seen), now
+		mine = !now.Before(l.Last.Add(p.every))
+		quick = !mine && p.quick > 0 && !now.Before(l.Quick.Add(p.quick))
+		switch {
+		case mine:
+			seen := map[string]time.Time{}
+			for _, repo := range p.repositories {
+				if seen[repo] = now; !l.Seen[repo].IsZero() {
+					seen[repo] = l.Seen[repo]
+				}
 			}
-			return
+			l.Last, l.Quick, l.Seen = now, now, seen
+			maps.DeleteFunc(l.Handled, func(repo string, _ handledRemarks) bool { return seen[repo].IsZero() })
+		case quick:
+			mine, l.Quick = true, now
 		}
-		seen = map[string]time.Time{}
-		for _, repo := range p.repositories {
-			if seen[repo] = now; !l.Seen[repo].IsZero() {
-				seen[repo] = l.Seen[repo]
-			}
-		}
-		l.Last, l.Quick, l.Seen = now, now, seen
+		before = *l
 	})
-	return seen, quick, mine, err
+	return before, quick, mine, err
 }
 
 func (p *poller) changeLooks(ctx context.Context, change func(*looks)) error {
@@ -113,6 +122,9 @@ func (p *poller) changeLooks(ctx context.Context, change func(*looks)) error {
 		if l.Seen == nil {
 			l.Seen = map[string]time.Time{}
 		}
+		if l.Handled == nil {
+			l.Handled = map[string]handledRemarks{}
+		}
 		change(l)
 		return nil
 	})
@@ -120,19 +132,20 @@ func (p *poller) changeLooks(ctx context.Context, change func(*looks)) error {
 
 // lookAround polls all repositories. If one fails, the others are still polled, except after a rate limit. The next
 // poll of the failed one covers the same time again.
-func (p *poller) lookAround(ctx context.Context, begun time.Time, seen map[string]time.Time, quick bool) error {
+func (p *poller) lookAround(ctx context.Context, begun time.Time, before looks, quick bool) error {
 	var failed []error
 	for _, repo := range p.repositories {
-		if seen[repo].IsZero() {
+		if before.Seen[repo].IsZero() {
 			continue // of a quick poll: the next complete one begins with it
 		}
-		since := seen[repo].Add(-margin)
-		if back := begun.Add(-looksBack); since.Before(back) {
-			since = back
+		v := visit{repo, before.Seen[repo].Add(-margin), quick, handledRemarks{}}
+		if back := begun.Add(-looksBack); v.since.Before(back) {
+			v.since = back
 		}
-		all, err := p.look(ctx, repo, since, quick)
-		if all && !quick {
-			err = errors.Join(err, p.changeLooks(ctx, func(l *looks) { l.Seen[repo] = begun }))
+		maps.Copy(v.handled, before.Handled[repo])
+		all, err := p.look(ctx, v)
+		if all = all && !quick; all || !maps.Equal(v.handled, before.Handled[repo]) {
+			err = errors.Join(err, p.changeLooks(ctx, func(l *looks) { l.record(v, begun, all) }))
 		}
 		if err != nil {
 			failed = append(failed, fmt.Errorf("look at %s: %w", repo, err))
@@ -144,15 +157,36 @@ func (p *poller) lookAround(ctx context.Context, begun time.Time, seen map[strin
 	return errors.Join(failed...)
 }
 
+// visit is a poll of one repository.
+type visit struct {
+	repo    string
+	since   time.Time
+	quick   bool
+	handled handledRemarks // before; look adds to them
+}
+
+// record adds what a poll has handled. all means that it was a complete one.
+func (l *looks) record(v visit, begun time.Time, all bool) {
+	until := begun.Add(-looksBack) // no poll goes further back
+	if all {
+		l.Seen[v.repo], until = begun, begun.Add(-margin)
+	}
+	both := handledRemarks{}
+	maps.Copy(both, l.Handled[v.repo]) // others may have polled meanwhile
+	maps.Copy(both, v.handled)
+	maps.DeleteFunc(both, func(_ string, at int64) bool { return at < until.Unix() })
+	l.Handled[v.repo] = both
+}
+
 // look polls one repository. If one pull request fails, the others are still handled. all reports whether every event
 // since then was covered. Failed checks and conflicts do not count, because they are found however old they are; a quick
 // poll does not look for them.
-func (p *poller) look(ctx context.Context, repo string, since time.Time, quick bool) (all bool, err error) {
+func (p *poller) look(ctx context.Context, v visit) (all bool, err error) {
 	me, err := p.api.forge.Login(ctx)
 	if err != nil {
 		return false, err
 	}
-	o := origin{Repo: repo}
+	o := origin{Repo: v.repo}
 	gh, err := p.api.client(ctx, o)
 	if err != nil {
 		return false, err
@@ -167,15 +201,15 @@ func (p *poller) look(ctx context.Context, repo string, since time.Time, quick b
 	all = true
 	var failed []error
 	for _, pr := range list {
-		l := sight{p, gh, pr, asItIs(repo, pr)}
+		l := sight{p, gh, pr, asItIs(v.repo, pr)}
 		l.o.Action = looked
 		for _, wants := range []struct {
 			it, once bool
 			do       func(context.Context) error
 		}{
-			{!onOwnBranch(pr) && !pr.GetUpdatedAt().Before(since), true, func(ctx context.Context) error { return l.review(ctx, me, quick) }},
-			{!quick && ownWork(pr, me), false, l.failures},
-			{!quick && (ownWork(pr, me) || !hub.IsFork(pr) && labelled(pr, conflictsLabel)), false, func(ctx context.Context) error { return l.conflict(ctx, me) }},
+			{!onOwnBranch(pr) && !pr.GetUpdatedAt().Before(v.since), true, func(ctx context.Context) error { return l.review(ctx, me, v.quick) }},
+			{!v.quick && ownWork(pr, me), false, l.failures},
+			{!v.quick && (ownWork(pr, me) || !hub.IsFork(pr) && labelled(pr, conflictsLabel)), false, func(ctx context.Context) error { return l.conflict(ctx, me) }},
 		} {
 			if !wants.it {
 				continue
@@ -191,7 +225,7 @@ func (p *poller) look(ctx context.Context, repo string, since time.Time, quick b
 			}
 		}
 	}
-	err = p.missedRemarks(ctx, gh, repo, list, since)
+	err = p.missedRemarks(ctx, gh, list, v)
 	return all && err == nil, errors.Join(append(failed, err)...)
 }
 
@@ -279,11 +313,11 @@ func (l sight) missed(ctx context.Context, kind, key string) error {
 // missedRemarks handles requests in comments and reviews whose events were lost. Reviews can be listed only for one
 // pull request at a time, so it reads those of the open pull requests that were updated since then. If an event was
 // handled, its task exists already, or its command changes nothing when it is repeated.
-func (p *poller) missedRemarks(ctx context.Context, gh *github.Client, repo string, open []*github.PullRequest, since time.Time) error {
+func (p *poller) missedRemarks(ctx context.Context, gh *github.Client, open []*github.PullRequest, v visit) error {
 	var failed []error
 	take := func(h heard, err error) (more bool) {
-		if err == nil && !h.at.Before(since) && h.number != 0 {
-			err = p.missedRemark(ctx, h)
+		if err == nil && !h.at.Before(v.since) && h.number != 0 {
+			err = p.missedRemark(ctx, h, v.handled)
 		}
 		if err == nil {
 			return true
@@ -292,16 +326,16 @@ func (p *poller) missedRemarks(ctx context.Context, gh *github.Client, repo stri
 		_, limited := p.api.limited(err)
 		return !limited && ctx.Err() == nil
 	}
-	for h, err := range p.api.remarksSince(ctx, gh, repo, since) {
+	for h, err := range p.api.remarksSince(ctx, gh, v.repo, v.since) {
 		if !take(h, err) {
 			return errors.Join(failed...)
 		}
 	}
 	for _, pr := range open {
-		if pr.GetUpdatedAt().Before(since) {
+		if pr.GetUpdatedAt().Before(v.since) {
 			continue
 		}
-		for h, err := range p.api.reviewsOf(ctx, gh, repo, pr) {
+		for h, err := range p.api.reviewsOf(ctx, gh, v.repo, pr) {
 			if !take(h, err) {
 				return errors.Join(failed...)
 			}
@@ -310,14 +344,23 @@ func (p *poller) missedRemarks(ctx context.Context, gh *github.Client, repo stri
 	return errors.Join(failed...)
 }
 
-// missedRemark handles one remark, unless it has a task.
-func (p *poller) missedRemark(ctx context.Context, h heard) error {
-	switch _, err := p.desk.Status(ctx, h.task()); {
-	case err == nil:
+// missedRemark handles one remark, unless a poll has handled it or it has a task. An edited one is handled again.
+func (p *poller) missedRemark(ctx context.Context, h heard, before handledRemarks) error {
+	changed := max(h.at.Unix(), h.edited.Unix())
+	if before[h.identity()] == changed {
 		return nil
-	case !errors.Is(err, tasks.ErrNotFound):
-		return err
 	}
+	_, err := p.desk.Status(ctx, h.task())
+	if errors.Is(err, tasks.ErrNotFound) {
+		err = p.handleRemark(ctx, h)
+	}
+	if err == nil {
+		before[h.identity()] = changed
+	}
+	return err
+}
+
+func (p *poller) handleRemark(ctx context.Context, h heard) error {
 	h.after = func(do func(context.Context)) { do(ctx) }
 	_, err := p.interpreter.handleComment(ctx, p.desk, h)
 	if _, not := errors.AsType[ignored](err); not && h.pull != nil {
