@@ -28,6 +28,7 @@ type clients struct {
 	base      *url.URL
 	transport http.RoundTripper
 	timeout   time.Duration
+	answers   answers
 	own       *github.Client // of the token, or of the App itself, which may do little but list installations
 
 	mu            sync.Mutex // guards the fields below; never held during a request
@@ -63,10 +64,7 @@ func newClients(cfg Config, base *url.URL) (*clients, error) {
 
 // over returns a client on a transport. It sets the URLs directly, because go-github's own way appends a path to them.
 func (c *clients) over(rt http.RoundTripper) *github.Client {
-	if c.cfg.Polled {
-		rt = &conditional{base: rt}
-	}
-	gh := github.NewClient(&http.Client{Transport: rt, Timeout: c.timeout, CheckRedirect: sameHost})
+	gh := github.NewClient(&http.Client{Transport: &conditional{rt, &c.answers}, Timeout: c.timeout, CheckRedirect: sameHost})
 	gh.BaseURL, gh.UploadURL, gh.UserAgent = c.base, c.base, "errand"
 	return gh
 }

@@ -2,27 +2,48 @@ package github
 
 import (
 	"bytes"
+	"context"
 	"io"
 	"maps"
 	"net/http"
 	"sync"
 )
 
-// Bounds of the answers that conditional keeps. A poll repeats a few requests for each repository.
+// Bounds of the answers that are kept. A poll repeats a few requests for each repository.
 const (
-	maxKept     = 64 << 20 // bytes of all of them
-	maxKeptOnce = 1 << 20  // of one
+	maxAnswers     = 20_000
+	maxKept        = 64 << 20 // bytes of all of them
+	maxKeptOnce    = 1 << 20  // of the body of one
+	answerOverhead = 512      // bytes that one needs besides its texts, about
 )
 
-// conditional is a transport for one credential that asks GitHub again only for what has changed. Answers that nothing has
-// changed do not count against the rate limit, says GitHub's page "Best practices for using the REST API". It is safe for
-// concurrent use.
-type conditional struct {
-	base http.RoundTripper
+type repeatedKey struct{}
 
+// Repeated returns a context for requests that are made again and again, such as those of a poll: GitHub is asked only for
+// what has changed since the last time.
+func Repeated(ctx context.Context) context.Context {
+	return context.WithValue(ctx, repeatedKey{}, true)
+}
+
+// conditional is a transport for one credential that repeats requests of a [Repeated] context with a condition. Answers that
+// nothing has changed do not count against the rate limit, says GitHub's page "Best practices for using the REST API". It is
+// safe for concurrent use.
+type conditional struct {
+	base    http.RoundTripper
+	answers *answers
+}
+
+// answers are what the transports of all credentials keep. It is safe for concurrent use.
+type answers struct {
 	mu   sync.Mutex
-	kept map[string]keptAnswer // by URL and Accept
-	size int                   // bytes
+	kept map[answerKey]keptAnswer
+	size int // bytes
+}
+
+// answerKey identifies a request. Another credential may see other things.
+type answerKey struct {
+	by          *conditional
+	url, accept string
 }
 
 type keptAnswer struct {
@@ -32,27 +53,28 @@ type keptAnswer struct {
 
 // RoundTrip sends a request, and returns the kept answer if GitHub says that it holds.
 func (c *conditional) RoundTrip(req *http.Request) (*http.Response, error) {
-	if req.Method != http.MethodGet {
+	if req.Method != http.MethodGet || req.Context().Value(repeatedKey{}) == nil {
 		return c.base.RoundTrip(req)
 	}
-	key := req.URL.String() + " " + req.Header.Get("Accept")
-	c.mu.Lock()
-	old, known := c.kept[key]
-	c.mu.Unlock()
+	key := answerKey{c, req.URL.String(), req.Header.Get("Accept")}
+	old, known := c.answers.find(key)
 	if known {
 		req = req.Clone(req.Context())
 		req.Header.Set("If-None-Match", old.header.Get("ETag"))
 	}
 	res, err := c.base.RoundTrip(req)
-	if err != nil || res.StatusCode != http.StatusNotModified && (res.StatusCode != http.StatusOK || res.Header.Get("ETag") == "") {
-		return res, err
+	if err != nil {
+		return nil, err
 	}
-	if res.StatusCode == http.StatusNotModified {
+	if known && res.StatusCode == http.StatusNotModified {
 		_ = res.Body.Close()
 		header := maps.Clone(old.header)
 		maps.Copy(header, res.Header) // with the rate limit of now
 		res.StatusCode, res.Status, res.Header = http.StatusOK, "200 OK", header
 		res.Body, res.ContentLength = io.NopCloser(bytes.NewReader(old.body)), int64(len(old.body))
+		return res, nil
+	}
+	if res.StatusCode != http.StatusOK || res.Header.Get("ETag") == "" {
 		return res, nil
 	}
 	body, err := io.ReadAll(io.LimitReader(res.Body, maxKeptOnce+1))
@@ -66,18 +88,41 @@ func (c *conditional) RoundTrip(req *http.Request) (*http.Response, error) {
 		io.Closer
 	}{io.MultiReader(bytes.NewReader(body), rest), rest}
 	if len(body) <= maxKeptOnce {
-		c.keep(key, keptAnswer{res.Header.Clone(), body})
+		c.answers.keep(key, keptAnswer{res.Header.Clone(), body})
 	}
 	return res, nil
 }
 
+func (a *answers) find(key answerKey) (answer keptAnswer, ok bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	answer, ok = a.kept[key]
+	return answer, ok
+}
+
 // keep keeps an answer, and forgets all others if they are too many: the next poll asks for them again.
-func (c *conditional) keep(key string, a keptAnswer) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.size += len(a.body) - len(c.kept[key].body)
-	if c.kept == nil || c.size > maxKept {
-		c.kept, c.size = map[string]keptAnswer{}, len(a.body)
+func (a *answers) keep(key answerKey, answer keptAnswer) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	size := answer.size(key)
+	if old, known := a.kept[key]; known {
+		a.size -= old.size(key)
 	}
-	c.kept[key] = a
+	if a.kept == nil || len(a.kept) >= maxAnswers || a.size+size > maxKept {
+		a.kept, a.size = map[answerKey]keptAnswer{}, 0
+	}
+	a.kept[key] = answer
+	a.size += size
+}
+
+// size returns about how many bytes an answer takes.
+func (k keptAnswer) size(key answerKey) int {
+	n := answerOverhead + len(key.url) + len(key.accept) + len(k.body)
+	for name, values := range k.header {
+		n += len(name)
+		for _, value := range values {
+			n += len(value)
+		}
+	}
+	return n
 }

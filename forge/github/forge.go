@@ -41,7 +41,7 @@ type Config struct {
 	AppID  int64
 	AppKey []byte // of the App, in PEM
 
-	Polled   bool                   // requests are repeated, and there are no webhooks
+	Polled   bool                   // there are no webhooks
 	ReadOnly func(repo string) bool // reports whether nothing may be written to a repository; nil: everything may
 
 	HTTP *http.Client     // provides the transport, and the timeout if it is below 10 s; nil: http.DefaultTransport

@@ -68,6 +68,9 @@ func (p *poller) lookout(ctx context.Context) {
 
 // lookIfDue polls if a poll is due.
 func (p *poller) lookIfDue(ctx context.Context) error {
+	if p.quick > 0 {
+		ctx = hub.Repeated(ctx)
+	}
 	begun := p.now()
 	before, quick, mine, err := p.turn(ctx, begun)
 	if err != nil || !mine {
