@@ -45,7 +45,7 @@ type Declaration struct {
 	// Start has the lines of a script that runs before each run and each check, for services. It ends at the first command
 	// that fails.
 	Start []string `yaml:"start"`
-	// Locks names files of the repository. If one of them changes, the set-up runs again. nil: [DefaultLocks].
+	// Locks names files and directories of the repository. If one of them changes, the set-up runs again. nil: [DefaultLocks].
 	Locks []string `yaml:"locks"`
 	// Path has directories that come first in the PATH of a run: below the home with a leading ~/, otherwise in the clone.
 	Path []string `yaml:"path"`
@@ -177,7 +177,7 @@ func (d Declaration) Under(operator Declaration) Declaration {
 	return d
 }
 
-// LockFiles returns the names of the files that d depends on.
+// LockFiles returns the names of the files and directories that d depends on.
 func (d Declaration) LockFiles() []string {
 	if d.Locks == nil {
 		return DefaultLocks

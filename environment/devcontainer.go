@@ -37,16 +37,12 @@ func ParseDevcontainer(data []byte, name string, read func(name string) string) 
 	features, _ := all["features"].(map[string]any)
 	for _, feature := range slices.Sorted(maps.Keys(features)) {
 		dir := path.Join(path.Dir(name), feature)
-		if !strings.HasPrefix(feature, "./") || !filepath.IsLocal(dir) || read(dir+"/install.sh") == "" {
+		if !strings.HasPrefix(feature, "./") || dir == "." || !filepath.IsLocal(dir) || read(dir+"/install.sh") == "" {
 			wrong = append(wrong, fmt.Sprintf("features: %.100q is not a directory of the repository with an install.sh.", feature))
 			continue
 		}
-		manifest := dir + "/devcontainer-feature.json"
-		d.Setup = append(d.Setup, featureLine(dir, features[feature], read(manifest)))
-		d.Locks = append(d.Locks, dir+"/install.sh", manifest)
-	}
-	if d.Locks != nil {
-		d.Locks = append(d.Locks, DefaultLocks...)
+		d.Setup = append(d.Setup, featureLine(dir, features[feature], read(dir+"/devcontainer-feature.json")))
+		d.Locks = append(d.Locks, dir)
 	}
 	for _, key := range []string{"onCreateCommand", "updateContentCommand", "postCreateCommand"} {
 		d.Setup = append(d.Setup, commandLines(all[key])...)
@@ -63,6 +59,9 @@ func ParseDevcontainer(data []byte, name string, read func(name string) string) 
 		}
 	}
 	d, more := d.Checked()
+	if d.Locks != nil { // after the check: its bound is for what the repository names
+		d.Locks = append(d.Locks, DefaultLocks...)
+	}
 	return d, append(wrong, more...)
 }
 

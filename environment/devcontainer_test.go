@@ -2,6 +2,7 @@ package environment
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,7 +17,7 @@ func TestParseDevcontainer(t *testing.T) {
 	t.Parallel()
 	d, wrong := ParseDevcontainer([]byte(`{
 		// a comment
-		"name": "api", "image": "debian", /* another */ "features": {"ghcr.io/x:1": {}, "./gone": {}, "../out": {}},
+		"name": "api", "image": "debian", /* another */ "features": {"ghcr.io/x:1": {}, "./gone": {}, "../out": {}, "./": {}},
 		"onCreateCommand": ["npm", "ci", "it's"],
 		"postCreateCommand": {"web": "cd web && make # all", "api": ["make", "api"]},
 		"postStartCommand": "redis-server --daemonize yes",
@@ -36,7 +37,7 @@ func TestParseDevcontainer(t *testing.T) {
 		t.Error(diff)
 	}
 	said := strings.Join(wrong, "\n")
-	for _, part := range []string{"image cannot be used", `"ghcr.io/x:1" is not a directory`, `"./gone" is`, `"../out" is`, `containerEnv: the value of "URL"`, `remoteEnv: the value of "B"`, "HOME is set by errand"} {
+	for _, part := range []string{"image cannot be used", `"ghcr.io/x:1" is not a directory`, `"./gone" is`, `"../out" is`, `"./" is`, `containerEnv: the value of "URL"`, `remoteEnv: the value of "B"`, "HOME is set by errand"} {
 		if !strings.Contains(said, part) {
 			t.Errorf("%q lacks %q", said, part)
 		}
@@ -71,7 +72,7 @@ func TestLocalFeature(t *testing.T) {
 		if len(wrong) != 0 || len(d.Setup) != 2 || d.Setup[1] != "(make\n)" {
 			t.Fatalf("%q, %q", d.Setup, wrong)
 		}
-		if !slices.Contains(d.Locks, ".devcontainer/tool/install.sh") || !slices.Contains(d.Locks, "go.sum") {
+		if !slices.Contains(d.Locks, ".devcontainer/tool") || !slices.Contains(d.Locks, "go.sum") {
 			t.Errorf("locks = %q", d.Locks)
 		}
 		cmd := exec.Command("bash", "-e", "-c", d.Setup[0])
@@ -82,5 +83,19 @@ func TestLocalFeature(t *testing.T) {
 		if got := read(".devcontainer/tool/out"); got != want {
 			t.Errorf("the script found %q, want %q", got, want)
 		}
+	}
+}
+
+// The default locks do not count against the bound of the list.
+func TestManyLocalFeatures(t *testing.T) {
+	t.Parallel()
+	var features, want []string
+	for i := range maxList {
+		features = append(features, fmt.Sprintf(`"./f%02d": {}`, i))
+		want = append(want, fmt.Sprintf(".devcontainer/f%02d", i))
+	}
+	d, wrong := ParseDevcontainer([]byte(`{"features": {`+strings.Join(features, ", ")+`}}`), ".devcontainer/devcontainer.json", func(string) string { return "exit" })
+	if diff := cmp.Diff(append(want, DefaultLocks...), d.Locks); diff != "" || len(wrong) > 0 || len(d.Setup) != maxList {
+		t.Errorf("%d lines, %q\n%s", len(d.Setup), wrong, diff)
 	}
 }

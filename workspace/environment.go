@@ -231,8 +231,8 @@ func (c clone) ignored(ctx context.Context) (dirs, files []string, err error) {
 	return dirs, files, nil
 }
 
-// Versions returns the object IDs of files of the base branch at c.BaseSHA, in order: the same ID means the same content. A
-// file that does not exist has the ID "".
+// Versions returns the object IDs of files and directories of the base branch at c.BaseSHA, in order: the same ID means the
+// same content. One that does not exist has the ID "".
 func (s Environments) Versions(ctx context.Context, c Clone, names []string) ([]string, error) {
 	own, release, err := s.w.reach(ctx, c)
 	if err != nil {
@@ -253,7 +253,7 @@ func (s Environments) Versions(ctx context.Context, c Clone, names []string) ([]
 	var ids []string
 	for line := range strings.Lines(out) {
 		id, kind, _ := strings.Cut(strings.TrimSpace(line), " ")
-		if kind != "blob" {
+		if kind != "blob" && kind != "tree" {
 			id = ""
 		}
 		ids = append(ids, id)

@@ -221,6 +221,34 @@ func TestDevcontainer(t *testing.T) {
 	}
 }
 
+// A set-up runs again when any file of a local feature changes.
+func TestChangedFeature(t *testing.T) {
+	t.Parallel()
+	r := newRemote(t)
+	var scripts []agent.Script
+	r.agent.do, r.agent.script = nil, leaves(&scripts, agent.Scripted{Outcome: agent.Done})
+	r.worker(r.disk(t.TempDir()))
+	work := t.TempDir()
+	r.git(work, "clone", "--quiet", filepath.Join(r.root, "acme", "api.git"), ".")
+	if err := os.MkdirAll(filepath.Join(work, ".devcontainer", "f"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	r.write(work, ".devcontainer/devcontainer.json", `{"features": {"./f": {}}}`)
+	r.write(work, ".devcontainer/f/install.sh", ". ./helper.sh\n")
+	for i, c := range []struct {
+		file, text string
+		want       int // set-ups so far
+	}{{".devcontainer/f/helper.sh", "echo 1\n", 1}, {"other", "x", 1}, {".devcontainer/f/helper.sh", "echo 2\n", 2}} {
+		r.write(work, c.file, c.text)
+		r.git(work, "add", "--all")
+		r.git(work, "commit", "--quiet", "--message", "change")
+		r.git(work, "push", "--quiet", "origin", "HEAD:refs/heads/main")
+		if e := r.ending(r.submit(r.repoTask("a"))); e.Kind != tasks.Answered || len(scripts) != c.want {
+			t.Errorf("%d: ending = %+v, %d set-ups", i, e, len(scripts))
+		}
+	}
+}
+
 // The versions of tools that a repository names are installed by mise, or the task and its operators see that they are not.
 func TestTools(t *testing.T) {
 	t.Parallel()
