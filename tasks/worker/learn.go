@@ -9,6 +9,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/environment"
@@ -17,8 +19,49 @@ import (
 	"github.com/errand-fleet/errand/workspace"
 )
 
-// learnBranch is the branch on which errand proposes the hosts that the runs of a repository have reached.
-const learnBranch = "errand/egress"
+const (
+	// learnBranch is the branch on which errand proposes the hosts that the runs of a repository have reached.
+	learnBranch = "errand/egress"
+	// learnFor bounds a proposal, which the answer of its run waits for: only a run that has a claim may push.
+	learnFor = 30 * time.Second
+)
+
+// learning lets one run of the worker at a time propose hosts of a repository, and the others go on. It is safe for
+// concurrent use.
+type learning struct {
+	mu   sync.Mutex
+	busy map[string]bool     // repositories for which a run proposes hosts at present
+	left map[string][]string // by repository: hosts of runs that met another one
+}
+
+// begin returns the hosts that a run is to propose: what it has reached, and what earlier runs have left. If another run of
+// the repository proposes some at present, it leaves them for a later one and returns none.
+func (l *learning) begin(repo string, reached []string) (hosts []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.busy == nil {
+		l.busy, l.left = map[string]bool{}, map[string][]string{}
+	}
+	hosts = l.left[repo]
+	for _, host := range reached {
+		if !slices.Contains(hosts, host) {
+			hosts = append(hosts, host)
+		}
+	}
+	if l.busy[repo] {
+		l.left[repo] = hosts
+		return nil
+	}
+	l.busy[repo] = true
+	delete(l.left, repo)
+	return hosts
+}
+
+func (l *learning) end(repo string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.busy, repo)
+}
 
 // learn notes the hosts that a part of the run has reached, if they are to be proposed.
 func (r *run) learn(e *agent.EgressReport) {
@@ -42,15 +85,15 @@ func (b *publisher) proposeEgress(r *run, t tasks.Task, p place) {
 	if repo, err := b.Policy.Allowed(t.Repo); err != nil || p.Clone.Base != cmp.Or(repo.Base, p.Clone.DefaultBranch) {
 		return
 	}
-	ctx, _, cancel := publishing(r)
-	defer cancel()
-	b.learning.Lock()
-	defer b.learning.Unlock()
-	found, err := b.unlisted(ctx, p.Clone, r.reached)
-	var pr forge.PullRequestRef
-	if err == nil && len(found.hosts) > 0 {
-		pr, err = b.proposeHosts(ctx, r, t, found)
+	reached := b.learning.begin(t.Repo, r.reached)
+	if len(reached) == 0 {
+		return
 	}
+	defer b.learning.end(t.Repo)
+	ctx, patience, cancel := publishing(r)
+	defer cancel()
+	patience.Reset(learnFor)
+	pr, err := b.proposeHosts(ctx, r, t, p.Clone, reached)
 	switch {
 	case err != nil:
 		b.Log.Warn("propose egress", "run", t.ID, "repo", t.Repo, "err", err)
@@ -61,14 +104,13 @@ func (b *publisher) proposeEgress(r *run, t tasks.Task, p place) {
 
 // learned are hosts to add to the list of a base branch.
 type learned struct {
-	base, text string // the branch, and its environment.File
-	hosts      []string
+	text  string // its environment.File
+	hosts []string
 }
 
 // unlisted returns those of the hosts that neither the fleet's list nor the base branch has, with those that were proposed
 // before. It returns none if all of them were proposed.
 func (b *publisher) unlisted(ctx context.Context, c workspace.Clone, reached []string) (found learned, err error) {
-	found.base = c.Base
 	if found.text, err = b.Workspace.BaseFile(ctx, c, environment.File, environment.MaxFile); err != nil {
 		return found, err
 	}
@@ -104,14 +146,22 @@ func (b *publisher) unlisted(ctx context.Context, c workspace.Clone, reached []s
 	return found, nil
 }
 
-// proposeHosts pushes the base branch's file with further hosts, and opens the pull request or updates it.
-func (b *publisher) proposeHosts(ctx context.Context, r *run, t tasks.Task, found learned) (pr forge.PullRequestRef, err error) {
-	text, err := environment.WithHosts(found.text, found.hosts)
-	if err != nil {
+// proposeHosts pushes the base branch's file with the hosts that it lacks, if any, and opens the pull request or updates it.
+// own is the clone of the run.
+func (b *publisher) proposeHosts(ctx context.Context, r *run, t tasks.Task, own workspace.Clone, reached []string) (pr forge.PullRequestRef, err error) {
+	if found, err := b.unlisted(ctx, own, reached); err != nil || len(found.hosts) == 0 {
 		return pr, err
 	}
 	// No agent writes to the clone of this thread.
-	c, err := b.Workspace.Checkout(ctx, workspace.Want{Thread: learnBranch + "/" + t.Repo, Repo: t.Repo, Ref: "refs/heads/" + found.base, Base: found.base})
+	c, err := b.Workspace.Checkout(ctx, workspace.Want{Thread: learnBranch + "/" + t.Repo, Repo: t.Repo, Ref: "refs/heads/" + own.Base, Base: own.Base})
+	if err != nil {
+		return pr, err
+	}
+	found, err := b.unlisted(ctx, c, reached) // the file may have changed since the run began
+	if err != nil || len(found.hosts) == 0 {
+		return pr, err
+	}
+	text, err := environment.WithHosts(found.text, found.hosts)
 	if err != nil {
 		return pr, err
 	}

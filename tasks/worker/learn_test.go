@@ -75,6 +75,75 @@ func TestLearnedHostsAreProposed(t *testing.T) {
 	}
 }
 
+// reaches lets each run reach hosts that are to be proposed.
+func (r *remote) reaches(hosts func(agent.Spec) []string) {
+	r.agent.do = func(_ context.Context, s agent.Spec, _ agent.Host) (agent.Result, error) {
+		res := answer("done")
+		res.Egress = &agent.EgressReport{Learn: true, Reached: hosts(s)}
+		return res, nil
+	}
+}
+
+// A proposal changes the file as it is on the base branch by then, and takes back nothing that was merged during the run.
+func TestHostsAreProposedForTheBaseAsItIs(t *testing.T) {
+	t.Parallel()
+	for merged, want := range map[string]string{
+		"setup: [npm ci]\negress: [b.example]\n": "setup: [npm ci]\negress: [b.example, a.example]\n",
+		"egress: [a.example]\n":                  "",
+	} {
+		t.Run(merged, func(t *testing.T) {
+			t.Parallel()
+			r, h, with := publishingFleet(t, nil)
+			r.declare("main", "setup: [make]\n")
+			var scripts []agent.Script
+			r.agent.script = leaves(&scripts, agent.Scripted{Outcome: agent.Done})
+			r.reaches(func(agent.Spec) []string {
+				r.declare("main", merged)
+				return []string{"a.example"}
+			})
+			r.worker(r.disk(t.TempDir()), with)
+			if e := r.ending(r.submit(r.repoTask("a"))); e.Kind != tasks.Answered || len(h.proposed()) > 0 != (want != "") {
+				t.Fatalf("ending = %+v, proposed %+v", e, h.proposed())
+			}
+			if want == "" {
+				return
+			}
+			if text := r.git(filepath.Join(r.root, "acme", "api.git"), "show", learnBranch+":"+environment.File) + "\n"; text != want {
+				t.Errorf("the file is %s", text)
+			}
+		})
+	}
+}
+
+// A run does not wait for the proposal of another one. The next run proposes its hosts.
+func TestHostsOfConcurrentRuns(t *testing.T) {
+	t.Parallel()
+	r, h, with := publishingFleet(t, nil)
+	reached := map[string][]string{"fake/a": {"a.example"}, "fake/b": {"b.example"}, "fake/c": {"c.example"}}
+	r.reaches(func(s agent.Spec) []string { return reached[s.Thread] })
+	proposing, proceed := make(chan struct{}), make(chan struct{})
+	h.fail = func(n int) error {
+		if n == 1 {
+			close(proposing)
+			<-proceed
+		}
+		return nil
+	}
+	r.worker(r.disk(t.TempDir()), with, func(c *Config) { c.Slots = 2 })
+	first := r.submit(r.repoTask("a"))
+	<-proposing
+	if e := r.ending(r.submit(r.repoTask("b"))); e.Kind != tasks.Answered {
+		t.Errorf("ending = %+v", e)
+	}
+	close(proceed)
+	r.ending(first)
+	r.ending(r.submit(r.repoTask("c")))
+	works := h.proposed()
+	if len(works) != 2 || !strings.Contains(works[1].Summary, "- `b.example`\n- `c.example`\n- `a.example`") {
+		t.Errorf("proposed %+v", works)
+	}
+}
+
 // What cannot be proposed does not change the answer.
 func TestLearnedHostsThatCannotBeProposed(t *testing.T) {
 	t.Parallel()
@@ -83,11 +152,7 @@ func TestLearnedHostsThatCannotBeProposed(t *testing.T) {
 			t.Parallel()
 			r, h, with := publishingFleet(t, func(*remote, agent.Spec) {})
 			r.declare("main", text)
-			r.agent.do = func(context.Context, agent.Spec, agent.Host) (agent.Result, error) {
-				res := answer("done")
-				res.Egress = &agent.EgressReport{Learn: true, Reached: []string{"b.example"}}
-				return res, nil
-			}
+			r.reaches(func(agent.Spec) []string { return []string{"b.example"} })
 			r.worker(r.disk(t.TempDir()), with)
 			if e := r.ending(r.submit(r.repoTask("a"))); e.Kind != tasks.Answered || len(h.proposed()) > 0 {
 				t.Errorf("ending = %+v, proposed %+v", e, h.proposed())

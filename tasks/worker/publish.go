@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 	"unicode"
 
@@ -42,7 +41,7 @@ func branchOf(thread string) string {
 type publisher struct {
 	*Config
 
-	learning sync.Mutex // held during a proposal of hosts
+	learning learning
 }
 
 // publishes reports whether the task's work is published.
