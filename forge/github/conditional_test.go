@@ -46,9 +46,12 @@ func TestRepeatedRequests(t *testing.T) {
 		by   *conditional
 		want string
 	}{
-		{t.Context(), mine, ""}, {t.Context(), mine, ""},
-		{Repeated(t.Context()), mine, ""}, {Repeated(t.Context()), mine, "v1"},
-		{Repeated(t.Context()), other, ""}, {t.Context(), mine, ""},
+		{t.Context(), mine, ""},
+		{t.Context(), mine, ""},
+		{Repeated(t.Context()), mine, ""},
+		{Repeated(t.Context()), mine, "v1"},
+		{Repeated(t.Context()), other, ""},
+		{t.Context(), mine, ""},
 	} {
 		if status, body := get(c.ctx, t, c.by, url); status != http.StatusOK || body != "it" {
 			t.Errorf("%d: answered %d %q", i, status, body)
