@@ -2,11 +2,12 @@
 // workers, runs and tool calls.
 //
 // A trace is made when the task's final message was posted, from what the store has noted meanwhile, so traces cost a front
-// door and a running task nothing. They contain names of tools, but neither prompts nor what tools were called with. All
-// functions may be called from any goroutine.
+// door and a running task nothing. They contain IDs and names of tools, but no text: no prompts, notices or errors, nor what
+// tools were called with. All functions may be called from any goroutine.
 package traces
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -187,7 +188,7 @@ func build(ctx context.Context, tracer trace.Tracer, one ended, record store.Rec
 		}
 		span(ctx, tracer, "wait", from, r.Started)
 		runCtx, s := tracer.Start(ctx, "run", trace.WithTimestamp(r.Started), trace.WithAttributes(
-			attribute.Int("errand.attempt", i+1), attribute.String("errand.worker", r.Worker), attribute.String("errand.why", r.Why),
+			attribute.Int("errand.attempt", i+1), attribute.String("errand.worker", r.Worker),
 		))
 		r.Ended = until
 		calls(runCtx, tracer, r, events)
@@ -221,7 +222,10 @@ func calls(ctx context.Context, tracer trace.Tracer, r store.Run, events []agent
 		}
 		switch e.Kind {
 		case agent.Notice:
-			trace.SpanFromContext(ctx).AddEvent(e.Text, trace.WithTimestamp(e.Time))
+			// Without its text, which can contain a name or the output of a command.
+			trace.SpanFromContext(ctx).AddEvent("notice", trace.WithTimestamp(e.Time), trace.WithAttributes(
+				attribute.String("errand.notice", cmp.Or(e.Tool, string(e.Class))),
+			))
 		case agent.ToolUse:
 			parent := ctx
 			if above, known := open[e.Parent]; known {
