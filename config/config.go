@@ -14,7 +14,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"iter"
 	"log/slog"
 	"slices"
 	"strings"
@@ -106,29 +105,20 @@ type GitHub struct {
 	URL           string        `env:"GITHUB_URL" envDefault:"https://github.com" check:"url"`            // base of clone URLs, without a trailing slash
 }
 
-// Traces configures the export of traces, by OpenTelemetry's own variables.
+// Traces configures the export of traces, by OpenTelemetry's own variables. The variables for traces alone take precedence.
 type Traces struct {
-	Endpoint string `env:"OTEL_EXPORTER_OTLP_ENDPOINT" check:"url"` // of an OTLP receiver over HTTP, without /v1/traces; empty = no traces
-	Headers  Secret `env:"OTEL_EXPORTER_OTLP_HEADERS"`              // for it: name=value, with commas between them
+	Endpoint       string `env:"OTEL_EXPORTER_OTLP_ENDPOINT" check:"url"`           // of an OTLP receiver over HTTP, without /v1/traces
+	TracesEndpoint string `env:"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT" check:"url"`    // of one for traces, with its path
+	Headers        Secret `env:"OTEL_EXPORTER_OTLP_HEADERS" check:"headers"`        // for it: name=value, percent-encoded, with commas between them
+	TracesHeaders  Secret `env:"OTEL_EXPORTER_OTLP_TRACES_HEADERS" check:"headers"` // instead of Headers
 }
 
-// Pairs returns the names and values of Headers, in order.
-func (t Traces) Pairs() iter.Seq2[string, string] { return pairs(t.Headers.Reveal(), ",", "=") }
-
-// Pairs returns the names and values of Headers, in order.
-func (m Model) Pairs() iter.Seq2[string, string] {
-	return pairs(strings.ReplaceAll(m.Headers.Reveal(), `\n`, "\n"), "\n", ":")
-}
-
-// pairs splits a text into names and values. It leaves out parts without a value.
-func pairs(text, between, within string) iter.Seq2[string, string] {
-	return func(yield func(name, value string) bool) {
-		for part := range strings.SplitSeq(text, between) {
-			if name, value, ok := strings.Cut(part, within); ok && !yield(strings.TrimSpace(name), strings.TrimSpace(value)) {
-				return
-			}
-		}
+// URL returns where traces are sent; empty = no traces.
+func (t Traces) URL() string {
+	if t.TracesEndpoint == "" && t.Endpoint != "" {
+		return t.Endpoint + "/v1/traces"
 	}
+	return t.TracesEndpoint
 }
 
 // Enabled reports whether GitHub is a source: it has an identity. Load has checked that a front door can verify events.

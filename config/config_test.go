@@ -76,13 +76,17 @@ func full() map[string]string {
 		"GITHUB_POLL":                 "45s",
 		"OTEL_EXPORTER_OTLP_ENDPOINT": "http://collector.example:4318/",
 		"OTEL_EXPORTER_OTLP_HEADERS":  "authorization=hush-otlp",
+
+		"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "https://traces.example/otlp/v1/traces",
+		"OTEL_EXPORTER_OTLP_TRACES_HEADERS":  "authorization=Basic%20hush-traces",
+
 		"GITHUB_API_URL":              "https://ghe.example/api/v3",
 		"GITHUB_URL":                  "https://ghe.example/",
 		"ANTHROPIC_API_KEY":           "sk-hush",
 		"ANTHROPIC_AUTH_TOKEN":        "hush-auth",
 		"CLAUDE_CODE_OAUTH_TOKEN":     "hush-oauth",
 		"ANTHROPIC_BASE_URL":          "http://127.0.0.1:9999/v/",
-		"ANTHROPIC_CUSTOM_HEADERS":    "X-Team: hush-team",
+		"ANTHROPIC_CUSTOM_HEADERS":    "X-Virtual-Key: hush-team",
 		"ERRAND_MODEL_TOKEN_COMMAND":  "vault read token",
 		"ERRAND_MODEL_TOKEN_LIFE":     "1m",
 		"ERRAND_GATEWAY":              "on", // off has no token command
@@ -161,7 +165,7 @@ func TestLoadReadsEveryVariable(t *testing.T) {
 		},
 		Model: Model{
 			AuthToken: "hush-auth", APIKey: "sk-hush", OAuthToken: "hush-oauth",
-			Headers: "X-Team: hush-team", TokenCommand: "vault read token", TokenLife: 60e9,
+			Headers: "X-Virtual-Key: hush-team", TokenCommand: "vault read token", TokenLife: 60e9,
 			BaseURL: "http://127.0.0.1:9999/v", Gateway: GatewayOn, Name: "it's a \"model\" for $5",
 		},
 		HTTP: HTTP{
@@ -174,9 +178,12 @@ func TestLoadReadsEveryVariable(t *testing.T) {
 			Addr: "[::1]:9090", URL: "http://w1.example:9090", Claude: "/opt/cli/claude", MinClaude: "3.0.1", Sandbox: SandboxNone, AllowRoot: true, Pool: "gpu", Concurrency: 7, ReadyCLIs: 2,
 			RunLimit: 5400e9, IdleLimit: 630e9, MemoryGB: 4, DiskGB: 5, Processes: 300, Grace: 20e9, LogLevel: -4, LogFormat: LogText,
 		},
-		Keep:    Keep{Logs: 48 * 3600e9, LogsGB: 7, Clones: 24 * 3600e9, ClonesGB: 70},
-		Paths:   Paths{File: "/etc/errand.yaml", State: "/var/lib/errand", Dirs: []string{"/srv/a b", "/srv/d"}, Shown: []string{"/home/e/go"}},
-		Traces:  Traces{Endpoint: "http://collector.example:4318", Headers: "authorization=hush-otlp"},
+		Keep:  Keep{Logs: 48 * 3600e9, LogsGB: 7, Clones: 24 * 3600e9, ClonesGB: 70},
+		Paths: Paths{File: "/etc/errand.yaml", State: "/var/lib/errand", Dirs: []string{"/srv/a b", "/srv/d"}, Shown: []string{"/home/e/go"}},
+		Traces: Traces{
+			Endpoint: "http://collector.example:4318", TracesEndpoint: "https://traces.example/otlp/v1/traces",
+			Headers: "authorization=hush-otlp", TracesHeaders: "authorization=Basic%20hush-traces",
+		},
 		Routing: Routing{People: map[string]Person{"ann": {Slack: "U1"}}, Repositories: map[string]Repository{"acme/api": {}}},
 		Given:   got.Given,
 	}

@@ -249,10 +249,8 @@ func (c *Config) settings() []setting {
 func (c Config) Secrets() []string {
 	all := slices.Concat(c.Redis.URL.secrets(), keyLines(c.GitHub.AppKey), keyLines(c.Redis.Key))
 	all = append(all, c.FleetToken().Reveal())
-	for _, headers := range []iter.Seq2[string, string]{c.Model.Pairs(), c.Traces.Pairs()} {
-		for _, value := range headers {
-			all = append(all, value)
-		}
+	for _, headers := range []iter.Seq2[string, string]{c.Model.Pairs(), c.Traces.Headers.otlp(), c.Traces.TracesHeaders.otlp()} {
+		all = append(all, secretValues(headers)...)
 	}
 	for _, s := range c.settings() {
 		if secret, ok := s.value.(Secret); ok {

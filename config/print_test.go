@@ -116,7 +116,9 @@ ERRAND_RUN_LIMIT=1h
 
 # Traces
 # OTEL_EXPORTER_OTLP_ENDPOINT=
+# OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=
 # OTEL_EXPORTER_OTLP_HEADERS=
+# OTEL_EXPORTER_OTLP_TRACES_HEADERS=
 
 # No errand.yaml: no repositories, limits or budgets are in force
 `

@@ -57,7 +57,7 @@ func newReceiver(t *testing.T) *receiver {
 func TestTraces(t *testing.T) {
 	t.Parallel()
 	w, r := newWorld(t), newReceiver(t)
-	w.env["OTEL_EXPORTER_OTLP_ENDPOINT"], w.env["OTEL_EXPORTER_OTLP_HEADERS"] = r.URL, "Authorization=otlp-token-for-tests"
+	w.env["OTEL_EXPORTER_OTLP_ENDPOINT"], w.env["OTEL_EXPORTER_OTLP_HEADERS"] = r.URL, "Authorization=Bearer%20otlp-token-for-tests"
 	w.model.Answer("total", modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Bash", Input: map[string]string{"command": "cat total.go"}}}},
 		modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Bash", Input: map[string]string{"command": "exit 3"}}}}, modelfake.Turn{Text: "It is fine."})
 	w.standalone()
@@ -105,7 +105,7 @@ func TestTraces(t *testing.T) {
 			t.Errorf("a span has what was said: %s", text)
 		}
 	}
-	if r.tokens[0] != "otlp-token-for-tests" {
+	if r.tokens[0] != "Bearer otlp-token-for-tests" {
 		t.Errorf("headers %q", r.tokens)
 	}
 }

@@ -12,7 +12,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
-	"strings"
 	"sync"
 	"time"
 
@@ -38,11 +37,11 @@ const (
 
 // Config is what an Exporter needs.
 type Config struct {
-	Endpoint string            // URL of an OTLP receiver over HTTP, without /v1/traces
-	Headers  map[string]string // of requests to it
-	Version  string
-	Store    *store.Store
-	Log      *slog.Logger
+	URL     string            // where an OTLP receiver over HTTP takes traces
+	Headers map[string]string // of requests to it
+	Version string
+	Store   *store.Store
+	Log     *slog.Logger
 }
 
 // Exporter exports traces.
@@ -69,7 +68,7 @@ func New(cfg Config) (*Exporter, error) {
 	e := &Exporter{cfg: cfg, queue: make(chan ended, maxQueued), closing: make(chan struct{})}
 	e.ctx, e.cancel = context.WithCancel(context.Background())
 	var err error
-	e.client, err = otlptracehttp.New(e.ctx, otlptracehttp.WithEndpointURL(strings.TrimRight(cfg.Endpoint, "/")+"/v1/traces"), otlptracehttp.WithHeaders(cfg.Headers))
+	e.client, err = otlptracehttp.New(e.ctx, otlptracehttp.WithEndpointURL(cfg.URL), otlptracehttp.WithHeaders(cfg.Headers))
 	if err != nil {
 		return nil, fmt.Errorf("export traces: %w", err)
 	}

@@ -52,6 +52,7 @@ mcp:
 			env[s.Name] = canary + s.Name
 		}
 	}
+	env["OTEL_EXPORTER_OTLP_HEADERS"], env["OTEL_EXPORTER_OTLP_TRACES_HEADERS"] = "key="+canary+"headers", "key="+canary+"traces"
 	env["GITHUB_APP_PRIVATE_KEY"] = strings.TrimSpace(string(pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)})))
 	for _, name := range unset {
 		delete(env, name)

@@ -284,8 +284,8 @@ func (p *Parts) Worker(version, address string, o Options) (*worker.Worker, erro
 	secrets, exposed := repositorySecrets(c, false), repositorySecrets(c, true)
 	metrics.NewDisk(p.registry, c.Paths.State)
 	var meter worker.Meter = metrics.NewTasks(p.registry, slices.Sorted(maps.Keys(c.Routing.Repositories)))
-	if c.Traces.Endpoint != "" {
-		p.traces, err = traces.New(traces.Config{Endpoint: c.Traces.Endpoint, Headers: maps.Collect(c.Traces.Pairs()), Version: version, Store: p.Store, Log: p.Log})
+	if c.Traces.URL() != "" {
+		p.traces, err = traces.New(traces.Config{URL: c.Traces.URL(), Headers: maps.Collect(c.Traces.Pairs()), Version: version, Store: p.Store, Log: p.Log})
 		if err != nil {
 			return nil, err
 		}
@@ -360,7 +360,7 @@ func Logger(w io.Writer, c config.Config, people bool) *slog.Logger {
 		return a
 	}}
 	if format := c.Worker.LogFormat; format == config.LogText || format == "" && people {
-		return slog.New(worker.LogRuns(slog.NewTextHandler(w, o), c.Traces.Endpoint != ""))
+		return slog.New(worker.LogRuns(slog.NewTextHandler(w, o), c.Traces.URL() != ""))
 	}
-	return slog.New(worker.LogRuns(slog.NewJSONHandler(w, o), c.Traces.Endpoint != ""))
+	return slog.New(worker.LogRuns(slog.NewJSONHandler(w, o), c.Traces.URL() != ""))
 }
