@@ -69,6 +69,8 @@ type Task struct {
 
 	NotBefore time.Time `json:"not_before,omitzero"` // earliest start; zero: at once
 
+	Trace string `json:"trace,omitempty"` // W3C traceparent of the request, whose trace the task's continues; empty: it has its own
+
 	Origin json.RawMessage `json:"origin,omitempty"` // the source's return address; only the source reads it
 }
 
@@ -102,7 +104,7 @@ func NewID(at time.Time, source, identity string) string {
 // ValidID reports whether s has the form of a task's ID. Reject anything else in a URL or on a command line.
 func ValidID(s string) bool { return len(s) <= maxID && idForm.MatchString(s) }
 
-// TraceID returns the ID of the trace of a task (docs/operations.md).
+// TraceID returns the ID of the trace of a task that continues no other one (docs/operations.md).
 func TraceID(id string) (trace [16]byte) {
 	sum := sha256.Sum256([]byte(id))
 	copy(trace[:], sum[:])

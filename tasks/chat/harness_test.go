@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -70,14 +71,17 @@ func newHarnessAt(t *testing.T, opt *redis.Options, cfg Config, server ...func(c
 	return h
 }
 
-// post sends a body; the answer must start within 20 s.
-func (h *harness) post(body string) *http.Response {
+// post sends a body and headers; the answer must start within 20 s.
+func (h *harness) post(body string, headers ...http.Header) *http.Response {
 	h.Helper()
 	ctx, cancel := context.WithTimeout(h.Context(), 20*time.Second)
 	h.Cleanup(cancel)
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, h.server.URL+"/api/chat", strings.NewReader(body))
 	if err != nil {
 		h.Fatal(err)
+	}
+	for _, more := range headers {
+		maps.Copy(req.Header, more)
 	}
 	resp, err := h.server.Client().Do(req)
 	if err != nil {

@@ -21,6 +21,7 @@ const maxBody = 12 << 20
 
 var (
 	threadForm = regexp.MustCompile(`^[a-z0-9-]{1,40}$`)
+	traceForm  = regexp.MustCompile(`^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$`)
 	repoForm   = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]*/[A-Za-z0-9_][A-Za-z0-9_.-]*$`)
 )
 
@@ -83,6 +84,9 @@ func (s *Source) serve(life context.Context, d *tasks.Desk, w http.ResponseWrite
 	if p != nil {
 		p.write(w)
 		return
+	}
+	if parent := r.Header.Get("Traceparent"); traceForm.MatchString(parent) {
+		t.Trace = parent
 	}
 	receipt, err := s.submit(r.Context(), d, t)
 	if input, ok := errors.AsType[*tasks.InputError](err); ok {

@@ -76,6 +76,20 @@ func TestEachRequestIsATaskAndAThreadOfItsOwn(t *testing.T) {
 	}
 }
 
+// A valid traceparent is kept with the task, and another one is ignored.
+func TestTraceOfTheCaller(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, Config{})
+	const valid = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+	for parent, want := range map[string]string{valid: valid, valid + "x": "", "01" + valid[2:]: "", "": ""} {
+		resp := h.post(`{"message":"Hi"}`, http.Header{"Traceparent": {parent}})
+		_ = resp.Body.Close()
+		if got := h.Status(resp.Header.Get("Errand-Task")).Task.Trace; got != want {
+			t.Errorf("%q: kept %q", parent, got)
+		}
+	}
+}
+
 func TestThreadCanBeContinued(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, Config{})

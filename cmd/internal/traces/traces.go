@@ -18,6 +18,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdk "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
@@ -167,9 +168,10 @@ func (e *Exporter) events(ctx context.Context, id string) (all []agent.Event, er
 	return all, nil
 }
 
-// build makes the spans of a task.
+// build makes the spans of a task. They continue the trace of the request that made the task, if it had one.
 func build(ctx context.Context, tracer trace.Tracer, one ended, record store.Record, events []agent.Event) {
 	t, at := one.task, tasks.Born(one.task.ID)
+	ctx = propagation.TraceContext{}.Extract(ctx, propagation.MapCarrier{"traceparent": t.Trace})
 	ctx, root := tracer.Start(ctx, "task "+t.Kind, trace.WithTimestamp(at), trace.WithAttributes(
 		attribute.String("errand.task", t.ID), attribute.String("errand.thread", t.Thread), attribute.String("errand.source", t.Source),
 		attribute.String("errand.class", t.Class), attribute.String("errand.repo", t.Repo), attribute.String("errand.outcome", string(one.ending.Kind)),
