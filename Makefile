@@ -24,7 +24,7 @@ export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
 # Stamp the version from git, if git accepts the checkout.
 VCS := $(shell git rev-parse HEAD >/dev/null 2>&1 && echo auto || echo false)
 
-.PHONY: help setup machine build install release trial-install demo run bench bench-ingress bench-console bench-workspace bench-environment bench-fleet bench-chat bench-poll chaos upgrade image test check lint \
+.PHONY: help setup machine build install release trial-install demo run bench bench-ingress bench-console bench-workspace bench-environment bench-fleet bench-chat bench-poll chaos upgrade image oci trial-oci test check lint \
 	fmt vuln peers contracts browser pictures proof groups clean
 
 # A target's comment is `## TIME | TEXT`. Times are for two cores.
@@ -114,6 +114,13 @@ image: ## 2 min | Build the image without a container engine and test it: front 
 
 release: ## 3 min | Build archives, Debian packages, SBOMs and checksums into dist/
 	@scripts/release
+
+oci: ## 3 min | Build the image for amd64 and arm64 as an OCI layout into dist/oci
+	@scripts/machine jq
+	@scripts/oci
+
+trial-oci: oci ## 6 min | Check that a second build gives the same bytes, and test the image of this platform (as root)
+	@scripts/trial-oci dist/oci
 
 trial-install: release ## 2 min | Install the package in a new Debian system and answer a demo mention there (as root)
 	@scripts/machine debootstrap

@@ -1,10 +1,14 @@
 package e2e
 
 import (
+	"bytes"
+	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // .dockerignore keeps everything out that it does not name: a new package must be named, and .env never.
@@ -62,4 +66,75 @@ func packages(t *testing.T) []string {
 		t.Fatal("no package found")
 	}
 	return found
+}
+
+// The image of scripts/oci starts like that of the Dockerfile.
+func TestOCIConfigIsTheDockerfiles(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../Dockerfile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, last, found := strings.Cut(string(text), "\nFROM ${RUNTIME_IMAGE}\n")
+	if !found {
+		t.Fatal("the Dockerfile has no last stage")
+	}
+	last = strings.ReplaceAll(last, "\\\n", " ")
+	var image struct {
+		Config struct {
+			User, WorkingDir, StopSignal string
+			Env, Entrypoint, Cmd         []string
+			Volumes, ExposedPorts        map[string]struct{}
+			Labels                       map[string]string
+			Healthcheck                  struct {
+				Test                           []string
+				Interval, Timeout, StartPeriod time.Duration
+				Retries                        int
+			}
+		} `json:"config"`
+	}
+	data, err := os.ReadFile("../deploy/oci/config.json")
+	if err == nil {
+		decoder := json.NewDecoder(bytes.NewReader(data))
+		decoder.DisallowUnknownFields()
+		err = decoder.Decode(&image)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, h := image.Config, image.Config.Healthcheck
+	list := func(values []string) string { return `["` + strings.Join(values, `", "`) + `"]` }
+	want := []string{
+		"USER " + c.User, "WORKDIR " + c.WorkingDir, "STOPSIGNAL " + c.StopSignal, "ENTRYPOINT " + list(c.Entrypoint), "CMD " + list(c.Cmd),
+		fmt.Sprintf("HEALTHCHECK --interval=%v --timeout=%v --start-period=%v --retries=%d %s %s", h.Interval, h.Timeout, h.StartPeriod, h.Retries, h.Test[0], list(h.Test[1:])),
+	}
+	for path := range c.Volumes {
+		want = append(want, "VOLUME "+path)
+	}
+	for port := range c.ExposedPorts {
+		want = append(want, "EXPOSE "+strings.TrimSuffix(port, "/tcp"))
+	}
+	got := map[string]bool{}
+	for line := range strings.Lines(last) {
+		got[strings.Join(strings.Fields(line), " ")] = true
+	}
+	for _, line := range want {
+		if !got[line] {
+			t.Errorf("the Dockerfile does not have %s", line)
+		}
+	}
+	env := "ENV " + strings.Replace(strings.Join(c.Env, " "), ":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", ":$PATH", 1)
+	var labels []string
+	for name, value := range c.Labels {
+		labels = append(labels, name+`="`+value+`"`)
+	}
+	for line := range got {
+		rest, isLabel := strings.CutPrefix(line, "LABEL ")
+		for _, label := range labels {
+			rest = strings.Replace(rest, label, "", 1)
+		}
+		if isLabel && strings.TrimSpace(rest) != "" || strings.HasPrefix(line, "ENV ") && line != env {
+			t.Errorf("deploy/oci/config.json does not have %s", line)
+		}
+	}
 }
