@@ -82,6 +82,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/errand-fleet/errand/agent/cloud"
 	"github.com/errand-fleet/errand/agent/internal/egress"
 	"github.com/errand-fleet/errand/agent/internal/gateway"
 	"github.com/errand-fleet/errand/agent/internal/keeper"
@@ -102,6 +103,8 @@ type Config struct {
 	Credential   Credential        // for the model; the CLI does not get it, but asks the model through the gateway of its run
 	ModelHeaders http.Header       // further headers of requests to the model; only with a gateway, as ModelToken
 	ModelToken   ModelToken        // instead of Credential: a token that changes; the zero value: there is none
+	Cloud        cloud.Provider    // instead of BaseURL and Credential; nil: Anthropic's own API, or a gateway like it
+	ModelNames   map[string]string // what the provider calls opus, sonnet and haiku; missing: as the CLI says
 	Models       []string          // models that runs may ask, in addition to that of their Spec and the CLI's small one; empty: those that the CLI offers
 	Direct       bool              // gives the CLI the credential itself, where only the CLI's own requests are accepted. Tools can then read it
 	Env          map[string]string // further variables for the CLI, which the agent's tools can read
@@ -189,7 +192,7 @@ func New(c Config) (*Runner, error) {
 	var err error
 	r.model, err = gateway.NewUpstream(gateway.Config{
 		BaseURL: c.BaseURL, Credential: c.Credential, Models: c.Models, Direct: c.Direct, Getenv: r.getenv, Log: r.log,
-		Headers: c.ModelHeaders, Token: c.ModelToken.Fetch, TokenLife: c.ModelToken.Life,
+		Headers: c.ModelHeaders, Token: c.ModelToken.Fetch, TokenLife: c.ModelToken.Life, Cloud: c.Cloud, Names: c.ModelNames,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("create runner: reach the model: %w", err)

@@ -210,6 +210,10 @@ func (r *Runner) environment(s Spec, d session.Dirs, a gateway.Access) []string 
 	if name != "" {
 		env[name] = value
 	}
+	maps.Copy(env, a.Cloud)
+	for name, model := range r.cfg.ModelNames {
+		env["ANTHROPIC_DEFAULT_"+strings.ToUpper(name)+"_MODEL"] = model
+	}
 	maps.Copy(env, r.cfg.Env)
 	if s.ownNetwork {
 		r.enclose(env, s, d)

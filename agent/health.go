@@ -216,6 +216,9 @@ func (r *Runner) ask(ctx context.Context, cli string, d session.Dirs, args ...st
 	defer cancel()
 	cmd := exec.CommandContext(ctx, cli, args...)
 	way := gateway.Access{BaseURL: r.cfg.BaseURL, Credential: r.cfg.Credential.With("sk-ant-any")} // it only checks that there is one
+	if r.cfg.Cloud != nil {
+		way = gateway.Access{Cloud: r.cfg.Cloud.Environment("http://127.0.0.1:9")}
+	}
 	cmd.Dir, cmd.Env = d.Home, r.environment(Spec{ID: "health"}, d, way)
 	cmd.WaitDelay = time.Second
 	if secret := way.Credential.Piped(); secret != "" {

@@ -189,11 +189,35 @@ func (c *Config) checkRole(p *Problems, role Role) {
 
 // checkModel refuses a model without a credential, and settings that have no effect.
 func (c *Config) checkModel(p *Problems, role Role) {
+	if used := c.Cloud.Used(); role.runs() && used != "" {
+		c.checkCloud(p, used)
+		return
+	}
 	if m := c.Model; role.runs() && m.Gateway == GatewayOff && (m.TokenCommand != "" || m.Headers != "") {
 		p.add("ERRAND_GATEWAY", "is off, so ERRAND_MODEL_TOKEN_COMMAND and ANTHROPIC_CUSTOM_HEADERS have no effect", "set it to on, or unset them")
 	}
 	if m := c.Model; role.runs() && m.TokenCommand == "" && m.AuthToken+m.APIKey+m.OAuthToken == "" && !slices.Contains(c.Given, "ANTHROPIC_BASE_URL") {
 		p.add("ANTHROPIC_API_KEY", "is not set", "set it, ANTHROPIC_AUTH_TOKEN or CLAUDE_CODE_OAUTH_TOKEN")
+	}
+}
+
+// checkCloud refuses a cloud beside another way to the model, and one that is not described.
+func (c *Config) checkCloud(p *Problems, used string) {
+	m, cl := c.Model, c.Cloud
+	if cl.Bedrock && (cl.Vertex || cl.Foundry) || cl.Vertex && cl.Foundry {
+		p.add(used, "is not the only cloud", "keep one of CLAUDE_CODE_USE_BEDROCK, CLAUDE_CODE_USE_VERTEX and CLAUDE_CODE_USE_FOUNDRY")
+	}
+	if m.TokenCommand != "" || m.AuthToken+m.APIKey+m.OAuthToken != "" {
+		p.add(used, "is set beside a credential for Anthropic's own API", "unset one of them")
+	}
+	if m.Gateway == GatewayOff {
+		p.add("ERRAND_GATEWAY", "is off, so runs would need the credential of the cloud", "set it to on: the worker signs their requests")
+	}
+	if cl.Vertex && (cl.VertexProject == "" || cl.VertexRegion == "") {
+		p.add(used, "is set without a project and a region", "set ANTHROPIC_VERTEX_PROJECT_ID and CLOUD_ML_REGION")
+	}
+	if cl.Foundry && cl.FoundryResource+cl.FoundryURL == "" {
+		p.add(used, "is set without a resource", "set ANTHROPIC_FOUNDRY_RESOURCE or ANTHROPIC_FOUNDRY_BASE_URL")
 	}
 }
 

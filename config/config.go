@@ -45,6 +45,7 @@ type Config struct {
 	Slack   Slack
 	GitHub  GitHub
 	Model   Model
+	Cloud   Cloud
 	HTTP    HTTP
 	Fleet   Fleet
 	Worker  Worker
@@ -138,6 +139,44 @@ type Model struct {
 	BaseURL      string        `env:"ANTHROPIC_BASE_URL" envDefault:"https://api.anthropic.com" check:"url"` // without a slash at the end
 	Gateway      string        `env:"ERRAND_GATEWAY" envDefault:"on" check:"oneof on off"`                   // GatewayOn or GatewayOff
 	Name         string        `env:"ERRAND_MODEL"`                                                          // model that the CLI uses; empty = the CLI's default
+
+	// What the provider calls the models that people choose by these names; empty = as the CLI says.
+	Opus   string `env:"ANTHROPIC_DEFAULT_OPUS_MODEL"`
+	Sonnet string `env:"ANTHROPIC_DEFAULT_SONNET_MODEL"`
+	Haiku  string `env:"ANTHROPIC_DEFAULT_HAIKU_MODEL"` // also for small jobs, such as fetched pages
+}
+
+// Cloud selects a cloud that offers the model, by the CLI's own variables. At most one of them is used. Other variables that the SDKs
+// of the clouds read, such as AWS_PROFILE and GOOGLE_APPLICATION_CREDENTIALS, work as well.
+type Cloud struct {
+	Bedrock    bool   `env:"CLAUDE_CODE_USE_BEDROCK" envDefault:"false"`
+	Region     string `env:"AWS_REGION"`                             // empty = as AWS' own files say
+	BedrockURL string `env:"ANTHROPIC_BEDROCK_BASE_URL" check:"url"` // instead of the region's
+	BedrockKey Secret `env:"AWS_BEARER_TOKEN_BEDROCK"`               // an API key of Bedrock, instead of AWS credentials
+
+	Vertex        bool   `env:"CLAUDE_CODE_USE_VERTEX" envDefault:"false"`
+	VertexProject string `env:"ANTHROPIC_VERTEX_PROJECT_ID"`
+	VertexRegion  string `env:"CLOUD_ML_REGION"`                       // such as europe-west1, eu or global
+	VertexURL     string `env:"ANTHROPIC_VERTEX_BASE_URL" check:"url"` // instead of the region's, with /v1
+
+	Foundry         bool   `env:"CLAUDE_CODE_USE_FOUNDRY" envDefault:"false"`
+	FoundryResource string `env:"ANTHROPIC_FOUNDRY_RESOURCE"`
+	FoundryURL      string `env:"ANTHROPIC_FOUNDRY_BASE_URL" check:"url"` // instead of the resource's
+	FoundryKey      Secret `env:"ANTHROPIC_FOUNDRY_API_KEY"`              // instead of Entra ID
+	AzureSecret     Secret `env:"AZURE_CLIENT_SECRET"`                    // for Entra ID. Azure's SDK reads it itself; it is here because it must be redacted
+}
+
+// Used names the variable of the cloud that is used; empty = none.
+func (c Cloud) Used() string {
+	switch {
+	case c.Bedrock:
+		return "CLAUDE_CODE_USE_BEDROCK"
+	case c.Vertex:
+		return "CLAUDE_CODE_USE_VERTEX"
+	case c.Foundry:
+		return "CLAUDE_CODE_USE_FOUNDRY"
+	}
+	return ""
 }
 
 // The values of Model.Gateway.

@@ -7,12 +7,14 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/errand-fleet/errand/agent/cloud"
 	"github.com/errand-fleet/errand/agent/internal/redact"
 )
 
@@ -34,9 +36,10 @@ var ErrSpent = errors.New("the run has spent its maximum")
 
 // question is the part of a request that the gateway reads. The body passes unchanged.
 type question struct {
-	Model     string `json:"model"`
-	MaxTokens int64  `json:"max_tokens"`
-	Stream    bool   `json:"stream"`
+	Model     string   `json:"model"`
+	MaxTokens int64    `json:"max_tokens"`
+	Stream    bool     `json:"stream"`
+	Betas     []string `json:"anthropic_beta"` // Bedrock's form of the header
 }
 
 // call is one request for an answer while it is under way.
@@ -56,8 +59,8 @@ type call struct {
 
 type callKey struct{}
 
-// ask passes a call to the model if the run may ask that model and has money left.
-func (g *Gateway) ask(w http.ResponseWriter, req *http.Request, proxy http.Handler) {
+// ask passes a call to the model if the run may ask that model and has money left. path is what the path of the request says.
+func (g *Gateway) ask(w http.ResponseWriter, req *http.Request, proxy http.Handler, path cloud.Question) {
 	size := req.ContentLength
 	if size < 0 || size > maxQuestion {
 		size = maxQuestion
@@ -66,13 +69,13 @@ func (g *Gateway) ask(w http.ResponseWriter, req *http.Request, proxy http.Handl
 		panic(http.ErrAbortHandler) // the CLI has withdrawn its question
 	}
 	defer g.seen.releaseQuestion(size)
-	c, body := g.readCall(w, req)
+	c, body := g.readCall(w, req, path)
 	if c == nil {
 		return
 	}
 	req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
 	req.Body, req.ContentLength, req.TransferEncoding = io.NopCloser(bytes.NewReader(body)), c.size, nil
-	if req.URL.Path != messagesPath { // counting tokens is free
+	if path.Free {
 		proxy.ServeHTTP(w, req)
 		return
 	}
@@ -90,7 +93,7 @@ func (g *Gateway) ask(w http.ResponseWriter, req *http.Request, proxy http.Handl
 }
 
 // readCall reads a question. It answers the request itself and returns nil if the question must not pass.
-func (g *Gateway) readCall(w http.ResponseWriter, req *http.Request) (*call, []byte) {
+func (g *Gateway) readCall(w http.ResponseWriter, req *http.Request, path cloud.Question) (*call, []byte) {
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(sendLimit))
 	body, err := io.ReadAll(http.MaxBytesReader(w, req.Body, maxQuestion))
 	if _, large := errors.AsType[*http.MaxBytesError](err); large {
@@ -105,6 +108,13 @@ func (g *Gateway) readCall(w http.ResponseWriter, req *http.Request) (*call, []b
 	// Duplicate fields are an error: gateway and model could each read another one.
 	if json.Unmarshal(body, &c.question, jsontext.AllowInvalidUTF8(true)) != nil {
 		apiError(w, http.StatusBadRequest, "invalid_request_error", "the request is not the JSON that the model's API accepts")
+		return nil, nil
+	}
+	if path.Model != "" {
+		c.Model, c.Stream = path.Model, path.Streamed
+	}
+	if i := slices.IndexFunc(c.Betas, func(beta string) bool { return !slices.Contains(betas, beta) }); i >= 0 {
+		apiError(w, http.StatusBadRequest, "invalid_request_error", "anthropic_beta: "+redact.Clip(c.Betas[i], 100)+" is unknown to the gateway of this run")
 		return nil, nil
 	}
 	name := redact.Clip(c.Model, 100)
@@ -123,13 +133,17 @@ func (g *Gateway) readCall(w http.ResponseWriter, req *http.Request) (*call, []b
 
 // apiError answers in the form of the model's API, which the CLI understands.
 func apiError(w http.ResponseWriter, status int, kind, message string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(apiErrorBody(kind, message))
+}
+
+func apiErrorBody(kind, message string) []byte {
 	body, err := json.Marshal(map[string]any{"type": "error", "error": map[string]string{"type": kind, "message": message}})
 	if err != nil {
 		panic(http.ErrAbortHandler)
 	}
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_, _ = w.Write(body)
+	return body
 }
 
 // reserve waits until the run can pay for the call in addition to those under way. As long as calls cost no more than
@@ -219,8 +233,10 @@ type meter struct {
 	used  func(b Bill, model string, whole bool) // called with the usage so far, and the model that answers if known; whole: it is the total
 
 	limit  int    // maximum length of line; 0: the answer has no usage
-	stream bool   // the body is server-sent events, otherwise one JSON object
-	line   []byte // the current line so far, or the object
+	stream bool   // the body is events, otherwise one JSON object
+	framed bool   // the events are in frames: see frames.go; otherwise they are server-sent events
+	skip   int64  // bytes of a frame that are left out
+	line   []byte // the current line or frame so far, or the object
 	long   bool   // the line was longer than limit
 	event  string // the event of the line, if it has usage
 	sum    Bill   // the usage so far
@@ -232,6 +248,8 @@ func newMeter(res *http.Response, first func(), used func(Bill, string, bool)) *
 	case res.StatusCode != http.StatusOK, res.Header.Get("Content-Encoding") != "": // an error, or an encoding that was not requested
 	case kind == "text/event-stream":
 		m.stream, m.limit = true, maxEvent
+	case kind == eventStream:
+		m.stream, m.framed, m.limit = true, true, maxEvent
 	case kind == "application/json":
 		m.limit = maxBody
 	}
@@ -244,9 +262,12 @@ func (m *meter) Read(p []byte) (int, error) {
 		m.first()
 		m.first = nil
 	}
-	if m.stream {
+	switch {
+	case m.framed:
+		m.frames(p[:n])
+	case m.stream:
 		m.lines(p[:n])
-	} else {
+	default:
 		m.keep(p[:n])
 		if err == io.EOF {
 			m.count(m.line)
@@ -270,15 +291,18 @@ func (m *meter) lines(b []byte) {
 			return
 		}
 		if name, ok := bytes.CutPrefix(m.line, []byte("event:")); ok {
-			switch m.event = string(bytes.TrimSpace(name)); m.event {
-			case "message_start", lastUsage:
-			default:
-				m.event = ""
-			}
+			m.expect(string(bytes.TrimSpace(name)))
 		} else if data, ok := bytes.CutPrefix(m.line, []byte("data:")); ok && m.event != "" {
 			m.count(data)
 		}
 		m.line, m.long, b = m.line[:0], false, rest
+	}
+}
+
+// expect notes which event comes, if it has usage.
+func (m *meter) expect(event string) {
+	if m.event = event; event != "message_start" && event != lastUsage {
+		m.event = ""
 	}
 }
 

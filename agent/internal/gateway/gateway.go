@@ -28,6 +28,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/errand-fleet/errand/agent/cloud"
 	"github.com/errand-fleet/errand/agent/internal/redact"
 	"github.com/errand-fleet/errand/internal/connlimit"
 )
@@ -99,7 +100,7 @@ func (u *Upstream) newGateway(run Run) *Gateway {
 	ctx, cut := context.WithCancel(context.Background())
 	g := &Gateway{
 		url: "http://" + run.Addr, upstream: u, cut: cut, note: run.Note, conns: connlimit.New(MaxConns),
-		models: models(run.Model, u.cfg.Models), seen: traffic{max: run.MaxUSD},
+		models: u.models(run.Model, u.cfg.Models), seen: traffic{max: run.MaxUSD},
 		token: "sk-ant-run-" + rand.Text(), // with the prefix of the model's own keys, which redactors know
 	}
 	g.begun.Store(!run.Held)
@@ -139,8 +140,13 @@ func (g *Gateway) Begin() {
 func (g *Gateway) routes() http.Handler {
 	proxy := &httputil.ReverseProxy{
 		Rewrite: func(p *httputil.ProxyRequest) {
-			p.SetURL(g.upstream.url)
 			g.cleanHeader(p.Out.Header)
+			if c := g.upstream.cfg.Cloud; c != nil {
+				cleanForCloud(p.Out)
+				c.Direct(p.Out.URL)
+				return
+			}
+			p.SetURL(g.upstream.url)
 			p.Out.Header.Set(g.upstream.cfg.Credential.header())
 		},
 		Transport:     observer{next: g.upstream.transport, seen: &g.seen, note: g.note},
@@ -149,9 +155,13 @@ func (g *Gateway) routes() http.Handler {
 		// Without the gateway the CLI would see a broken connection: it would retry, and report that in the end.
 		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
 	}
+	if g.upstream.cfg.Cloud != nil {
+		return g.cloudRoutes(proxy)
+	}
 	mux := http.NewServeMux()
 	for _, route := range routes {
-		mux.HandleFunc(route, func(w http.ResponseWriter, req *http.Request) { g.ask(w, req, proxy) })
+		free := !strings.HasSuffix(route, messagesPath) // counting tokens
+		mux.HandleFunc(route, func(w http.ResponseWriter, req *http.Request) { g.ask(w, req, proxy, cloud.Question{Free: free}) })
 	}
 	return mux
 }
@@ -160,7 +170,11 @@ func (g *Gateway) routes() http.Handler {
 func (g *Gateway) authenticated(next http.Handler) http.Handler {
 	name, pass := g.upstream.cfg.Credential.With(g.token).header()
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		if subtle.ConstantTimeCompare([]byte(req.Header.Get(name)), []byte(pass)) != 1 {
+		shown, expected := req.Header.Get(name), pass
+		if g.upstream.cfg.Cloud != nil {
+			shown, expected = takeToken(req.URL), g.token
+		}
+		if subtle.ConstantTimeCompare([]byte(shown), []byte(expected)) != 1 {
 			w.Header().Set("Connection", "close")                         // a client without the token must not hold a connection,
 			_ = http.NewResponseController(w).SetReadDeadline(time.Now()) // not even by a body that it does not send
 			http.Error(w, "this address serves one run and accepts only the token of that run", http.StatusUnauthorized)

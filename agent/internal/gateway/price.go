@@ -139,13 +139,24 @@ var cliChoice = []string{"default", "best", "opusplan"}
 
 // models returns the models that a run may ask: its own (empty: none), and those that an operator allows (none: any
 // that the CLI offers).
-func models(own string, allowed []string) []string {
+func (u *Upstream) models(own string, allowed []string) []string {
 	list := append([]string{SmallModel}, allowed...)
 	if own != "" {
 		list = append(list, own)
 	}
+	if u.cfg.Cloud != nil { // the CLI asks for other versions there, which depend on the region
+		list = append(list, "haiku")
+	}
 	if len(allowed) == 0 || slices.ContainsFunc(list, func(name string) bool { return slices.Contains(cliChoice, name) }) {
 		list = append(list, cliModels...)
+		if u.cfg.Cloud != nil {
+			list = append(list, families...)
+		}
+	}
+	for kind, name := range u.cfg.Names { // which need not show the family
+		if kind == "haiku" || len(allowed) == 0 || slices.ContainsFunc(list, func(allowed string) bool { return family(allowed) == kind }) {
+			list = append(list, name)
+		}
 	}
 	return list
 }
@@ -157,7 +168,7 @@ func (u *Upstream) StartModel(own string) string {
 	if c := u.cfg.Credential; c.APIKey == "" && c.OAuthToken != "" {
 		cliDefault = "claude-sonnet-5-5"
 	}
-	if own != "" || len(u.cfg.Models) == 0 || among(models("", u.cfg.Models), cliDefault) {
+	if own != "" || len(u.cfg.Models) == 0 || u.cfg.Cloud == nil && among(u.models("", u.cfg.Models), cliDefault) {
 		return own
 	}
 	return u.cfg.Models[0]
@@ -170,7 +181,7 @@ func (g *Gateway) Allow(name string) {
 	}
 	g.seen.mu.Lock()
 	defer g.seen.mu.Unlock()
-	g.models = append(g.models, models(name, []string{name})...)
+	g.models = append(g.models, g.upstream.models(name, []string{name})...)
 }
 
 // allows reports whether a call may ask a model.

@@ -21,6 +21,7 @@ import (
 
 	"golang.org/x/net/http/httpproxy"
 
+	"github.com/errand-fleet/errand/agent/cloud"
 	"github.com/errand-fleet/errand/agent/internal/redact"
 )
 
@@ -87,14 +88,17 @@ func (g *Gateway) Trouble() string {
 	if api == nil {
 		return ""
 	}
-	host := g.upstream.url.Host
+	host, check := g.upstream.url.Host, "ANTHROPIC_BASE_URL"
+	if c := g.upstream.cfg.Cloud; c != nil {
+		host, check = c.Host(), "the region or endpoint of "+c.Name()
+	}
 	switch {
 	case api.Unreachable():
 		_, reason, found := strings.Cut(api.Problem, "\": ") // leave out the method and the URL
 		if !found {
 			reason = api.Problem
 		}
-		return fmt.Sprintf("The model at %s cannot be reached: %s. Check ANTHROPIC_BASE_URL, proxy, firewall and DNS.", host, reason)
+		return fmt.Sprintf("The model at %s cannot be reached: %s. Check %s, proxy, firewall and DNS.", host, reason, check)
 	case api.Status == 529: // the API's own
 		return fmt.Sprintf("The model at %s answered 529 Overloaded.", host)
 	case api.Status >= http.StatusBadRequest:
@@ -289,6 +293,8 @@ type Config struct {
 	Headers    http.Header                           // further headers of requests
 	Token      func(context.Context) (string, error) // returns a token that replaces Credential; nil: there is none
 	TokenLife  time.Duration                         // how long a token is used
+	Names      map[string]string                     // what the provider calls the models of families
+	Cloud      cloud.Provider                        // instead of BaseURL and Credential; nil: Anthropic's own API, or a gateway like it
 	Getenv     func(string) string
 	Log        *slog.Logger
 }
@@ -318,7 +324,10 @@ func NewUpstream(cfg Config) (*Upstream, error) {
 	if cfg.Token != nil {
 		up.cfg.Credential = Credential{AuthToken: "fetched for each request"}
 	}
-	if cfg.Token != nil || len(cfg.Headers) > 0 {
+	switch {
+	case cfg.Cloud != nil:
+		up.transport = cloudSigner{next: transport, cloud: cfg.Cloud, headers: cfg.Headers, log: cfg.Log}
+	case cfg.Token != nil || len(cfg.Headers) > 0:
 		up.transport = &signer{next: transport, headers: cfg.Headers, fetch: cfg.Token, life: cfg.TokenLife, log: cfg.Log, turn: make(chan struct{}, 1)}
 	}
 	return up, nil
@@ -328,12 +337,15 @@ func NewUpstream(cfg Config) (*Upstream, error) {
 func (u *Upstream) Credential() Credential { return u.cfg.Credential }
 
 // Gated reports whether runs get to the model through a gateway.
-func (u *Upstream) Gated() bool { return !u.cfg.Direct && u.cfg.Credential != (Credential{}) }
+func (u *Upstream) Gated() bool {
+	return u.cfg.Cloud != nil || !u.cfg.Direct && u.cfg.Credential != (Credential{})
+}
 
 // Access tells the CLI how to get to the model.
 type Access struct {
 	BaseURL    string // empty: the CLI's default
 	Credential Credential
+	Cloud      map[string]string // instead: variables for the CLI's mode of a cloud
 }
 
 // Access returns the access of a run whose gateway is g. The CLI gets a credential of the same kind with and without a
@@ -341,10 +353,13 @@ type Access struct {
 // address offers. _CLAUDE_CODE_ASSUME_FIRST_PARTY_BASE_URL would change that, but would also make the CLI send requests
 // with the gateway's token to api.anthropic.com itself.
 func (u *Upstream) Access(g *Gateway) Access {
-	if g == nil {
-		return Access{u.cfg.BaseURL, u.cfg.Credential}
+	switch {
+	case g == nil:
+		return Access{BaseURL: u.cfg.BaseURL, Credential: u.cfg.Credential}
+	case u.cfg.Cloud != nil: // the CLI sends no credential there, so the run's token is a part of the path
+		return Access{Cloud: u.cfg.Cloud.Environment(g.url + "/" + g.token)}
 	}
-	return Access{g.url, u.cfg.Credential.With(g.token)}
+	return Access{BaseURL: g.url, Credential: u.cfg.Credential.With(g.token)}
 }
 
 // NewTransport returns the transport of all gateways. It connects as the CLI would: through the proxy and with the

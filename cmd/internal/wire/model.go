@@ -2,10 +2,15 @@ package wire
 
 import (
 	"context"
+	"maps"
 	"net/http"
 	"strings"
 
 	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/agent/cloud"
+	"github.com/errand-fleet/errand/agent/cloud/bedrock"
+	"github.com/errand-fleet/errand/agent/cloud/foundry"
+	"github.com/errand-fleet/errand/agent/cloud/vertex"
 	"github.com/errand-fleet/errand/config"
 )
 
@@ -27,4 +32,24 @@ func modelToken(m config.Model) agent.ModelToken {
 		out, err := config.RunSecretCommand(ctx, m.TokenCommand)
 		return strings.TrimSpace(string(out)), err
 	}}
+}
+
+// modelCloud returns the cloud that offers the model; nil: none is used.
+func modelCloud(ctx context.Context, c config.Cloud) (cloud.Provider, error) {
+	switch {
+	case c.Bedrock:
+		return bedrock.New(ctx, bedrock.Config{Region: c.Region, Endpoint: c.BedrockURL, Key: c.BedrockKey.Reveal()})
+	case c.Vertex:
+		return vertex.New(ctx, vertex.Config{Project: c.VertexProject, Region: c.VertexRegion, Endpoint: c.VertexURL})
+	case c.Foundry:
+		return foundry.New(ctx, foundry.Config{Resource: c.FoundryResource, Endpoint: c.FoundryURL, Key: c.FoundryKey.Reveal()})
+	}
+	return nil, nil //nolint:nilnil // no cloud is no error
+}
+
+// modelNames returns what the provider calls the models that people choose by name.
+func modelNames(m config.Model) map[string]string {
+	names := map[string]string{"opus": m.Opus, "sonnet": m.Sonnet, "haiku": m.Haiku}
+	maps.DeleteFunc(names, func(_, model string) bool { return model == "" })
+	return names
 }

@@ -260,7 +260,7 @@ func contained(c config.Config) (problems config.Problems) {
 		return problems
 	}
 	c.Routing.MCP, c.Routing.Registries = nil, nil // mistakes there are reported separately
-	r, err := newRunner(c, redactor(c), slog.New(slog.DiscardHandler))
+	r, err := newRunner(ctx, c, redactor(c), slog.New(slog.DiscardHandler))
 	if err != nil {
 		return problems // load reports the setting
 	}
@@ -290,10 +290,14 @@ func tellContainment(r *agent.Runner, log *slog.Logger) {
 // every worker. The credential cannot be derived from it, because it is long and random.
 func credentialName(c config.Config) string {
 	secret := c.Model.APIKey.Reveal() + c.Model.OAuthToken.Reveal() + c.Model.AuthToken.Reveal() + c.Model.TokenCommand
+	where := c.Model.BaseURL
+	if used := c.Cloud.Used(); used != "" { // whose credential changes
+		secret, where = used, strings.Join([]string{c.Cloud.Region, c.Cloud.VertexProject, c.Cloud.VertexRegion, c.Cloud.FoundryResource, c.Cloud.FoundryURL}, "\x00")
+	}
 	if secret == "" {
 		return ""
 	}
-	sum := sha256.Sum256([]byte(strings.Join([]string{"errand credential", c.Model.BaseURL, secret}, "\x00")))
+	sum := sha256.Sum256([]byte(strings.Join([]string{"errand credential", where, secret}, "\x00")))
 	return hex.EncodeToString(sum[:6])
 }
 

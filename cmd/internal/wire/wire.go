@@ -260,7 +260,7 @@ func people(c config.Config) (list tasks.People) {
 // Worker creates the worker of this process. address is where its logs are served, see WorkerURL.
 func (p *Parts) Worker(version, address string, o Options) (*worker.Worker, error) {
 	c := p.Config
-	runner, err := newRunner(c, p.Redactor, p.Log)
+	runner, err := newRunner(ctx, c, p.Redactor, p.Log)
 	if err != nil {
 		return nil, err
 	}
@@ -307,7 +307,7 @@ func (p *Parts) Worker(version, address string, o Options) (*worker.Worker, erro
 }
 
 // newRunner creates the runner, which starts the CLI.
-func newRunner(c config.Config, r *agent.Redactor, log *slog.Logger) (*agent.Runner, error) {
+func newRunner(ctx context.Context, c config.Config, r *agent.Redactor, log *slog.Logger) (*agent.Runner, error) {
 	base := c.Model.BaseURL
 	if !slices.Contains(c.Given, "ANTHROPIC_BASE_URL") {
 		base = "" // the CLI treats its default address differently from a given one
@@ -316,9 +316,13 @@ func newRunner(c config.Config, r *agent.Redactor, log *slog.Logger) (*agent.Run
 	if !slices.Contains(c.Given, "ERRAND_CLAUDE") {
 		cli = "" // each run looks for it, first in this checkout
 	}
+	provider, err := modelCloud(ctx, c.Cloud)
+	if err != nil {
+		return nil, err
+	}
 	return agent.New(agent.Config{
 		CLI: cli, LogDir: LogDir(c), BaseURL: base, Grace: c.Worker.Grace, Redactor: r, Log: log, Servers: servers(c), Registries: registries(c),
-		ModelHeaders: modelHeaders(c.Model), ModelToken: modelToken(c.Model),
+		ModelHeaders: modelHeaders(c.Model), ModelToken: modelToken(c.Model), Cloud: provider, ModelNames: modelNames(c.Model),
 		Direct:  c.Model.Gateway == config.GatewayOff,
 		Models:  askable(c),
 		Sandbox: sandbox(c), Hidden: hidden(c), Shown: shown(c, hidden(c)), Secrets: secretFiles(c), MaxProcesses: c.Worker.Processes,

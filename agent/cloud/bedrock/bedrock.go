@@ -1,0 +1,132 @@
+// Package bedrock is the model in Amazon Bedrock.
+package bedrock
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+	"github.com/aws/aws-sdk-go-v2/config"
+
+	"github.com/errand-fleet/errand/agent/cloud"
+)
+
+// Config says which Bedrock, and with which credential.
+type Config struct {
+	Region   string // empty: that of AWS' own configuration
+	Endpoint string // base URL of all requests; empty: those of the region
+	Key      string // an API key of Bedrock; empty: credentials of AWS, by the chain of its SDK
+
+	Transport http.RoundTripper // to AWS' services for credentials; nil: the SDK's own
+}
+
+// Bedrock implements [cloud.Provider].
+type Bedrock struct {
+	cfg         Config
+	runtime     string // base URL of the runtime
+	control     string // base URL of the control plane, which lists inference profiles
+	credentials aws.CredentialsProvider
+	signer      *v4.Signer
+}
+
+// New reads AWS' configuration. It asks for no credential yet.
+func New(ctx context.Context, cfg Config) (*Bedrock, error) {
+	var options []func(*config.LoadOptions) error
+	if cfg.Region != "" {
+		options = append(options, config.WithRegion(cfg.Region))
+	}
+	if cfg.Transport != nil {
+		options = append(options, config.WithHTTPClient(&http.Client{Transport: cfg.Transport}))
+	}
+	loaded, err := config.LoadDefaultConfig(ctx, options...)
+	if err != nil {
+		return nil, fmt.Errorf("read the configuration of AWS: %w", err)
+	}
+	if cfg.Region = loaded.Region; cfg.Region == "" {
+		return nil, errors.New("use Bedrock: no region: set AWS_REGION")
+	}
+	b := &Bedrock{
+		cfg: cfg, credentials: loaded.Credentials, signer: v4.NewSigner(),
+		runtime: strings.TrimRight(cmp.Or(cfg.Endpoint, "https://bedrock-runtime."+cfg.Region+"."+domain(cfg.Region)), "/"),
+		control: strings.TrimRight(cmp.Or(cfg.Endpoint, "https://bedrock."+cfg.Region+"."+domain(cfg.Region)), "/"),
+	}
+	if _, err := url.Parse(b.runtime); err != nil {
+		return nil, fmt.Errorf("use Bedrock: %w", err)
+	}
+	return b, nil
+}
+
+// domain returns the domain of a region's services.
+func domain(region string) string {
+	if strings.HasPrefix(region, "cn-") {
+		return "amazonaws.com.cn"
+	}
+	return "amazonaws.com"
+}
+
+// Name implements cloud.Provider.
+func (b *Bedrock) Name() string { return "Amazon Bedrock" }
+
+// Host implements cloud.Provider.
+func (b *Bedrock) Host() string { return strings.TrimPrefix(b.runtime, "https://") }
+
+// Environment implements cloud.Provider.
+func (b *Bedrock) Environment(base string) map[string]string {
+	return map[string]string{
+		"CLAUDE_CODE_USE_BEDROCK": "1", "CLAUDE_CODE_SKIP_BEDROCK_AUTH": "1", "AWS_REGION": b.cfg.Region, "ANTHROPIC_BEDROCK_BASE_URL": base,
+	}
+}
+
+// profiles are where the CLI looks for the models of an account (seen with CLI 2.1.329).
+const profiles = "/inference-profiles"
+
+var invoke = regexp.MustCompile(`^/model/([^/]+)/(invoke|invoke-with-response-stream|count-tokens)$`)
+
+// Question implements cloud.Provider.
+func (b *Bedrock) Question(method, path string) (q cloud.Question, ok bool) {
+	if method == http.MethodGet {
+		return cloud.Question{Free: true}, path == profiles || strings.HasPrefix(path, profiles+"/")
+	}
+	m := invoke.FindStringSubmatch(path)
+	if method != http.MethodPost || m == nil {
+		return q, false
+	}
+	model, err := url.PathUnescape(m[1])
+	return cloud.Question{Model: model, Streamed: m[2] == "invoke-with-response-stream", Free: m[2] == "count-tokens"}, err == nil
+}
+
+// Direct implements cloud.Provider.
+func (b *Bedrock) Direct(u *url.URL) {
+	base := b.runtime
+	if strings.HasPrefix(u.Path, profiles) {
+		base = b.control
+	}
+	cloud.Redirect(u, base)
+}
+
+// Sign implements cloud.Provider.
+func (b *Bedrock) Sign(req *http.Request, body []byte) error {
+	if b.cfg.Key != "" {
+		req.Header.Set("Authorization", "Bearer "+b.cfg.Key)
+		return nil
+	}
+	credentials, err := b.credentials.Retrieve(req.Context()) // kept until they expire
+	if err != nil {
+		return fmt.Errorf("get credentials of AWS: %w", err)
+	}
+	sum := sha256.Sum256(body)
+	if err := b.signer.SignHTTP(req.Context(), credentials, req, hex.EncodeToString(sum[:]), "bedrock", b.cfg.Region, time.Now()); err != nil {
+		return fmt.Errorf("sign a request to Bedrock: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,52 @@
+// Package cloud describes the clouds that offer the model: Amazon Bedrock, Google Vertex AI and Microsoft Foundry. The CLI has a mode
+// for each in which it sends its requests unsigned. The gateway of a run sends them on signed, so that no credential of a cloud is
+// within the agent's reach.
+//
+// Each cloud is a package below this one, because each brings its vendor's modules.
+package cloud
+
+import (
+	"net/http"
+	"net/url"
+)
+
+// Provider is the model in a cloud. It is safe for concurrent use.
+type Provider interface {
+	// Name is that of the cloud, for people.
+	Name() string
+
+	// Host is where requests go, for people.
+	Host() string
+
+	// Environment returns the variables with which the CLI sends its requests to base, unsigned. base has no slash at its end.
+	Environment(base string) map[string]string
+
+	// Question says what a request of the CLI asks for. path is escaped, and begins with the slash behind base. ok is false for what
+	// no run needs.
+	Question(method, path string) (q Question, ok bool)
+
+	// Direct changes the URL of such a request to that of the cloud.
+	Direct(u *url.URL)
+
+	// Sign adds the credential to a request, which is changed no more after it. The errors say what is wrong with the credential. It
+	// may wait for a new one, as long as the context of the request allows.
+	Sign(req *http.Request, body []byte) error
+}
+
+// Question is what a request asks for.
+type Question struct {
+	Model    string // as the cloud names it; empty: the body says it
+	Streamed bool   // by the path; otherwise the body says it
+	Free     bool   // costs nothing: a list, or a count of tokens
+}
+
+// Redirect changes the base of a URL and keeps the rest, as it was escaped.
+func Redirect(u *url.URL, base string) {
+	to, err := url.Parse(base)
+	if err != nil {
+		panic(err) // New of each cloud has checked it
+	}
+	path, raw := u.Path, u.EscapedPath()
+	u.Scheme, u.Host = to.Scheme, to.Host
+	u.Path, u.RawPath = to.Path+path, to.EscapedPath()+raw
+}

@@ -1,0 +1,98 @@
+// Package foundry is the model in Microsoft Foundry.
+package foundry
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
+
+	"github.com/errand-fleet/errand/agent/cloud"
+)
+
+// Config says which resource of Foundry, and with which credential.
+type Config struct {
+	Resource string // the name of the resource
+	Endpoint string // base URL instead, like https://name.services.ai.azure.com/anthropic
+	Key      string // an API key; empty: Entra ID, by the chain of Azure's SDK
+
+	Transport http.RoundTripper // to Entra ID; nil: the SDK's own
+}
+
+// scope is that of the tokens which the CLI itself would ask for (seen with CLI 2.1.329).
+const scope = "https://cognitiveservices.azure.com/.default"
+
+// Foundry implements [cloud.Provider].
+type Foundry struct {
+	cfg        Config
+	base       string
+	credential azcore.TokenCredential // nil: Config.Key
+}
+
+// New prepares the credential. It asks for no token yet.
+func New(_ context.Context, cfg Config) (*Foundry, error) {
+	if cfg.Resource == "" && cfg.Endpoint == "" {
+		return nil, errors.New("use Foundry: set ANTHROPIC_FOUNDRY_RESOURCE or ANTHROPIC_FOUNDRY_BASE_URL")
+	}
+	f := &Foundry{cfg: cfg, base: strings.TrimRight(cmp.Or(cfg.Endpoint, "https://"+cfg.Resource+".services.ai.azure.com/anthropic"), "/")}
+	if _, err := url.Parse(f.base); err != nil {
+		return nil, fmt.Errorf("use Foundry: %w", err)
+	}
+	if cfg.Key != "" {
+		return f, nil
+	}
+	var options azidentity.DefaultAzureCredentialOptions
+	if cfg.Transport != nil {
+		options.Transport = &http.Client{Transport: cfg.Transport}
+	}
+	credential, err := azidentity.NewDefaultAzureCredential(&options)
+	if err != nil {
+		return nil, fmt.Errorf("find credentials of Entra ID: %w", err)
+	}
+	f.credential = credential
+	return f, nil
+}
+
+// Name implements cloud.Provider.
+func (f *Foundry) Name() string { return "Microsoft Foundry" }
+
+// Host implements cloud.Provider.
+func (f *Foundry) Host() string {
+	host, _, _ := strings.Cut(strings.TrimPrefix(f.base, "https://"), "/")
+	return host
+}
+
+// Environment implements cloud.Provider.
+func (f *Foundry) Environment(base string) map[string]string {
+	return map[string]string{"CLAUDE_CODE_USE_FOUNDRY": "1", "CLAUDE_CODE_SKIP_FOUNDRY_AUTH": "1", "ANTHROPIC_FOUNDRY_BASE_URL": base}
+}
+
+// Question implements cloud.Provider.
+func (f *Foundry) Question(method, path string) (q cloud.Question, ok bool) {
+	q.Free = path == "/v1/messages/count_tokens"
+	return q, method == http.MethodPost && (q.Free || path == "/v1/messages")
+}
+
+// Direct implements cloud.Provider.
+func (f *Foundry) Direct(u *url.URL) { cloud.Redirect(u, f.base) }
+
+// Sign implements cloud.Provider.
+func (f *Foundry) Sign(req *http.Request, _ []byte) error {
+	if f.credential == nil {
+		req.Header.Set("X-Api-Key", f.cfg.Key)
+		return nil
+	}
+	token, err := f.credential.GetToken(req.Context(), policy.TokenRequestOptions{Scopes: []string{scope}}) // kept until it expires
+	if err != nil {
+		return fmt.Errorf("get a token of Entra ID: %w", err)
+	}
+	req.Header.Set("Authorization", "Bearer "+token.Token)
+	return nil
+}

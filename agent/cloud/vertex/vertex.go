@@ -1,0 +1,112 @@
+// Package vertex is the model in Google Vertex AI.
+package vertex
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"time"
+
+	"golang.org/x/oauth2"
+	"golang.org/x/oauth2/google"
+
+	"github.com/errand-fleet/errand/agent/cloud"
+)
+
+// Config says which Vertex AI. The credential is Google's application default: a file, workload identity, or the machine's account.
+type Config struct {
+	Project  string
+	Region   string // such as europe-west1, eu or global
+	Endpoint string // base URL with its version, like https://aiplatform.googleapis.com/v1; empty: that of the region
+
+	Transport http.RoundTripper // to Google's services for credentials; nil: http.DefaultTransport
+}
+
+// scope is what the tokens allow. Vertex AI has no narrower one.
+const scope = "https://www.googleapis.com/auth/cloud-platform"
+
+// Vertex implements [cloud.Provider].
+type Vertex struct {
+	cfg    Config
+	base   string
+	models *regexp.Regexp // the paths of models
+	tokens oauth2.TokenSource
+}
+
+// New finds the credential. It asks for no token yet.
+func New(ctx context.Context, cfg Config) (*Vertex, error) {
+	if cfg.Project == "" || cfg.Region == "" {
+		return nil, errors.New("use Vertex AI: set ANTHROPIC_VERTEX_PROJECT_ID and CLOUD_ML_REGION")
+	}
+	client := &http.Client{Transport: cfg.Transport, Timeout: 30 * time.Second} // all requests wait for a token
+	found, err := google.FindDefaultCredentials(context.WithValue(context.WithoutCancel(ctx), oauth2.HTTPClient, client), scope)
+	if err != nil {
+		return nil, fmt.Errorf("find credentials of Google: %w", err)
+	}
+	v := &Vertex{cfg: cfg, base: strings.TrimRight(cmp.Or(cfg.Endpoint, endpoint(cfg.Region)), "/"), tokens: found.TokenSource}
+	if _, err := url.Parse(v.base); err != nil {
+		return nil, fmt.Errorf("use Vertex AI: %w", err)
+	}
+	v.models = regexp.MustCompile(`^/projects/` + regexp.QuoteMeta(cfg.Project) + `/locations/` + regexp.QuoteMeta(cfg.Region) +
+		`/publishers/anthropic/models/([^/:]+):(rawPredict|streamRawPredict)$`)
+	return v, nil
+}
+
+// endpoint returns the base URL of a region. Those of several countries are at addresses of another form.
+func endpoint(region string) string {
+	switch region {
+	case "global":
+		return "https://aiplatform.googleapis.com/v1"
+	case "us", "eu":
+		return "https://aiplatform." + region + ".rep.googleapis.com/v1"
+	}
+	return "https://" + region + "-aiplatform.googleapis.com/v1"
+}
+
+// Name implements cloud.Provider.
+func (v *Vertex) Name() string { return "Google Vertex AI" }
+
+// Host implements cloud.Provider.
+func (v *Vertex) Host() string {
+	host, _, _ := strings.Cut(strings.TrimPrefix(v.base, "https://"), "/")
+	return host
+}
+
+// Environment implements cloud.Provider.
+func (v *Vertex) Environment(base string) map[string]string {
+	return map[string]string{
+		"CLAUDE_CODE_USE_VERTEX": "1", "CLAUDE_CODE_SKIP_VERTEX_AUTH": "1", "ANTHROPIC_VERTEX_BASE_URL": base,
+		"ANTHROPIC_VERTEX_PROJECT_ID": v.cfg.Project, "CLOUD_ML_REGION": v.cfg.Region,
+	}
+}
+
+// Question implements cloud.Provider.
+func (v *Vertex) Question(method, path string) (q cloud.Question, ok bool) {
+	m := v.models.FindStringSubmatch(path)
+	if method != http.MethodPost || m == nil {
+		return q, false
+	}
+	model, err := url.PathUnescape(m[1])
+	if model == "count-tokens" { // the body names the model
+		return cloud.Question{Free: true}, m[2] == "rawPredict"
+	}
+	return cloud.Question{Model: model, Streamed: m[2] == "streamRawPredict"}, err == nil
+}
+
+// Direct implements cloud.Provider.
+func (v *Vertex) Direct(u *url.URL) { cloud.Redirect(u, v.base) }
+
+// Sign implements cloud.Provider.
+func (v *Vertex) Sign(req *http.Request, _ []byte) error {
+	token, err := v.tokens.Token() // kept until it expires
+	if err != nil {
+		return fmt.Errorf("get a token of Google: %w", err)
+	}
+	token.SetAuthHeader(req)
+	return nil
+}

@@ -1,0 +1,97 @@
+package gateway
+
+import (
+	"bytes"
+	"io"
+	"log/slog"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/errand-fleet/errand/agent/cloud"
+)
+
+// takeToken removes the first part of a path and returns it.
+func takeToken(u *url.URL) string {
+	token, _, _ := strings.Cut(strings.TrimPrefix(u.Path, "/"), "/")
+	for _, path := range []*string{&u.Path, &u.RawPath} {
+		*path = strings.TrimPrefix(*path, "/"+token)
+	}
+	return token
+}
+
+// cloudRoutes handles what the CLI asks of a cloud.
+func (g *Gateway) cloudRoutes(proxy http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		q, ok := g.upstream.cfg.Cloud.Question(req.Method, req.URL.EscapedPath())
+		switch {
+		case !ok:
+			apiError(w, http.StatusNotFound, "not_found_error", "runs have no use for this path")
+		case req.Method == http.MethodGet:
+			req.Body, req.ContentLength = http.NoBody, 0
+			proxy.ServeHTTP(w, req)
+		default:
+			g.ask(w, req, proxy, q)
+		}
+	})
+}
+
+// cloudHeaders are what may pass to a cloud: others choose a faster and more expensive service, or an account that pays.
+var cloudHeaders = append([]string{"Accept", "Accept-Encoding", "Content-Type", "User-Agent"}, apiHeaders...)
+
+// cleanForCloud removes from a request what could make it cost more.
+func cleanForCloud(req *http.Request) {
+	for name := range req.Header {
+		if !slices.Contains(cloudHeaders, name) {
+			req.Header.Del(name)
+		}
+	}
+	if req.Method != http.MethodGet && req.URL.RawQuery != "beta=true" {
+		req.URL.RawQuery = ""
+	}
+	req.Host = ""
+}
+
+// cloudSigner is the transport to a cloud.
+type cloudSigner struct {
+	next    http.RoundTripper
+	cloud   cloud.Provider
+	headers http.Header
+	log     *slog.Logger
+}
+
+// RoundTrip signs a request and sends it. Without a credential the answer is the one that the cloud would give, so that the CLI does not
+// ask again.
+func (s cloudSigner) RoundTrip(req *http.Request) (*http.Response, error) {
+	req = req.Clone(req.Context())
+	maps.Copy(req.Header, s.headers)
+	var body []byte
+	if req.GetBody != nil {
+		r, err := req.GetBody()
+		if err != nil {
+			return nil, err
+		}
+		if body, err = io.ReadAll(r); err != nil {
+			return nil, err
+		}
+	}
+	if err := s.cloud.Sign(req, body); err != nil {
+		if req.Context().Err() != nil {
+			return nil, err
+		}
+		s.log.Warn("a request to the model cannot be signed", "cloud", s.cloud.Name(), "err", err)
+		return refusal(req, s.cloud.Name()+" cannot be asked: the worker has no valid credential. Its log says why."), nil
+	}
+	return s.next.RoundTrip(req)
+}
+
+// refusal is the answer to a request that was not sent.
+func refusal(req *http.Request, message string) *http.Response {
+	body := apiErrorBody("authentication_error", message)
+	return &http.Response{
+		Status: "401 Unauthorized", StatusCode: http.StatusUnauthorized, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: req,
+		Header: http.Header{"Content-Type": {"application/json"}}, ContentLength: int64(len(body)), Body: io.NopCloser(bytes.NewReader(body)),
+	}
+}

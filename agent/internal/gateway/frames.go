@@ -1,0 +1,63 @@
+package gateway
+
+import (
+	"encoding/binary"
+
+	"github.com/go-json-experiment/json"
+)
+
+// eventStream is the type of Bedrock's streamed answers: frames of total length, length of the headers and their checksum, then headers,
+// payload and a checksum, with numbers of four bytes. The payload of an event is {"bytes": "…"}, with the model's own event in base64.
+const eventStream = "application/vnd.amazon.eventstream"
+
+const (
+	preludeSize  = 12
+	checksumSize = 4
+)
+
+// frames reads the usage from the frames in b, the next bytes of the body. Frames that are too long have none.
+func (m *meter) frames(b []byte) {
+	for len(b) > 0 {
+		if m.skip > 0 {
+			n := min(m.skip, int64(len(b)))
+			m.skip, b = m.skip-n, b[n:]
+			continue
+		}
+		size := int64(preludeSize)
+		if len(m.line) >= preludeSize {
+			size = int64(binary.BigEndian.Uint32(m.line))
+		}
+		n := min(size-int64(len(m.line)), int64(len(b)))
+		m.line, b = append(m.line, b[:n]...), b[n:]
+		if int64(len(m.line)) < size {
+			return
+		}
+		switch size = int64(binary.BigEndian.Uint32(m.line)); {
+		case size < preludeSize+checksumSize, size > int64(m.limit): // broken, or too long
+			m.skip, m.line = max(size, preludeSize)-preludeSize, m.line[:0]
+		case int64(len(m.line)) == size:
+			m.frame(m.line)
+			m.line = m.line[:0]
+		}
+	}
+}
+
+// frame reads the usage from one frame.
+func (m *meter) frame(b []byte) {
+	begin, end := preludeSize+int64(binary.BigEndian.Uint32(b[4:])), int64(len(b)-checksumSize)
+	if begin > end {
+		return
+	}
+	var payload struct {
+		Bytes []byte `json:"bytes"`
+	}
+	var event struct {
+		Type string `json:"type"`
+	}
+	if json.Unmarshal(b[begin:end], &payload) != nil || json.Unmarshal(payload.Bytes, &event) != nil {
+		return
+	}
+	if m.expect(event.Type); m.event != "" {
+		m.count(payload.Bytes)
+	}
+}
