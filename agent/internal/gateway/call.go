@@ -248,7 +248,7 @@ func newMeter(res *http.Response, first func(), used func(Bill, string, bool)) *
 	case res.StatusCode != http.StatusOK, res.Header.Get("Content-Encoding") != "": // an error, or an encoding that was not requested
 	case kind == "text/event-stream":
 		m.stream, m.limit = true, maxEvent
-	case kind == eventStream:
+	case kind == frameType:
 		m.stream, m.framed, m.limit = true, true, maxEvent
 	case kind == "application/json":
 		m.limit = maxBody

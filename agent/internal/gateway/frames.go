@@ -6,9 +6,9 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// eventStream is the type of Bedrock's streamed answers: frames of total length, length of the headers and their checksum, then headers,
+// frameType is the type of Bedrock's streamed answers: frames of total length, length of the headers and their checksum, then headers,
 // payload and a checksum, with numbers of four bytes. The payload of an event is {"bytes": "…"}, with the model's own event in base64.
-const eventStream = "application/vnd.amazon.eventstream"
+const frameType = "application/vnd.amazon.eventstream"
 
 const (
 	preludeSize  = 12

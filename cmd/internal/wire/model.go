@@ -35,7 +35,8 @@ func modelToken(m config.Model) agent.ModelToken {
 }
 
 // modelCloud returns the cloud that offers the model; nil: none is used.
-func modelCloud(ctx context.Context, c config.Cloud) (cloud.Provider, error) {
+func modelCloud(c config.Cloud) (cloud.Provider, error) {
+	ctx := context.Background() // files are read, and Google's library may ask whether this is a machine of Google
 	switch {
 	case c.Bedrock:
 		return bedrock.New(ctx, bedrock.Config{Region: c.Region, Endpoint: c.BedrockURL, Key: c.BedrockKey.Reveal()})

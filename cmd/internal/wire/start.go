@@ -259,8 +259,8 @@ func contained(c config.Config) (problems config.Problems) {
 	if c.Worker.Sandbox != config.SandboxAuto {
 		return problems
 	}
-	c.Routing.MCP, c.Routing.Registries = nil, nil // mistakes there are reported separately
-	r, err := newRunner(ctx, c, redactor(c), slog.New(slog.DiscardHandler))
+	c.Routing.MCP, c.Routing.Registries, c.Cloud = nil, nil, config.Cloud{} // mistakes there are reported separately
+	r, err := newRunner(c, redactor(c), slog.New(slog.DiscardHandler))
 	if err != nil {
 		return problems // load reports the setting
 	}

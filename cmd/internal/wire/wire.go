@@ -260,7 +260,7 @@ func people(c config.Config) (list tasks.People) {
 // Worker creates the worker of this process. address is where its logs are served, see WorkerURL.
 func (p *Parts) Worker(version, address string, o Options) (*worker.Worker, error) {
 	c := p.Config
-	runner, err := newRunner(ctx, c, p.Redactor, p.Log)
+	runner, err := newRunner(c, p.Redactor, p.Log)
 	if err != nil {
 		return nil, err
 	}
@@ -307,7 +307,7 @@ func (p *Parts) Worker(version, address string, o Options) (*worker.Worker, erro
 }
 
 // newRunner creates the runner, which starts the CLI.
-func newRunner(ctx context.Context, c config.Config, r *agent.Redactor, log *slog.Logger) (*agent.Runner, error) {
+func newRunner(c config.Config, r *agent.Redactor, log *slog.Logger) (*agent.Runner, error) {
 	base := c.Model.BaseURL
 	if !slices.Contains(c.Given, "ANTHROPIC_BASE_URL") {
 		base = "" // the CLI treats its default address differently from a given one
@@ -316,7 +316,7 @@ func newRunner(ctx context.Context, c config.Config, r *agent.Redactor, log *slo
 	if !slices.Contains(c.Given, "ERRAND_CLAUDE") {
 		cli = "" // each run looks for it, first in this checkout
 	}
-	provider, err := modelCloud(ctx, c.Cloud)
+	provider, err := modelCloud(c.Cloud)
 	if err != nil {
 		return nil, err
 	}
