@@ -101,7 +101,7 @@ func (r *Runner) Health(ctx context.Context, minVersion string) Health {
 	}
 	h.LoggedIn, h.Method = auth.LoggedIn, auth.Method
 	if !h.LoggedIn {
-		return fail(ClassAuth, "claude has no credential", "set ANTHROPIC_API_KEY, ANTHROPIC_AUTH_TOKEN or CLAUDE_CODE_OAUTH_TOKEN")
+		return fail(ClassAuth, "claude has no credential", "set ANTHROPIC_API_KEY or another credential (docs/models.md)")
 	}
 	h.OK = true
 	return h

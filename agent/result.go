@@ -258,8 +258,8 @@ var classes = map[Class]struct {
 	ClassAuth: {
 		RetryNever,
 		"Authentication failed: the worker is not logged in to the model. " +
-			"An operator must set a valid ANTHROPIC_API_KEY, ANTHROPIC_AUTH_TOKEN or CLAUDE_CODE_OAUTH_TOKEN.",
-		"Set a valid ANTHROPIC_API_KEY, ANTHROPIC_AUTH_TOKEN or CLAUDE_CODE_OAUTH_TOKEN, and check that its account may use the model.",
+			"An operator must set a valid credential, such as ANTHROPIC_API_KEY (docs/models.md).",
+		"Set a valid credential (docs/models.md), and check that its account may use the model.",
 	},
 	ClassBilling: {
 		RetryNever,

@@ -197,7 +197,7 @@ func (c *Config) checkModel(p *Problems, role Role) {
 		p.add("ERRAND_GATEWAY", "is off, so ERRAND_MODEL_TOKEN_COMMAND and ANTHROPIC_CUSTOM_HEADERS have no effect", "set it to on, or unset them")
 	}
 	if m := c.Model; role.runs() && m.TokenCommand == "" && m.AuthToken+m.APIKey+m.OAuthToken == "" && !slices.Contains(c.Given, "ANTHROPIC_BASE_URL") {
-		p.add("ANTHROPIC_API_KEY", "is not set", "set it, ANTHROPIC_AUTH_TOKEN or CLAUDE_CODE_OAUTH_TOKEN")
+		p.add("ANTHROPIC_API_KEY", "is not set", "set it or another credential (docs/models.md)")
 	}
 }
 

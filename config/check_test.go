@@ -40,7 +40,7 @@ configuration: 14 problems
   - ERRAND_GRACE must be above 0 and at most 35s, not 45s; a worker has 45s to drain, including 10s to pack the clones
   - ERRAND_DIRS must be absolute paths separated by colons; "src" is not absolute
   - SLACK_BOT_TOKEN is not set although Slack is configured; set it to the bot token (xoxb-…), or unset all SLACK_ variables to disable Slack
-  - ANTHROPIC_API_KEY is not set; set it, ANTHROPIC_AUTH_TOKEN or CLAUDE_CODE_OAUTH_TOKEN`)
+  - ANTHROPIC_API_KEY is not set; set it or another credential (docs/models.md)`)
 	if err == nil {
 		t.Fatal("Load took it all")
 	}
@@ -270,5 +270,28 @@ func checkOnly(t *testing.T, err error, want string) {
 	}
 	if ps[0].Remedy == "" && !strings.Contains(ps[0].What, "must ") { // a message with the valid values needs no remedy
 		t.Errorf("%q has no remedy", ps[0])
+	}
+}
+
+func TestClouds(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		vars map[string]string
+		want string // empty: no problem
+	}{
+		{map[string]string{"CLAUDE_CODE_USE_BEDROCK": "1"}, ""},
+		{map[string]string{"CLAUDE_CODE_USE_VERTEX": "true", "CLOUD_ML_REGION": "eu", "ANTHROPIC_VERTEX_PROJECT_ID": "p"}, ""},
+		{map[string]string{"CLAUDE_CODE_USE_FOUNDRY": "1", "ANTHROPIC_FOUNDRY_RESOURCE": "r"}, ""},
+		{map[string]string{"CLAUDE_CODE_USE_BEDROCK": "1", "CLAUDE_CODE_USE_VERTEX": "1"}, "CLAUDE_CODE_USE_BEDROCK is not the only cloud"},
+		{map[string]string{"CLAUDE_CODE_USE_BEDROCK": "1", "ANTHROPIC_AUTH_TOKEN": "t"}, "CLAUDE_CODE_USE_BEDROCK is set beside a credential"},
+		{map[string]string{"CLAUDE_CODE_USE_BEDROCK": "1", "ERRAND_GATEWAY": "off"}, "ERRAND_GATEWAY is off, so runs would need"},
+		{map[string]string{"CLAUDE_CODE_USE_VERTEX": "1", "CLOUD_ML_REGION": "eu"}, "CLAUDE_CODE_USE_VERTEX is set without a project and a region"},
+		{map[string]string{"CLAUDE_CODE_USE_FOUNDRY": "1"}, "CLAUDE_CODE_USE_FOUNDRY is set without a resource"},
+	} {
+		tc.vars["REDIS_URL"] = "redis://:p@localhost:6379"
+		_, err := Load(getenv(tc.vars), RoleWorker)
+		if tc.want == "" && err != nil || tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)) {
+			t.Errorf("%v: %v", tc.vars, err)
+		}
 	}
 }

@@ -62,10 +62,15 @@ var redisCert, redisKey = func() (string, string) {
 // full sets every variable, to something else than its default where it has one. Every secret's value contains hush.
 func full() map[string]string {
 	return map[string]string{
-		"REDIS_URL":                   "rediss://:hush-redis%21@redis.example:6380/3",
-		"ERRAND_REDIS_CA_FILE":        "/keys/ca.pem",
-		"ERRAND_REDIS_CERT_FILE":      "/keys/cert.pem",
-		"ERRAND_REDIS_KEY_FILE":       "/keys/key.pem",
+		"REDIS_URL":                    "rediss://:hush-redis%21@redis.example:6380/3",
+		"ERRAND_REDIS_CA_FILE":         "/keys/ca.pem",
+		"ERRAND_REDIS_CERT_FILE":       "/keys/cert.pem",
+		"ERRAND_REDIS_KEY_FILE":        "/keys/key.pem",
+		"ANTHROPIC_DEFAULT_OPUS_MODEL": "o", "ANTHROPIC_DEFAULT_SONNET_MODEL": "s", "ANTHROPIC_DEFAULT_HAIKU_MODEL": "h",
+		"AWS_REGION": "eu-west-1", "ANTHROPIC_BEDROCK_BASE_URL": "https://bedrock.example", "AWS_BEARER_TOKEN_BEDROCK": "hush-bedrock",
+		"ANTHROPIC_VERTEX_PROJECT_ID": "acme", "CLOUD_ML_REGION": "global", "ANTHROPIC_VERTEX_BASE_URL": "https://vertex.example/v1",
+		"ANTHROPIC_FOUNDRY_RESOURCE": "acme", "ANTHROPIC_FOUNDRY_BASE_URL": "https://foundry.example", "ANTHROPIC_FOUNDRY_API_KEY": "hush-foundry",
+		"CLAUDE_CODE_USE_BEDROCK": "false", "CLAUDE_CODE_USE_VERTEX": "false", "CLAUDE_CODE_USE_FOUNDRY": "false", "AZURE_CLIENT_SECRET": "hush-azure",
 		"SLACK_BOT_TOKEN":             "xoxb-hush",
 		"SLACK_SIGNING_SECRET":        "hush-signing",
 		"SLACK_APP_TOKEN":             "xapp-hush",
@@ -166,7 +171,12 @@ func TestLoadReadsEveryVariable(t *testing.T) {
 		Model: Model{
 			AuthToken: "hush-auth", APIKey: "sk-hush", OAuthToken: "hush-oauth",
 			Headers: "X-Virtual-Key: hush-team", TokenCommand: "vault read token", TokenLife: 60e9,
-			BaseURL: "http://127.0.0.1:9999/v", Gateway: GatewayOn, Name: "it's a \"model\" for $5",
+			BaseURL: "http://127.0.0.1:9999/v", Gateway: GatewayOn, Name: "it's a \"model\" for $5", Opus: "o", Sonnet: "s", Haiku: "h",
+		},
+		Cloud: Cloud{
+			Region: "eu-west-1", BedrockURL: "https://bedrock.example", BedrockKey: "hush-bedrock",
+			VertexProject: "acme", VertexRegion: "global", VertexURL: "https://vertex.example/v1",
+			FoundryResource: "acme", FoundryURL: "https://foundry.example", FoundryKey: "hush-foundry", AzureSecret: "hush-azure",
 		},
 		HTTP: HTTP{
 			Addr: ":0", PublicURL: "https://errand.example", ConsoleToken: "hush-console-0123",

@@ -168,7 +168,7 @@ func TestSecretsListsAll(t *testing.T) {
 	c.GitHub.Token = "hush-token"
 	want := []string{
 		"hush-redis!", "hush-redis%21", "xoxb-hush", "hush-signing", "xapp-hush", "hush-webhook", "hush-token",
-		"hush-aws", "hush-aws-session", "sk-hush", "hush-auth", "hush-oauth", "hush-console-0123", "hush-fleet-012345", "hush-login", "hush-metrics-0123", "hush-otlp", "authorization=hush-otlp", "hush-team", "X-Virtual-Key: hush-team",
+		"hush-aws", "hush-aws-session", "hush-bedrock", "hush-foundry", "hush-azure", "sk-hush", "hush-auth", "hush-oauth", "hush-console-0123", "hush-fleet-012345", "hush-login", "hush-metrics-0123", "hush-otlp", "authorization=hush-otlp", "hush-team", "X-Virtual-Key: hush-team",
 		"hush-traces", "Basic hush-traces", "authorization=Basic%20hush-traces", testKey, redisKey,
 	}
 	for line := range strings.Lines(testKey + redisKey) {

@@ -65,6 +65,8 @@ type world struct {
 	model  *modelfake.Server
 	env    map[string]string
 	redis  string // its URL with all rights; errand's user has the documented ones
+
+	issued []string // secrets that services have handed out to the worker
 }
 
 const (

@@ -124,6 +124,9 @@ func (w *world) secrets() map[string]string {
 			all[name] = value
 		}
 	}
+	for i, secret := range w.issued {
+		all[fmt.Sprint("issued ", i)] = secret
+	}
 	return all
 }
 

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"os"
 	"strings"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
@@ -48,7 +49,8 @@ func New(_ context.Context, cfg Config) (*Foundry, error) {
 	if cfg.Key != "" {
 		return f, nil
 	}
-	var options azidentity.DefaultAzureCredentialOptions
+	// The SDK would ask Microsoft's public cloud about an authority that it does not know, such as that of a private cloud.
+	options := azidentity.DefaultAzureCredentialOptions{DisableInstanceDiscovery: os.Getenv("AZURE_AUTHORITY_HOST") != ""}
 	if cfg.Transport != nil {
 		options.Transport = &http.Client{Transport: cfg.Transport}
 	}

@@ -3,6 +3,7 @@ package gateway
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"encoding/pem"
 	"io"
 	"maps"
@@ -15,6 +16,7 @@ import (
 	"testing/iotest"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws/protocol/eventstream"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -37,6 +39,27 @@ data: {"type":"message_stop"}
 
 `
 
+// framed returns server-sent events in the frames of Bedrock, by AWS' own encoder.
+func framed(t *testing.T, events string) string {
+	t.Helper()
+	var b bytes.Buffer
+	for line := range strings.Lines(events) {
+		data, ok := strings.CutPrefix(line, "data: ")
+		if !ok {
+			continue
+		}
+		payload, err := json.Marshal(map[string][]byte{"bytes": []byte(strings.TrimSpace(data))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		headers := eventstream.Headers{{Name: ":event-type", Value: eventstream.StringValue("chunk")}, {Name: ":message-type", Value: eventstream.StringValue("event")}}
+		if err := eventstream.NewEncoder().Encode(&b, eventstream.Message{Headers: headers, Payload: payload}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return b.String()
+}
+
 func TestMeterCountsTokens(t *testing.T) {
 	t.Parallel()
 	all := Usage{Input: 8, Output: 40, CacheRead: 3, CacheCreation: 5}
@@ -58,6 +81,10 @@ func TestMeterCountsTokens(t *testing.T) {
 		"an error":    {kind: "application/json", body: `{"usage":{"output_tokens":40}}`, status: http.StatusBadRequest},
 		"other kind":  {kind: "text/plain", body: eventStream},
 		"compressed":  {kind: "text/event-stream", body: eventStream, header: http.Header{"Content-Encoding": {"gzip"}}},
+		"frames":      {kind: frameType, body: framed(t, eventStream), want: all},
+		"cut frames":  {kind: frameType, body: framed(t, eventStream)[:500], want: Usage{Input: 7, Output: 1, CacheRead: 3, CacheCreation: 5}},
+		"long frame":  {kind: frameType, body: framed(t, long+eventStream), want: all},
+		"no frames":   {kind: frameType, body: eventStream},
 		"odd numbers": {kind: "text/event-stream", body: "event: message_start\ndata: {\"message\":{\"usage\":{\"output_tokens\":\"many\"}}}\n\n" + eventStream, want: all},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -120,7 +120,11 @@ func Notices(c config.Config, environ []string) []store.Finding {
 // secretFiles returns the files with secrets of this process.
 func secretFiles(c config.Config) []string {
 	files := []string{".env"}
-	for _, key := range []string{c.GitHub.AppKeyFile, c.Redis.KeyFile, os.Getenv("CLAUDE_CODE_CLIENT_KEY")} {
+	keys := []string{c.GitHub.AppKeyFile, c.Redis.KeyFile}
+	for _, name := range secretFileVariables {
+		keys = append(keys, os.Getenv(name))
+	}
+	for _, key := range keys {
 		if key != "" {
 			files = append(files, key)
 		}
@@ -130,6 +134,13 @@ func secretFiles(c config.Config) []string {
 	}
 	slices.Sort(files[1:])
 	return files
+}
+
+// secretFileVariables name files with credentials for the model, which the CLI or the SDKs of the clouds would read.
+var secretFileVariables = []string{
+	"CLAUDE_CODE_CLIENT_KEY", "GOOGLE_APPLICATION_CREDENTIALS",
+	"AWS_SHARED_CREDENTIALS_FILE", "AWS_CONFIG_FILE", "AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE",
+	"AZURE_CLIENT_CERTIFICATE_PATH", "AZURE_FEDERATED_TOKEN_FILE",
 }
 
 // hidden returns the paths that no sandboxed run may see although the worker's user may: home directories, where

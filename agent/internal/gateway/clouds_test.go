@@ -1,0 +1,196 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/errand-fleet/errand/agent/cloud"
+)
+
+// sky is a cloud whose models are at /ask/MODEL.
+type sky struct {
+	base string
+
+	mu   sync.Mutex
+	fail error
+}
+
+func (*sky) Name() string                              { return "Sky" }
+func (*sky) Host() string                              { return "sky.example" }
+func (*sky) Environment(base string) map[string]string { return map[string]string{"SKY_URL": base} }
+func (s *sky) Direct(u *url.URL)                       { cloud.Redirect(u, s.base+"/v9") }
+
+func (*sky) Question(method, path string) (q cloud.Question, ok bool) {
+	name, ok := strings.CutPrefix(path, "/ask/")
+	if path == "/list" {
+		return cloud.Question{Free: true}, method == http.MethodGet
+	}
+	model, err := url.PathUnescape(name)
+	return cloud.Question{Model: model}, ok && err == nil && method == http.MethodPost
+}
+
+func (s *sky) Sign(req *http.Request, body []byte) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	req.Header.Set("Authorization", "signed "+string(body))
+	return s.fail
+}
+
+// arrived is what the cloud got.
+type arrived struct {
+	path   string
+	header http.Header
+	body   string
+}
+
+// newSky starts a gateway to a cloud.
+func newSky(t *testing.T, run Run) (s *sky, base string, requests func() []arrived) {
+	t.Helper()
+	var mu sync.Mutex
+	var all []arrived
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		body, _ := io.ReadAll(req.Body)
+		mu.Lock()
+		defer mu.Unlock()
+		all = append(all, arrived{req.RequestURI, req.Header, string(body)})
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"type":"message","usage":{"input_tokens":1000000,"output_tokens":0}}`)
+	}))
+	t.Cleanup(server.Close)
+	s = &sky{base: server.URL}
+	u, err := NewUpstream(Config{Cloud: s, Getenv: func(string) string { return "" }, Log: slog.New(slog.DiscardHandler), Headers: http.Header{"X-Team": {"platform"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	run.Note = func(string, ...any) {}
+	g, err := u.Open(run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(g.Close)
+	access := u.Access(g)
+	if access.BaseURL != "" || access.Credential != (Credential{}) {
+		t.Errorf("access %+v", access)
+	}
+	return s, access.Cloud["SKY_URL"], func() []arrived {
+		mu.Lock()
+		defer mu.Unlock()
+		return all
+	}
+}
+
+func send(t *testing.T, method, address, body string, header ...string) (int, string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(context.Background(), method, address, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i+1 < len(header); i += 2 {
+		req.Header.Set(header[i], header[i+1])
+	}
+	return answerTo(t, req)
+}
+
+// The run's token is in the path, and goes no further. What the gateway signs has only the headers that a run needs.
+func TestCloudGetsSignedRequests(t *testing.T) {
+	t.Parallel()
+	s, base, requests := newSky(t, Run{})
+	body := `{"max_tokens":1,"anthropic_beta":["interleaved-thinking-2025-05-14"]}`
+	status, _ := send(t, http.MethodPost, base+"/ask/eu.anthropic.claude-opus-5-5%2Fx:0?key=1", body,
+		"X-Goog-User-Project", "rich", "X-Amzn-Bedrock-Service-Tier", "priority", "Authorization", "Bearer stolen", "Anthropic-Version", "2023-06-01", "X-Api-Key", "k")
+	if status != http.StatusNotFound { // %2F is a part of the name, and such a model is not known
+		t.Errorf("another model: %d", status)
+	}
+	status, _ = send(t, http.MethodPost, base+"/ask/eu.anthropic.claude-opus-5-5-v1%3A0?key=1", body,
+		"X-Goog-User-Project", "rich", "X-Amzn-Bedrock-Service-Tier", "priority", "Authorization", "Bearer stolen", "Anthropic-Version", "2023-06-01", "X-Api-Key", "k")
+	if status != http.StatusOK {
+		t.Fatalf("status %d", status)
+	}
+	if status, _ := send(t, http.MethodGet, base+"/list?type=x", ""); status != http.StatusOK {
+		t.Errorf("list: %d", status)
+	}
+	got := requests()
+	if len(got) != 2 || got[0].path != "/v9/ask/eu.anthropic.claude-opus-5-5-v1%3A0" || got[0].body != body || got[1].path != "/v9/list?type=x" {
+		t.Fatalf("%+v", got)
+	}
+	for name, want := range map[string]string{
+		"Authorization": "signed " + body, "X-Team": "platform", "Anthropic-Version": "2023-06-01", "X-Goog-User-Project": "", "X-Amzn-Bedrock-Service-Tier": "", "X-Api-Key": "",
+	} {
+		if v := got[0].header.Get(name); v != want {
+			t.Errorf("%s: %q, want %q", name, v, want)
+		}
+	}
+	s.mu.Lock()
+	s.fail = errors.New("no role")
+	s.mu.Unlock()
+	if status, text := send(t, http.MethodPost, base+"/ask/claude-opus-5-5", `{}`); status != http.StatusUnauthorized || !strings.Contains(text, "Sky cannot be asked") || strings.Contains(text, "role") {
+		t.Errorf("without a credential: %d %s", status, text)
+	}
+}
+
+func TestCloudRefuses(t *testing.T) {
+	t.Parallel()
+	_, base, requests := newSky(t, Run{MaxUSD: 1})
+	u, err := url.Parse(base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := u.Scheme + "://" + u.Host
+	for name, c := range map[string]struct {
+		method, address, body string
+		status                int
+	}{
+		"no token":      {http.MethodPost, other + "/ask/claude-opus-5-5", "{}", http.StatusUnauthorized},
+		"a wrong token": {http.MethodPost, other + "/sk-ant-run-x/ask/claude-opus-5-5", "{}", http.StatusUnauthorized},
+		"other path":    {http.MethodPost, base + "/accounts", "{}", http.StatusNotFound},
+		"dots":          {http.MethodPost, base + "/ask/../accounts", "{}", http.StatusNotFound},
+		"other method":  {http.MethodDelete, base + "/ask/claude-opus-5-5", "", http.StatusNotFound},
+		"other model":   {http.MethodPost, base + "/ask/meta.llama", "{}", http.StatusNotFound},
+		"unknown beta":  {http.MethodPost, base + "/ask/claude-opus-5-5", `{"anthropic_beta":["fast-mode-2026-02-01"]}`, http.StatusBadRequest},
+		"not JSON":      {http.MethodPost, base + "/ask/claude-opus-5-5", `x`, http.StatusBadRequest},
+	} {
+		if status, text := send(t, c.method, c.address, c.body); status != c.status {
+			t.Errorf("%s: %d %s", name, status, text)
+		}
+	}
+	if got := requests(); len(got) > 0 {
+		t.Errorf("passed: %+v", got)
+	}
+	if status, _ := send(t, http.MethodPost, base+"/ask/claude-opus-5-5", `{"max_tokens":1}`); status != http.StatusOK {
+		t.Errorf("status %d", status)
+	}
+	if status, _ := send(t, http.MethodPost, base+"/ask/claude-opus-5-5", `{"max_tokens":1}`); status != http.StatusPaymentRequired {
+		t.Errorf("above the maximum of the run: %d", status)
+	}
+}
+
+// Names of models that the operator gives count as those of their family, also if they do not show it.
+func TestCloudModels(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		allowed []string
+		names   map[string]string
+		model   string
+		want    bool
+	}{
+		"offered by the CLI": {nil, nil, "eu.anthropic.claude-sonnet-4-5-20250929-v1:0", true},
+		"another vendor":     {nil, nil, "amazon.nova-pro-v1:0", false},
+		"not chosen":         {[]string{"sonnet"}, nil, "eu.anthropic.claude-opus-5-5", false},
+		"small":              {[]string{"sonnet"}, nil, "us.anthropic.claude-haiku-4-5-20251001-v1:0", true},
+		"a profile":          {[]string{"sonnet"}, map[string]string{"sonnet": "arn:aws:bedrock:eu-west-1:1:application-inference-profile/abc"}, "arn:aws:bedrock:eu-west-1:1:application-inference-profile/abc", true},
+		"profile not chosen": {[]string{"sonnet"}, map[string]string{"opus": "arn:aws:bedrock:eu-west-1:1:application-inference-profile/abc"}, "arn:aws:bedrock:eu-west-1:1:application-inference-profile/abc", false},
+	} {
+		u := &Upstream{cfg: Config{Cloud: &sky{}, Names: c.names}}
+		if got := among(u.models("", c.allowed), c.model); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/internal/cloudfake"
+	"github.com/errand-fleet/errand/internal/modelfake"
+)
+
+// inCloud replaces the model's own API by a cloud. Its SDK reads the environment of the worker's process.
+func (w *world) inCloud(name string, life time.Duration) (s *cloudfake.Server) {
+	w.Helper()
+	delete(w.env, "ANTHROPIC_BASE_URL")
+	delete(w.env, "ANTHROPIC_API_KEY")
+	file := filepath.Join(w.TempDir(), "credential")
+	var text []byte
+	set := map[string]string{"HOME": w.TempDir()}
+	switch name {
+	case "bedrock":
+		s = cloudfake.NewBedrock(w.model.URL(), life)
+		set["CLAUDE_CODE_USE_BEDROCK"], set["AWS_REGION"], set["ANTHROPIC_BEDROCK_BASE_URL"] = "1", cloudfake.Region, s.URL()
+		set["AWS_CONTAINER_CREDENTIALS_FULL_URI"] = s.URL() + cloudfake.CredentialsPath
+	case "vertex":
+		var err error
+		if s, text, err = cloudfake.NewVertex(w.model.URL(), life); err != nil {
+			w.Fatal(err)
+		}
+		set["CLAUDE_CODE_USE_VERTEX"], set["ANTHROPIC_VERTEX_PROJECT_ID"], set["CLOUD_ML_REGION"] = "1", cloudfake.Project, cloudfake.VertexRegion
+		set["ANTHROPIC_VERTEX_BASE_URL"], set["GOOGLE_APPLICATION_CREDENTIALS"] = s.URL()+"/v1", file
+	case "foundry":
+		s, text = cloudfake.NewFoundry(w.model.URL(), life)
+		set["CLAUDE_CODE_USE_FOUNDRY"], set["ANTHROPIC_FOUNDRY_BASE_URL"] = "1", s.URL()+"/anthropic"
+		set["AZURE_TENANT_ID"], set["AZURE_CLIENT_ID"], set["AZURE_CLIENT_SECRET"] = cloudfake.Tenant, cloudfake.Client, cloudfake.ClientSecret
+		set["AZURE_AUTHORITY_HOST"], set["SSL_CERT_FILE"] = s.URL(), file
+	}
+	w.Cleanup(s.Close)
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		w.Fatal(err)
+	}
+	for name, value := range set {
+		w.env[name] = value
+	}
+	return s
+}
+
+// collecting is a command that prints all that a curious agent finds.
+const collecting = `env; cat /tmp/TestClouds*/*/credential 2>/dev/null; cat /proc/*/environ /proc/*/cmdline 2>/dev/null | tr '\0' '\n'; find ~ "$TMPDIR" . -type f 2>/dev/null | xargs cat 2>/dev/null | head -c 500000`
+
+// A run asks the model in each cloud. The worker signs its requests, with credentials that expire while it runs, and neither it nor
+// Redis and the logs have any of them. A cloud that is asked too much is asked again.
+func TestClouds(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"bedrock", "vertex", "foundry"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.model.Answer("total",
+				modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Bash", Input: map[string]string{"command": collecting}}}, Usage: modelfake.Usage{Input: 1000, Output: 30}},
+				modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Bash", Input: map[string]string{"command": "sleep 3"}}}, Usage: modelfake.Usage{Input: 500, Output: 20}},
+				modelfake.Turn{Text: "The total is fine.", Usage: modelfake.Usage{Input: 10, Output: 7}})
+			s := w.inCloud(name, 2*time.Second)
+			s.Throttle(1)
+			base := w.frontDoor()
+			w.process()
+			root := w.mention("is the total right?", "")
+			if got := w.answers(root, 1)[0]; !strings.Contains(got, "The total is fine.") {
+				t.Fatalf("%s", got)
+			}
+			var list struct {
+				Tasks []struct {
+					Ending struct{ Result struct{ API agent.API } }
+				}
+			}
+			if err := json.Unmarshal([]byte(w.get(base+"/api/tasks")), &list); err != nil {
+				t.Fatal(err)
+			}
+			if used := list.Tasks[0].Ending.Result.API; used.Usage.Input != 1510 || used.Usage.Output != 57 || used.CostUSD == 0 {
+				t.Errorf("the gateway counted %+v", used)
+			}
+			questions, credentials, refused := s.Asked()
+			if questions < 3 || credentials < 2 || len(refused) != 1 {
+				t.Errorf("%d questions with %d credentials; refused: %q", questions, credentials, refused)
+			}
+			w.issued = append(s.Secrets(), cloudfake.ClientSecret)
+			if name == "vertex" {
+				file, err := os.ReadFile(w.env["GOOGLE_APPLICATION_CREDENTIALS"])
+				if err != nil {
+					t.Fatal(err)
+				}
+				w.issued = append(w.issued, string(file))
+			}
+			w.secretsStayInside()
+		})
+	}
+}
