@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -43,9 +44,7 @@ func (w *world) inCloud(name string, life time.Duration) (s *cloudfake.Server) {
 	if err := os.WriteFile(file, text, 0o600); err != nil {
 		w.Fatal(err)
 	}
-	for name, value := range set {
-		w.env[name] = value
-	}
+	maps.Copy(w.env, set)
 	return s
 }
 

@@ -133,7 +133,8 @@ func frame(w http.ResponseWriter, events io.Reader) error {
 			}
 			err = encoder.Encode(w, eventstream.Message{
 				Headers: eventstream.Headers{
-					{Name: ":event-type", Value: eventstream.StringValue("chunk")}, {Name: ":content-type", Value: eventstream.StringValue("application/json")},
+					{Name: ":event-type", Value: eventstream.StringValue("chunk")},
+					{Name: ":content-type", Value: eventstream.StringValue("application/json")},
 					{Name: ":message-type", Value: eventstream.StringValue("event")},
 				},
 				Payload: payload,

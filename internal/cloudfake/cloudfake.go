@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"sync"
@@ -101,9 +102,7 @@ func (s *Server) refuse(w http.ResponseWriter, status int, why string, header ht
 	s.mu.Lock()
 	s.refused = append(s.refused, why)
 	s.mu.Unlock()
-	for name, values := range header {
-		w.Header()[name] = values
-	}
+	maps.Copy(w.Header(), header)
 	answer(w, status, body)
 }
 

@@ -53,8 +53,10 @@ func (s *Server) googleToken(w http.ResponseWriter, r *http.Request, key *rsa.Pu
 
 func (s *Server) predict(w http.ResponseWriter, r *http.Request) {
 	if _, ok := s.known(strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")); !ok {
-		s.refuse(w, http.StatusUnauthorized, "UNAUTHENTICATED", nil, object{"error": object{"code": 401, "status": "UNAUTHENTICATED",
-			"message": "Request had invalid authentication credentials. Expected OAuth 2 access token."}})
+		s.refuse(w, http.StatusUnauthorized, "UNAUTHENTICATED", nil, object{"error": object{
+			"code": 401, "status": "UNAUTHENTICATED",
+			"message": "Request had invalid authentication credentials. Expected OAuth 2 access token.",
+		}})
 		return
 	}
 	model, action, _ := strings.Cut(r.PathValue("model"), ":")
@@ -69,8 +71,10 @@ func (s *Server) predict(w http.ResponseWriter, r *http.Request) {
 		path += "/count_tokens"
 	case action == "rawPredict", action == "streamRawPredict":
 		if !s.accept() {
-			s.refuse(w, http.StatusTooManyRequests, "RESOURCE_EXHAUSTED", nil, object{"error": object{"code": 429, "status": "RESOURCE_EXHAUSTED",
-				"message": "Quota exceeded for aiplatform.googleapis.com/online_prediction_requests_per_base_model"}})
+			s.refuse(w, http.StatusTooManyRequests, "RESOURCE_EXHAUSTED", nil, object{"error": object{
+				"code": 429, "status": "RESOURCE_EXHAUSTED",
+				"message": "Quota exceeded for aiplatform.googleapis.com/online_prediction_requests_per_base_model",
+			}})
 			return
 		}
 		question["model"], question["stream"] = model, action == "streamRawPredict"
