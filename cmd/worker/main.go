@@ -51,7 +51,7 @@ func run(ctx context.Context, in invocation, o wire.Options) int {
 	all := flags.Bool("standalone", false, "run the whole system in one process: front door, worker and, unless REDIS_URL is set, Redis")
 	printConfig := flags.Bool("print-config", false, "print the configuration without secrets and exit")
 	flags.Usage = func() {
-		fmt.Fprint(stderr, "usage: worker [-standalone] [-print-config]\n       worker healthcheck\n\n")
+		fmt.Fprint(stderr, "usage: worker [-standalone] [-print-config]\n       worker healthcheck\n       worker check-model\n\n")
 		flags.PrintDefaults()
 	}
 	if err := flags.Parse(in.args); err != nil {
@@ -70,6 +70,10 @@ func run(ctx context.Context, in invocation, o wire.Options) int {
 	}
 	c, err := wire.Load(in.getenv, role)
 	switch {
+	case !*printConfig && flags.NArg() == 1 && flags.Arg(0) == "check-model":
+		if err == nil {
+			err = checkModel(ctx, c, stdout)
+		}
 	case *printConfig:
 		if perr := c.Print(stdout); perr != nil {
 			err = errors.Join(err, perr)

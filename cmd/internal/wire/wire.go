@@ -306,6 +306,11 @@ func (p *Parts) Worker(version, address string, o Options) (*worker.Worker, erro
 	})
 }
 
+// NewRunner returns a runner like that of a worker.
+func NewRunner(c config.Config, log *slog.Logger) (*agent.Runner, error) {
+	return newRunner(c, redactor(c), log)
+}
+
 // newRunner creates the runner, which starts the CLI.
 func newRunner(c config.Config, r *agent.Redactor, log *slog.Logger) (*agent.Runner, error) {
 	base := c.Model.BaseURL
