@@ -1,0 +1,103 @@
+package bedrock
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"github.com/errand-fleet/errand/agent/cloud"
+)
+
+func TestQuestion(t *testing.T) {
+	t.Parallel()
+	b, err := New(t.Context(), Config{Region: "eu-west-1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	arn := "arn:aws:bedrock:eu-west-1:1:application-inference-profile/abc"
+	for request, want := range map[string]*cloud.Question{
+		"POST /model/eu.anthropic.claude-opus-5-5/invoke-with-response-stream": {Model: "eu.anthropic.claude-opus-5-5", Streamed: true},
+		"POST /model/claude-haiku-4-5-20251001-v1:0/invoke":                    {Model: "claude-haiku-4-5-20251001-v1:0"},
+		"POST /model/" + url.PathEscape(arn) + "/count-tokens":                 {Model: arn, Free: true},
+		"GET /inference-profiles":                                              {Free: true},
+		"GET /inference-profiles/" + url.PathEscape(arn):                       {Free: true},
+		"POST /inference-profiles":                                             nil,
+		"GET /model/claude-opus-5-5/invoke":                                    nil,
+		"POST /model/claude-opus-5-5/async-invoke":                             nil,
+		"POST /model/x/../../guardrails/invoke":                                nil,
+		"POST /model/%zz/invoke":                                               nil,
+	} {
+		method, path, _ := strings.Cut(request, " ")
+		switch q, ok := b.Question(method, path); {
+		case ok != (want != nil), ok && q != *want:
+			t.Errorf("%s: %+v %v", request, q, ok)
+		}
+	}
+}
+
+// The runtime and the lists of profiles are at different hosts, unless an endpoint is given. Names stay as they were escaped.
+func TestDirect(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		config        Config
+		runtime, list string
+	}{
+		"region":   {Config{Region: "eu-west-1"}, "https://bedrock-runtime.eu-west-1.amazonaws.com", "https://bedrock.eu-west-1.amazonaws.com"},
+		"China":    {Config{Region: "cn-north-1"}, "https://bedrock-runtime.cn-north-1.amazonaws.com.cn", "https://bedrock.cn-north-1.amazonaws.com.cn"},
+		"endpoint": {Config{Region: "eu-west-1", Endpoint: "https://llm.corp.example/aws/"}, "https://llm.corp.example/aws", "https://llm.corp.example/aws"},
+	} {
+		b, err := New(t.Context(), c.config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for path, want := range map[string]string{"/model/a%2Fb:0/invoke": c.runtime + "/model/a%2Fb:0/invoke", "/inference-profiles?type=X": c.list + "/inference-profiles?type=X"} {
+			u, err := url.Parse("http://127.0.0.1:1" + path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if b.Direct(u); u.String() != want {
+				t.Errorf("%s: %s, want %s", name, u, want)
+			}
+		}
+	}
+}
+
+func TestKey(t *testing.T) {
+	t.Parallel()
+	b, err := New(t.Context(), Config{Region: "eu-west-1", Key: "bedrock-api-key"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://bedrock.example/model/x/invoke", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Sign(req, nil); err != nil || req.Header.Get("Authorization") != "Bearer bedrock-api-key" {
+		t.Errorf("%v: %v", err, req.Header)
+	}
+}
+
+// BenchmarkSign signs a question of 50 KB, the CLI's usual one.
+func BenchmarkSign(b *testing.B) {
+	bedrock, err := New(b.Context(), Config{Region: "eu-west-1"})
+	if err != nil {
+		b.Fatal(err)
+	}
+	bedrock.credentials = aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+		return aws.Credentials{AccessKeyID: "AKIA", SecretAccessKey: "secret"}, nil
+	})
+	body := make([]byte, 50<<10)
+	for b.Loop() {
+		req, err := http.NewRequestWithContext(b.Context(), http.MethodPost, "https://bedrock.example/model/x/invoke", http.NoBody)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if err := bedrock.Sign(req, body); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

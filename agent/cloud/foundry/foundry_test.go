@@ -1,0 +1,39 @@
+package foundry
+
+import (
+	"net/http"
+	"net/url"
+	"testing"
+)
+
+func TestFoundry(t *testing.T) {
+	t.Parallel()
+	f, err := New(t.Context(), Config{Resource: "acme", Key: "foundry-key"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, free := range map[string]bool{"/v1/messages": false, "/v1/messages/count_tokens": true} {
+		if q, ok := f.Question(http.MethodPost, path); !ok || q.Free != free || q.Model != "" {
+			t.Errorf("%s: %+v %v", path, q, ok)
+		}
+	}
+	for _, path := range []string{"/v1/messages/batches", "/v1/files", "/openai/v1/responses", "/v1/../v1/messages"} {
+		if _, ok := f.Question(http.MethodPost, path); ok {
+			t.Errorf("%s passes", path)
+		}
+	}
+	u := &url.URL{Scheme: "http", Host: "127.0.0.1:1", Path: "/v1/messages", RawQuery: "beta=true"}
+	if f.Direct(u); u.String() != "https://acme.services.ai.azure.com/anthropic/v1/messages?beta=true" || f.Host() != "acme.services.ai.azure.com" {
+		t.Errorf("%s by %s", u, f.Host())
+	}
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, u.String(), http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Sign(req, nil); err != nil || req.Header.Get("X-Api-Key") != "foundry-key" || req.Header.Get("Authorization") != "" {
+		t.Errorf("%v: %v", err, req.Header)
+	}
+	if _, err := New(t.Context(), Config{}); err == nil {
+		t.Error("there is no resource")
+	}
+}

@@ -1,0 +1,75 @@
+package vertex
+
+import (
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/errand-fleet/errand/agent/cloud"
+)
+
+// TestMain gives Google's library a file, so that it does not look for a machine of Google.
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "vertex")
+	if err != nil {
+		panic(err)
+	}
+	file := filepath.Join(dir, "key.json")
+	text := `{"type": "authorized_user", "client_id": "c", "client_secret": "s", "refresh_token": "r"}`
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		panic(err)
+	}
+	_ = os.Setenv("GOOGLE_APPLICATION_CREDENTIALS", file)
+	code := m.Run()
+	_ = os.RemoveAll(dir)
+	os.Exit(code)
+}
+
+func TestQuestion(t *testing.T) {
+	t.Parallel()
+	v, err := New(t.Context(), Config{Project: "acme", Region: "eu"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const models = "/projects/acme/locations/eu/publishers/anthropic/models/"
+	for request, want := range map[string]*cloud.Question{
+		"POST " + models + "claude-opus-5-5:streamRawPredict":                                          {Model: "claude-opus-5-5", Streamed: true},
+		"POST " + models + "claude-sonnet-4-5@20250929:rawPredict":                                     {Model: "claude-sonnet-4-5@20250929"},
+		"POST " + models + "count-tokens:rawPredict":                                                   {Free: true},
+		"POST " + models + "count-tokens:streamRawPredict":                                             nil,
+		"GET " + models + "claude-opus-5-5:rawPredict":                                                 nil,
+		"POST " + models + "claude-opus-5-5:predict":                                                   nil,
+		"POST /projects/rich/locations/eu/publishers/anthropic/models/claude-opus-5-5:rawPredict":      nil,
+		"POST /projects/acme/locations/us/publishers/anthropic/models/claude-opus-5-5:rawPredict":      nil,
+		"POST /projects/acme/locations/eu/publishers/google/models/gemini-2.5-pro:rawPredict":          nil,
+		"POST /projects/acme/locations/eu/publishers/anthropic/models/../../../endpoints/1:rawPredict": nil,
+	} {
+		method, path, _ := strings.Cut(request, " ")
+		switch q, ok := v.Question(method, path); {
+		case ok != (want != nil), ok && q != *want:
+			t.Errorf("%s: %+v %v", request, q, ok)
+		}
+	}
+}
+
+func TestDirect(t *testing.T) {
+	t.Parallel()
+	for region, want := range map[string]string{
+		"global": "https://aiplatform.googleapis.com/v1/projects/acme", "eu": "https://aiplatform.eu.rep.googleapis.com/v1/projects/acme",
+		"europe-west1": "https://europe-west1-aiplatform.googleapis.com/v1/projects/acme",
+	} {
+		v, err := New(t.Context(), Config{Project: "acme", Region: region})
+		if err != nil {
+			t.Fatal(err)
+		}
+		u := &url.URL{Scheme: "http", Host: "127.0.0.1:1", Path: "/projects/acme"}
+		if v.Direct(u); u.String() != want || !strings.HasPrefix(want, "https://"+v.Host()+"/") {
+			t.Errorf("%s: %s by %s", region, u, v.Host())
+		}
+	}
+	if _, err := New(t.Context(), Config{Region: "eu"}); err == nil {
+		t.Error("there is no project")
+	}
+}
