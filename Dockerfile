@@ -1,6 +1,8 @@
 # One image for all programs: `worker` runs tasks, `enqueue serve` is the front door, `errand-keeper` supervises each run.
-# The base images are arguments, for mirrors and builds without a registry.
+
+# GO_IMAGE is what the programs are compiled in: an argument, for mirrors and builds without a registry.
 ARG GO_IMAGE=golang:1.26-bookworm
+# RUNTIME_IMAGE is what the image is based on, with Node for the CLI: an argument likewise.
 ARG RUNTIME_IMAGE=node:24-bookworm-slim
 
 FROM ${GO_IMAGE} AS build
@@ -8,7 +10,7 @@ WORKDIR /src
 COPY go.mod go.sum ./
 RUN --mount=type=cache,target=/go/pkg/mod go mod download
 COPY . .
-# The version in /api/health, because the context has no .git (--build-arg VERSION=$(git rev-parse --short HEAD)).
+# VERSION is what /api/health says, because the context has no .git (--build-arg VERSION=$(git rev-parse --short HEAD)).
 ARG VERSION=unknown
 RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache/go-build \
     CGO_ENABLED=0 go build -buildvcs=false -trimpath -ldflags="-s -w -X github.com/errand-fleet/errand/cmd/internal/wire.version=${VERSION}" -o /out/ ./cmd/worker ./cmd/enqueue ./agent/cmd/errand-keeper \

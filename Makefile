@@ -96,7 +96,7 @@ contracts: $(PEERS)/node_modules/.package-lock.json ## 12 min | Record the calls
 pictures: ## 1 min | Make the pictures of the README again
 	@$(MAKE) browser ARGS='-run TestDemo -pictures'
 
-proof: setup build ## 1 min | Check chart, alerts and dashboard with Helm's and Prometheus' own code, and a Prometheus that scrapes the demo; 2 min more on first use
+proof: setup build ## 1 min | Check Dockerfile, chart, alerts and dashboard with BuildKit's, Helm's and Prometheus' own code, and a Prometheus that scrapes the demo; 2 min more on first use
 	@scripts/machine prometheus
 	cd $(PROOF) && go test -count=1 -timeout 5m . $(ARGS)
 

@@ -1,5 +1,6 @@
-// Package proof holds what takes large libraries or programs of others to check: the Helm chart, rendered by Helm itself;
-// the rules and the dashboard, read by Prometheus' own parser and asked of a real Prometheus that scrapes the demo.
+// Package proof holds what takes large libraries or programs of others to check: the Dockerfile, read by BuildKit; the
+// Helm chart, rendered by Helm itself; the rules and the dashboard, read by Prometheus' own parser and asked of a real
+// Prometheus that scrapes the demo.
 // `make proof` installs Prometheus and runs the tests. ARGS=-update rewrites deploy/kubernetes.
 package proof
 
