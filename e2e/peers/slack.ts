@@ -2,6 +2,7 @@
 // and TestSlackTypes has the compiler check recorded calls against them.
 import type * as api from '@slack/web-api'
 import type * as slack from '@slack/types'
+import type * as request from '@slack/web-api/dist/types/request/manifest.js' // the package does not export it
 
 export interface Arguments {
   'apps.connections.open': api.AppsConnectionsOpenArguments
@@ -58,5 +59,5 @@ export interface Events {
 
 export interface Others {
   block: slack.KnownBlock
-  manifest: api.Manifest
+  manifest: request.Manifest
 }

@@ -22,7 +22,7 @@ const strip = (v) => {
 const schemas = {}
 const defs = {}
 for (const [, list, body] of readFileSync('slack.ts', 'utf8').matchAll(/export interface (\w+) \{\n([^}]*)\}/g)) {
-  for (const [, name, type] of body.matchAll(/^ {2}'?([\w.]+)'?: (?:api|slack)\.(\w+)$/gm)) {
+  for (const [, name, type] of body.matchAll(/^ {2}'?([\w.]+)'?: (?:api|slack|request)\.(\w+)$/gm)) {
     answer = list === 'Answers'
     const made = generator.createSchema(type)
     const own = Object.fromEntries(Object.entries(made.definitions ?? {}).map(([n, d]) => [n, strip(d)]))
