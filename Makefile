@@ -76,7 +76,7 @@ fmt: ## 10 s | Format the code
 vuln: ## 1 min | Look for known vulnerabilities in the dependencies (needs the network)
 	$(TOOL) govulncheck ./...
 
-peers: setup build $(PEERS)/node_modules/.package-lock.json ## 15 s | Test against Slack's framework, GitHub's webhook library and other projects' emulators, and behind nginx
+peers: setup build $(PEERS)/node_modules/.package-lock.json ## 15 s | Test against Slack's framework, GitHub's webhook library, other projects' emulators and the OpenTelemetry Collector, and behind nginx; 1 min more on first use
 	@scripts/machine nginx
 	cd $(PEERS) && go test -count=1 -timeout 5m $(ARGS) .
 
