@@ -5,7 +5,7 @@ const { App, SocketModeReceiver } = bolt
 const env = process.env
 const clientOptions = { slackApiUrl: env.SLACK_API_URL }
 const receiver = env.SLACK_APP_TOKEN && new SocketModeReceiver({
-  appToken: env.SLACK_APP_TOKEN, installerOptions: { clientOptions }, clientPingTimeout: 100, serverPingTimeout: 2000,
+  appToken: env.SLACK_APP_TOKEN, installerOptions: { clientOptions }, clientPingTimeout: 1000, serverPingTimeout: 2000,
 })
 const app = new App({ token: env.SLACK_BOT_TOKEN, clientOptions, ...(receiver ? { receiver } : { signingSecret: env.SLACK_SIGNING_SECRET }) })
 
