@@ -10,7 +10,7 @@ import (
 func TestResultsNeedSlack(t *testing.T) {
 	t.Parallel()
 	const problem = "errand.yaml: repositories.acme/handbook.results names a Slack channel although Slack is not configured; " +
-		"set SLACK_BOT_TOKEN, and SLACK_SIGNING_SECRET or SLACK_APP_TOKEN (docs/slack.md), or remove it to have results told on GitHub"
+		"set SLACK_BOT_TOKEN, and SLACK_SIGNING_SECRET or SLACK_APP_TOKEN (docs/slack.md), or remove it to have results posted on GitHub"
 	for name, tc := range map[string]struct {
 		role Role
 		c    Slack

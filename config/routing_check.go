@@ -151,7 +151,7 @@ func (c *Config) checkResults(p *Problems) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Routing.Results())) {
 		p.add(c.Paths.File+": repositories."+name+".results", "names a Slack channel although Slack is not configured",
-			"set SLACK_BOT_TOKEN, and SLACK_SIGNING_SECRET or SLACK_APP_TOKEN (docs/slack.md), or remove it to have results told on GitHub")
+			"set SLACK_BOT_TOKEN, and SLACK_SIGNING_SECRET or SLACK_APP_TOKEN (docs/slack.md), or remove it to have results posted on GitHub")
 	}
 }
 

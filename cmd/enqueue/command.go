@@ -199,7 +199,7 @@ func (t *terminal) findID(ctx context.Context, part string) (string, error) {
 //go:embed help.txt
 var helpText string
 
-var helpTexts = template.Must(template.New("").Parse(helpText))
+var helpTexts = template.Must(template.New("").Funcs(template.FuncMap{"program": program}).Parse(helpText))
 
 // printText prints a text of help.txt.
 func printText(w io.Writer, name string, data any) { _ = helpTexts.ExecuteTemplate(w, name, data) }

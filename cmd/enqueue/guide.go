@@ -21,6 +21,7 @@ import (
 
 	"github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/internal/legible"
+	"github.com/errand-fleet/errand/tasks/slack"
 )
 
 // guide sets errand up step by step, with questions in the terminal or in a browser. Each step writes its settings at once, and is
@@ -33,6 +34,7 @@ type guide struct {
 
 	guideOptions
 	env          map[string]string // the variables of .env
+	app          string            // name of the GitHub App, which the person may have changed
 	repositories []string          // on which the GitHub App is installed
 }
 
@@ -66,6 +68,9 @@ const guidePause = 2 * time.Second
 
 // runGuide runs the guide until the first task has ended.
 func (t *terminal) runGuide(ctx context.Context, o guideOptions) (err error) {
+	if _, err := slack.Manifest(o.name, o.base); err != nil {
+		return usageError{err}
+	}
 	if err := t.initFiles(o.dir); err != nil {
 		return err
 	}
@@ -88,9 +93,17 @@ func (t *terminal) runGuide(ctx context.Context, o guideOptions) (err error) {
 		defer cancel()
 		_ = server.Shutdown(ctx)
 	}()
+	if o.base != "" {
+		if err := g.set("ERRAND_PUBLIC_URL", o.base); err != nil {
+			return err
+		}
+	}
 	for _, step := range []func(context.Context) error{g.setUpModel, g.setUpGitHub, g.setUpSlack, g.awaitStart, g.awaitTask} {
 		if g.env, err = godotenv.Read(filepath.Join(o.dir, ".env")); err != nil {
 			return fmt.Errorf("read .env: %w", err)
+		}
+		if public := g.env["ERRAND_PUBLIC_URL"]; strings.HasPrefix(public, "https://") {
+			g.base = public
 		}
 		if err := step(ctx); err != nil {
 			return err
@@ -223,6 +236,11 @@ func (g *guide) awaitInstallation(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	login, err := forge.Login(ctx)
+	if err != nil {
+		return err
+	}
+	g.app = strings.TrimSuffix(login, "[bot]")
 	g.say("guide github install", nil)
 	err = await(ctx, func() (bool, error) {
 		g.repositories, err = forge.Installed(ctx)
@@ -299,7 +317,9 @@ func (g *guide) awaitStart(ctx context.Context) error {
 
 // awaitTask waits for the first task, and for its end.
 func (g *guide) awaitTask(ctx context.Context) error {
-	g.say("guide mention", map[string]any{"GitHub": g.env["GITHUB_APP_ID"] != "", "Slack": g.env["SLACK_BOT_TOKEN"] != "", "Name": g.name, "Repositories": g.repositories})
+	g.say("guide mention", map[string]any{
+		"App": g.app, "Slack": g.env["SLACK_BOT_TOKEN"] != "", "Name": g.name, "Repositories": g.repositories, "Begin": beginCommand(g.dir),
+	})
 	shown := ""
 	return await(ctx, func() (bool, error) {
 		var page struct{ Tasks []task }

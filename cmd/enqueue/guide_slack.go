@@ -19,22 +19,38 @@ import (
 
 // setUpSlack asks for the tokens of the Slack app, which it can create, and for channels.
 func (g *guide) setUpSlack(ctx context.Context) error {
-	if g.env["SLACK_BOT_TOKEN"] != "" {
+	token, receives := g.env["SLACK_BOT_TOKEN"], g.env["SLACK_APP_TOKEN"] != "" || g.env["SLACK_SIGNING_SECRET"] != ""
+	if token != "" && receives {
 		return nil
 	}
+	if token == "" {
+		var err error
+		if token, err = g.setUpApp(ctx); err != nil || token == "" {
+			return err
+		}
+	}
+	if !receives {
+		if err := g.setUpEvents(ctx); err != nil {
+			return err
+		}
+	}
+	return g.chooseChannels(ctx, g.slackClient(token))
+}
+
+// setUpApp asks for the bot token and returns it; empty without Slack.
+func (g *guide) setUpApp(ctx context.Context) (token string, err error) {
 	manifest, err := slack.Manifest(g.name, g.base)
 	if err != nil {
-		return usageError{fmt.Errorf("make manifest: %w", err)}
+		return "", usageError{fmt.Errorf("make manifest: %w", err)}
 	}
 	var compact bytes.Buffer
 	if err := json.Compact(&compact, manifest); err != nil {
-		return fmt.Errorf("make manifest: %w", err)
+		return "", fmt.Errorf("make manifest: %w", err)
 	}
 	page := "https://api.slack.com/apps?new_app=1&manifest_json=" + url.QueryEscape(compact.String())
 	q := question{Text: guideText("guide slack", map[string]string{"Page": page}), Fields: []field{{"token", "Bot token, or configuration token", true}}}
-	var api *slackapi.Client
 	err = g.ask(ctx, &q, func(answers map[string]string) error {
-		token := answers["token"]
+		token = answers["token"]
 		if strings.HasPrefix(token, "xoxe") {
 			created, err := g.slackClient("").CreateManifestRawContext(ctx, manifest, token)
 			if err != nil {
@@ -46,20 +62,12 @@ func (g *guide) setUpSlack(ctx context.Context) error {
 		if token == "" {
 			return nil
 		}
-		client := g.slackClient(token)
-		if _, err := client.AuthTestContext(ctx); err != nil {
+		if _, err := g.slackClient(token).AuthTestContext(ctx); err != nil {
 			return fmt.Errorf("try the bot token: %w", err)
 		}
-		api = client
 		return g.set("SLACK_BOT_TOKEN", token)
 	})
-	if err != nil || api == nil {
-		return err
-	}
-	if err := g.setUpEvents(ctx); err != nil {
-		return err
-	}
-	return g.chooseChannels(ctx, api)
+	return token, err
 }
 
 // slackClient returns a client with one of Slack's tokens, at the address that the tests set.

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -91,7 +92,19 @@ func TestGuide(t *testing.T) {
 		t.Errorf("written: %v", got)
 	}
 
-	// A second call has nothing to ask.
+	// Without the token that was asked for last, as after an interruption, the next call goes on there.
+	if err := setVariables(filepath.Join(dir, ".env"), [][2]string{{"SLACK_APP_TOKEN", ""}}); err != nil {
+		t.Fatal(err)
+	}
+	w.stdin = strings.NewReader("xapp-test\npayments\n")
+	if code := client(t.Context(), args, w); code != 0 {
+		t.Errorf("exit %d: %s", code, said.String())
+	}
+	if again, err := godotenv.Read(filepath.Join(dir, ".env")); err != nil || !maps.Equal(again, got) {
+		t.Errorf("written: %v %v", again, err)
+	}
+
+	// A further call has nothing to ask.
 	w.stdin = strings.NewReader("")
 	if code := client(t.Context(), args, w); code != 0 {
 		t.Errorf("exit %d: %s", code, said.String())
@@ -141,7 +154,21 @@ func TestGuideInBrowser(t *testing.T) {
 		t.Errorf("exit %d: %s", code, said)
 	}
 	got, err := godotenv.Read(filepath.Join(dir, ".env"))
-	if err != nil || got["ANTHROPIC_API_KEY"] != "sk-ant-good" || got["SLACK_SIGNING_SECRET"] != "s3cr3t" || got["SLACK_BOT_TOKEN"] != "xoxb-test" {
+	if err != nil || got["ANTHROPIC_API_KEY"] != "sk-ant-good" || got["SLACK_SIGNING_SECRET"] != "s3cr3t" || got["SLACK_BOT_TOKEN"] != "xoxb-test" ||
+		got["ERRAND_PUBLIC_URL"] != "https://e.example" {
+		t.Errorf("written: %v %v", got, err)
+	}
+}
+
+// A URL that Slack and GitHub would not accept is refused before anything is asked or written.
+func TestGuideRefusesURL(t *testing.T) {
+	t.Parallel()
+	w, dir := guided(t)
+	w.stdout, w.stderr, w.stdin = io.Discard, io.Discard, strings.NewReader("")
+	if code := client(t.Context(), []string{"init", "guide", "-url", "e.example", "-dir", dir}, w); code != 2 {
+		t.Errorf("exit %d", code)
+	}
+	if got, err := godotenv.Read(filepath.Join(dir, ".env")); err != nil || len(got) != 2 {
 		t.Errorf("written: %v %v", got, err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -88,11 +89,30 @@ func (t *terminal) initFiles(dir string) error {
 
 // beginCommand returns the shell command with which errand's programs find the settings in a directory.
 func beginCommand(dir string) string {
-	begin := "set -a; . ./.env; set +a"
-	if filepath.Clean(dir) != "." {
-		begin = "cd '" + strings.ReplaceAll(dir, "'", `'\''`) + "'; " + begin // programs look for errand.yaml in the current directory
+	if abs, err := filepath.Abs(dir); err == nil {
+		dir = abs // another terminal is elsewhere
 	}
-	return begin
+	return "cd '" + strings.ReplaceAll(dir, "'", `'\''`) + "'; set -a; . ./.env; set +a" // programs look for errand.yaml in the current directory
+}
+
+// program returns how a shell on this machine calls one of errand's programs: by its name or, if that is not on PATH, by its path
+// beside this program.
+func program(name string) string {
+	self, err := os.Executable()
+	if err != nil {
+		return name
+	}
+	path := filepath.Join(filepath.Dir(self), name)
+	beside, err := os.Stat(path)
+	if err != nil {
+		return name
+	}
+	if found, err := exec.LookPath(name); err == nil {
+		if info, err := os.Stat(found); err == nil && os.SameFile(info, beside) {
+			return name
+		}
+	}
+	return path
 }
 
 // create writes a new file. It fails if the path exists, also as a symbolic link, and leaves no partial file.

@@ -147,7 +147,8 @@ func TestNewcomer(t *testing.T) {
 	if form == nil {
 		t.Fatal(page)
 	}
-	install := n.clicks(http.MethodPost, html.UnescapeString(form[1]), url.Values{"manifest": {html.UnescapeString(form[2])}})
+	manifest := strings.Replace(html.UnescapeString(form[2]), `"name": "errand"`, `"name": "errand-acme"`, 1) // GitHub has an errand already
+	install := n.clicks(http.MethodPost, html.UnescapeString(form[1]), url.Values{"manifest": {manifest}})
 	n.clicks(http.MethodGet, install[strings.LastIndex(install, "http"):], nil)
 	n.sees(`(acme/payments: \{\})`)
 	n.sees("(Bot token, or configuration token)")
@@ -167,9 +168,9 @@ func TestNewcomer(t *testing.T) {
 	addEnv(t, filepath.Join(dir, ".env"), "ERRAND_HTTP_ADDR="+w.standalone())
 	w.github.Deliver("") // errand polls
 
-	n.sees("errand runs. Ask for something now:(\n)")
+	mention := n.sees("errand runs. Ask for something now:\n- comment .*: (@errand-acme) ")
 	n.actions++
-	if _, err := w.github.Comment(t.Context(), repo, number, "acme", "@errand what is this?"); err != nil {
+	if _, err := w.github.Comment(t.Context(), repo, number, "acme", mention+" what is this?"); err != nil {
 		t.Fatal(err)
 	}
 	n.sees("(The first task has ended)")
