@@ -57,7 +57,10 @@ func (t *terminal) newAppCreation(app github.App, page, dir string) (*appCreatio
 		return nil, usageError{fmt.Errorf("%s has a GitHub App already: remove GITHUB_APP_ID there to create another one", c.env)}
 	}
 	if err := create(c.key, "", 0o600); err != nil {
-		return nil, fmt.Errorf("keep the App's private key: %w", err)
+		// An interrupted call has left it empty.
+		if left, statErr := os.Lstat(c.key); statErr != nil || left.Mode() != 0o600 || left.Size() > 0 {
+			return nil, fmt.Errorf("keep the App's private key: %w", err)
+		}
 	}
 	return c, nil
 }
