@@ -226,3 +226,17 @@ func (e Ending) Note() string {
 	}
 	return said
 }
+
+// Schedule is the state of a series of tasks that errand starts by itself at set times.
+type Schedule struct {
+	Name     string    `json:"name"`
+	When     string    `json:"when"` // as in errand.yaml
+	Repo     string    `json:"repo,omitempty"`
+	Next     time.Time `json:"next,omitzero"`     // zero while it is paused
+	Last     time.Time `json:"last,omitzero"`     // the time of the latest task
+	Task     string    `json:"task,omitempty"`    // its ID
+	Failures int       `json:"failures"`          // in a row
+	Problem  string    `json:"problem,omitempty"` // why the latest task was refused
+	Paused   time.Time `json:"paused,omitzero"`   // since when; it starts no tasks until an operator resumes it
+	Skipped  int       `json:"skipped"`           // times that came while a task had not ended
+}

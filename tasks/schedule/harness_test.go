@@ -1,0 +1,149 @@
+package schedule
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/internal/redisserver"
+	"github.com/errand-fleet/errand/store"
+	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/taskstest"
+)
+
+// fleet is some front doors on one real Redis, with a clock that the test sets. The test plays the worker.
+type fleet struct {
+	taskstest.Worker
+	redis string
+	doors []*door
+
+	mu  sync.Mutex
+	now time.Time
+	new []string // IDs of the tasks that a submission created
+}
+
+// door is a front door whose clock may be wrong.
+type door struct {
+	*Source
+	desk *tasks.Desk
+	skew time.Duration
+}
+
+func newFleet(t *testing.T, at time.Time, policy tasks.Policy) *fleet {
+	t.Helper()
+	f := &fleet{Worker: taskstest.Worker{T: t}, redis: redisserver.ForTest(t), now: at}
+	f.Store, f.Desk = f.connect(policy)
+	return f
+}
+
+// connect opens a separate connection, as another process has it.
+func (f *fleet) connect(policy tasks.Policy) (*store.Store, *tasks.Desk) {
+	f.Helper()
+	opt, err := redis.ParseURL(f.redis)
+	if err != nil {
+		f.Fatal(err)
+	}
+	rdb := redis.NewClient(opt)
+	f.Cleanup(func() { _ = rdb.Close() })
+	s, err := store.New(store.Config{Redis: rdb})
+	if err != nil {
+		f.Fatal(err)
+	}
+	return s, tasks.NewDesk(s, tasks.NewQueue(s, rdb, time.Hour), policy, nil)
+}
+
+// start adds a front door.
+func (f *fleet) start(policy tasks.Policy, skew time.Duration, list ...Schedule) *door {
+	f.Helper()
+	s, desk := f.connect(policy)
+	d := &door{skew: skew, desk: desk.Metered(func(t tasks.Task, r tasks.Receipt) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if r.New {
+			f.new = append(f.new, t.ID)
+		}
+	})}
+	for i := range list {
+		list[i].Profile = agent.Read
+	}
+	var err error
+	if d.Source, err = New(Config{Schedules: list, Memory: s.Memos, Now: func() time.Time { return f.clock().Add(skew) }}); err != nil {
+		f.Fatal(err)
+	}
+	f.doors = append(f.doors, d)
+	return d
+}
+
+func (f *fleet) clock() time.Time {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.now
+}
+
+// look lets all front doors look at once, at a time.
+func (f *fleet) look(at time.Time) {
+	f.Helper()
+	f.mu.Lock()
+	f.now = at
+	f.mu.Unlock()
+	var all sync.WaitGroup
+	for _, d := range f.doors {
+		all.Go(func() { d.look(f.Context(), d.desk) })
+	}
+	all.Wait()
+}
+
+// created returns the tasks that were created since the last call.
+func (f *fleet) created() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	list := f.new
+	f.new = nil
+	return list
+}
+
+// end ends a task that has not started.
+func (f *fleet) end(id string, kind tasks.EndingKind) {
+	f.Helper()
+	if ok, err := tasks.EndWaiting(f.Context(), f.Store, id, tasks.Ending{Kind: kind, At: f.clock()}); !ok || err != nil {
+		f.Fatal(ok, err)
+	}
+}
+
+// shown returns the state of the only schedule.
+func (f *fleet) shown() tasks.Schedule {
+	f.Helper()
+	list, err := f.doors[0].Schedules(f.Context())
+	if err != nil || len(list) != 1 {
+		f.Fatal(list, err)
+	}
+	return list[0]
+}
+
+func utc(text string) time.Time {
+	at, err := time.Parse("2006-01-02 15:04", text)
+	if err != nil {
+		panic(err)
+	}
+	return at
+}
+
+// countingMemory fails, and records when it is read.
+type countingMemory struct{ at []time.Time }
+
+var errMemory = errors.New("no memory")
+
+func (m *countingMemory) Memo(context.Context, string) (json.RawMessage, error) {
+	m.at = append(m.at, time.Now())
+	return nil, errMemory
+}
+
+func (m *countingMemory) ChangeMemo(context.Context, string, func(json.RawMessage) (json.RawMessage, error)) error {
+	return errMemory
+}

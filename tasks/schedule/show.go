@@ -1,0 +1,76 @@
+package schedule
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/errand-fleet/errand/internal/doctor"
+	"github.com/errand-fleet/errand/tasks"
+)
+
+// Schedules returns the state of the schedules that the visitor of the context may see, in their order.
+func (s *Source) Schedules(ctx context.Context) ([]tasks.Schedule, error) {
+	list := []tasks.Schedule{}
+	for _, one := range s.series {
+		if tasks.VisitorOf(ctx).RoleIn(ctx, one.Repo) < tasks.Viewer {
+			continue
+		}
+		st, err := one.memo.Load(ctx)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, one.show(st))
+	}
+	return list, nil
+}
+
+// ResumeSchedule ends the pause of a schedule. It returns [tasks.ErrNotFound] if there is none with that name.
+func (s *Source) ResumeSchedule(ctx context.Context, name string) (tasks.Schedule, error) {
+	for _, one := range s.series {
+		role := tasks.VisitorOf(ctx).RoleIn(ctx, one.Repo)
+		switch {
+		case one.Name != name || role < tasks.Viewer:
+			continue
+		case role < tasks.Operator:
+			return tasks.Schedule{}, &tasks.RoleError{Sentence: fmt.Sprintf("This needs the role %s. Your role here is %s.", tasks.Operator, role)}
+		}
+		st, err := one.resume(ctx)
+		return one.show(st), err
+	}
+	return tasks.Schedule{}, tasks.ErrNotFound
+}
+
+// show returns a state as it is shown.
+func (s *series) show(st state) tasks.Schedule {
+	shown := tasks.Schedule{
+		Name: s.Name, When: s.When, Repo: s.Repo, Task: st.Task, Failures: st.Failures, Problem: st.Problem, Paused: st.Paused, Skipped: st.Skipped,
+	}
+	if st.Task != "" {
+		shown.Last = tasks.Born(st.Task).UTC()
+	}
+	if st.Paused.IsZero() {
+		shown.Next = s.table.Next(s.now()).UTC()
+	}
+	return shown
+}
+
+// Diagnose reports the schedules that are paused.
+func (s *Source) Diagnose(ctx context.Context) (found []doctor.Finding) {
+	list, err := s.Schedules(ctx)
+	if err != nil {
+		return []doctor.Finding{{What: "schedules cannot be read", Why: err.Error() + ".", Remedy: "Check Redis."}}
+	}
+	for _, one := range list {
+		f := doctor.Finding{What: fmt.Sprintf("schedule %s: %s", one.Name, one.When)}
+		if !one.Paused.IsZero() {
+			f.Why = fmt.Sprintf("It is paused since %s, after %d tasks in a row that failed.", one.Paused.UTC().Format(time.RFC3339), one.Failures)
+			f.Remedy = fmt.Sprintf("See why with `enqueue show %s`, then `enqueue schedules resume %s`.", one.Task, one.Name)
+			if one.Problem != "" {
+				f.Remedy = fmt.Sprintf("It was refused: %s Correct it, then `enqueue schedules resume %s`.", one.Problem, one.Name)
+			}
+		}
+		found = append(found, f)
+	}
+	return found
+}
