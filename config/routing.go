@@ -49,6 +49,8 @@ type Routing struct {
 	Login Login `yaml:"login"`
 	// Roles are what people may do at the console.
 	Roles []Grant `yaml:"roles"`
+	// Schedules by any name.
+	Schedules map[string]Schedule `yaml:"schedules"`
 }
 
 // Repository configures a repository.
@@ -114,6 +116,10 @@ func (r Routing) trimHost(host string) (twice []string) {
 		channel.Repository = trim(channel.Repository)
 		r.Channels[id] = channel
 	}
+	for name, s := range r.Schedules {
+		s.Repository = trim(s.Repository)
+		r.Schedules[name] = s
+	}
 	return twice
 }
 
@@ -144,7 +150,7 @@ func parseRouting(p *Problems, file string, data []byte) Routing {
 	}
 	v := routingCheck{p, file, &root}
 	for _, check := range []func(Routing){
-		v.repositories, v.egress, v.registries, v.results, v.channels, v.people, v.servers, v.rules, v.options, v.limits, v.budgets, v.slack, v.github, v.login, v.roles,
+		v.repositories, v.egress, v.registries, v.results, v.channels, v.people, v.servers, v.rules, v.options, v.limits, v.budgets, v.slack, v.github, v.login, v.roles, v.schedules,
 	} {
 		check(r)
 	}
@@ -340,7 +346,7 @@ func keysOf(name string) string {
 	for _, t := range []reflect.Type{
 		reflect.TypeFor[Routing](), reflect.TypeFor[Repository](), reflect.TypeFor[Channel](), reflect.TypeFor[Person](),
 		reflect.TypeFor[Server](), reflect.TypeFor[Registry](), reflect.TypeFor[Rule](), reflect.TypeFor[Limits](), reflect.TypeFor[Budgets](), reflect.TypeFor[SlackPeople](),
-		reflect.TypeFor[Login](), reflect.TypeFor[Grant](), reflect.TypeFor[RepositorySecret](),
+		reflect.TypeFor[Login](), reflect.TypeFor[Grant](), reflect.TypeFor[RepositorySecret](), reflect.TypeFor[Schedule](),
 	} {
 		if t.Name() != name {
 			continue

@@ -29,6 +29,8 @@ limits: {repository: 2, credential: 10}
 budgets: {task: 2.5, day: 100, contact: "#platform"}
 slack: {people: [U1], teams: [T1, E1], channels: [C1], bots: [B1], approvers: [U2]}
 github: {label: run errand, fork_runs: 3, bots: ["renovate[bot]"]}
+schedules:
+  deps: {when: every weekday at 07:00 Europe/Berlin, prompt: Update., repository: acme/api, branch: next, profile: write, budget: 2.5}
 `))
 	want := Routing{
 		Repositories: map[string]Repository{"acme/api": {Trusted: true, Base: "develop", Profile: ProfileRead}, "acme/web": {}, "acme/handbook": {Profile: ProfileRead, Results: "C0456"}},
@@ -41,6 +43,9 @@ github: {label: run errand, fork_runs: 3, bots: ["renovate[bot]"]}
 			People: []string{"U1"}, Teams: []string{"T1", "E1"}, Channels: []string{"C1"}, Bots: []string{"B1"}, Approvers: []string{"U2"},
 		},
 		GitHub: GitHubPeople{Label: "run errand", Runs: 3, Bots: []string{"renovate[bot]"}},
+		Schedules: map[string]Schedule{"deps": {
+			When: "every weekday at 07:00 Europe/Berlin", Prompt: "Update.", Repository: "acme/api", Branch: "next", Profile: ProfileWrite, Budget: 2.5,
+		}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" || len(p) > 0 {
 		t.Errorf("parseRouting (-want +got):\n%s\nproblems: %v", diff, p)
@@ -63,7 +68,7 @@ func TestEmptyRouting(t *testing.T) {
 func TestRoutingProblems(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct{ text, want string }{
-		{"repos: {}", `f:1: knows no key "repos"; remove it or correct its spelling; the keys here are repositories, channels, people, mcp, rules, options, egress, registries, limits, budgets, slack, github, login, roles`},
+		{"repos: {}", `f:1: knows no key "repos"; remove it or correct its spelling; the keys here are repositories, channels, people, mcp, rules, options, egress, registries, limits, budgets, slack, github, login, roles, schedules`},
 		{"repositories:\n  o/r:\n    trust: true", `f:3: knows no key "trust"; remove it or correct its spelling; the keys here are trusted, base, profile, results, pool, env, setup, start, locks, path, tools, egress, secrets`},
 		{"repositories:\n  o/r: {trusted: maybe}", `f:2: has "maybe" in the wrong place; write true or false`},
 		{"egress: [a b]", `f:1: egress is invalid: "a b" is not a host, *.domain, host:port or the name of a preset (debian, dotnet, github, go, java, npm, python, ruby, rust); correct it; docs/environment.md lists what can be declared`},
@@ -124,6 +129,19 @@ func TestRoutingProblems(t *testing.T) {
 		}, "\n")},
 		{"slack: {approver: U1}", `f:1: knows no key "approver"; remove it or correct its spelling; the keys here are people, teams, channels, bots, approvers`},
 		{"budgets:\n  weekly: 5", `f:2: knows no key "weekly"; remove it or correct its spelling; the keys here are task, user, channel, repository, day, reserve, contact`},
+		{"schedules:\n  Deps: {when: every day at 07:00, prompt: Go.}", `f:2: schedules.Deps cannot be a name; write lower-case letters, digits and dashes, at most 32, with a letter first`},
+		{"schedules:\n  x: {wen: 1}", `f:2: knows no key "wen"; remove it or correct its spelling; the keys here are when, prompt, repository, branch, profile, budget`},
+		{
+			"repositories: {o/r: {}}\nschedules:\n  x:\n    when: every day at 07:00 Europe/Paradise\n    repository: o/x\n    profile: admin\n    budget: -1",
+			strings.Join([]string{
+				`f:5: schedules.x.repository is "o/x", which is not among the repositories; list it under repositories or correct its spelling`,
+				"f:6: schedules.x.profile must be `write` or `read`, not \"admin\"",
+				"f:4: schedules.x.when names the time zone \"Europe/Paradise\", which does not exist; write it like `every weekday at 07:00 Europe/Berlin` or `0 7 * * 1-5 Europe/Berlin`",
+				"f:3: schedules.x has no prompt; add `prompt: …`, which says what to do",
+				"f:7: schedules.x.budget is not an amount; write US dollars, like 2 or 0.5",
+			}, "\n"),
+		},
+		{"schedules:\n  x:\n    when: every hour\n    prompt: Go.\n    branch: next", "f:5: schedules.x.branch is of no repository; add `repository: owner/name`"},
 		{
 			"repositories:\n  o/r: &x {profile: admin}\n  o/s: *x",
 			"f:2: repositories.o/r.profile must be `write` or `read`, not \"admin\"" + "\n" + "f:2: repositories.o/s.profile must be `write` or `read`, not \"admin\"",

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"encoding/json"
 	"go/scanner"
 	gotoken "go/token"
@@ -84,7 +85,7 @@ func TestEveryPropertyIsDescribed(t *testing.T) {
 		"Fleet": view.Fleet{}, "Queue": tasks.Depth{}, "Pool": tasks.PoolState{}, "Halt": store.Halt{}, "Halted": tasks.Halted{}, "Environments": api.Environments{}, "Environment": tasks.Environment{}, "Rebuild": store.Rebuild{}, "Outlook": tasks.Outlook{}, "Fact": tasks.Fact{}, "Worker": view.Worker{}, "Finding": store.Finding{}, "Costs": api.Costs{}, "CostRow": tasks.CostRow{}, "CostSum": tasks.CostSum{},
 		"ConfigReport": view.ConfigReport{}, "Setting": view.Setting{}, "WorkerSettings": view.WorkerSettings{},
 		"AuditPage": api.AuditPage{}, "AuditEntry": tasks.AuditEntry{}, "Verified": api.Verified{}, "TokenRequest": api.TokenRequest{}, "Token": auth.Token{},
-		"NewToken": api.NewToken{}, "TokenList": api.TokenList{}, "Offer": tasks.Offer{}, "Project": view.Project{},
+		"NewToken": api.NewToken{}, "TokenList": api.TokenList{}, "Offer": tasks.Offer{}, "Schedules": api.Schedules{}, "Schedule": tasks.Schedule{}, "Project": view.Project{},
 	} {
 		var names []string
 		for _, f := range reflect.VisibleFields(reflect.TypeOf(v)) {
@@ -100,11 +101,25 @@ func TestEveryPropertyIsDescribed(t *testing.T) {
 	}
 }
 
+// scheduler has one schedule, x.
+type scheduler struct{}
+
+func (scheduler) Schedules(context.Context) ([]tasks.Schedule, error) {
+	return []tasks.Schedule{{Name: "x", When: "every hour", Repo: "acme/api", Paused: time.Now(), Problem: "Refused.", Task: "1-schedule-x", Last: time.Now()}}, nil
+}
+
+func (scheduler) ResumeSchedule(_ context.Context, name string) (tasks.Schedule, error) {
+	if name != "x" {
+		return tasks.Schedule{}, tasks.ErrNotFound
+	}
+	return tasks.Schedule{Name: name, When: "every hour", Next: time.Now()}, nil
+}
+
 // Every described response occurs and matches its description.
 func TestAnswersAreAsDescribed(t *testing.T) {
 	t.Parallel()
 	d := describedAPI(t)
-	h := newHarness(t)
+	h := newHarness(t, func(c *Config) { c.Scheduler = scheduler{} })
 	check := func(method, path, body string, hs ...string) {
 		t.Helper()
 		a := h.do(method, path, body, hs...)
@@ -145,6 +160,10 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 		post("/api/fleet/environments/"+name+"/rebuild", "")
 	}
 	get("/api/fleet/environments")
+	for _, name := range []string{"x", "none"} {
+		post("/api/schedules/"+name+"/resume", "")
+	}
+	get("/api/schedules")
 	get("/api/health?projectPath=/srv/x")
 	get("/api/agents?repo=acme/api")
 	get("/api/health/services")

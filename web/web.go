@@ -38,6 +38,9 @@ import (
 // Inbound is a source that knows whether its service's events reach this process.
 type Inbound = view.Inbound
 
+// Scheduler starts tasks at set times.
+type Scheduler = api.Scheduler
+
 // The parts of the page of the configuration.
 type (
 	Configuration = view.Configuration
@@ -69,6 +72,8 @@ type Config struct {
 	Notices []store.Finding                       // about the configuration of this process
 	Shown   *Configuration                        // the configuration of this process, without secrets; nil: it is not shown
 	Examine func(context.Context) []store.Finding // checks the services of the sources; nil if there are none
+
+	Scheduler Scheduler // nil: there are no schedules
 
 	Mux   *http.ServeMux              // has, or will have, the routes of the sources; nil: an empty one
 	Roles map[string]tasks.Role       // what the other routes of Mux need, by pattern; a route without a role is closed
@@ -135,7 +140,7 @@ func New(cfg Config) (*Handler, error) {
 	life, cancel := context.WithCancel(context.Background())
 	h.cancel, h.close = cancel, sync.OnceValue(h.console.Close)
 	(&api.API{
-		View: h.view, Logs: h.logs, Out: out, Audit: audit, Tokens: tokens, Examine: cfg.Examine, Heartbeat: cmp.Or(cfg.Heartbeat, 15*time.Second), Life: life,
+		View: h.view, Logs: h.logs, Out: out, Audit: audit, Tokens: tokens, Examine: cfg.Examine, Scheduler: cfg.Scheduler, Heartbeat: cmp.Or(cfg.Heartbeat, 15*time.Second), Life: life,
 	}).Route(h.mux)
 	h.route(cfg.Roles)
 	h.public = h.guard.SameOrigin(h.mux)

@@ -18,6 +18,7 @@ import (
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/chat"
+	"github.com/errand-fleet/errand/tasks/schedule"
 	"github.com/errand-fleet/errand/tasks/taskstest"
 	"github.com/errand-fleet/errand/web"
 	"github.com/hibiken/asynq"
@@ -66,6 +67,10 @@ func newFrontDoor(t *testing.T) *frontDoor {
 	if err != nil {
 		t.Fatal(err)
 	}
+	timed, err := schedule.New(schedule.Config{Memory: f.Store.Memos, Schedules: []schedule.Schedule{{Name: "deps", When: "every day at 07:00", Repo: "acme/api"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
 	ctx, stop := context.WithCancel(t.Context())
 	f.stop = stop
 	mux := http.NewServeMux()
@@ -74,9 +79,10 @@ func newFrontDoor(t *testing.T) *frontDoor {
 	}
 	door, err := web.New(web.Config{
 		Token: testToken, Desk: f.Desk, Store: f.Store, LogDir: f.logs, Mux: mux, FleetToken: fleetToken,
-		Roles:   map[string]tasks.Role{chat.Pattern: tasks.User},
-		Examine: func(context.Context) []store.Finding { return f.services },
-		Redis:   asynq.RedisClientOpt{Addr: opt.Addr, Username: opt.Username, Password: opt.Password},
+		Roles:     map[string]tasks.Role{chat.Pattern: tasks.User},
+		Scheduler: timed,
+		Examine:   func(context.Context) []store.Finding { return f.services },
+		Redis:     asynq.RedisClientOpt{Addr: opt.Addr, Username: opt.Username, Password: opt.Password},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -132,8 +132,9 @@ func (s *series) claim(ctx context.Context, before state, at time.Time) (state, 
 // submit submits the claimed task. It may do so in several front doors: the ID follows from the time.
 func (s *series) submit(ctx context.Context, d *tasks.Desk, before state) (state, error) {
 	t := tasks.Task{
-		ID: before.Task, Source: sourceName, Kind: sourceName, Thread: sourceName + "/" + s.Name, Class: tasks.Background, Profile: s.Profile,
-		Repo: s.Repo, Ref: s.Branch, Actor: s.Name, Prompt: s.Prompt, Options: tasks.Options{MaxUSD: s.MaxUSD},
+		ID: before.Task, Source: sourceName, Kind: sourceName, Class: tasks.Background, Profile: s.Profile,
+		Thread: sourceName + "/" + s.Name + "/" + tasks.Born(before.Task).UTC().Format("20060102-1504"),
+		Repo:   s.Repo, Ref: s.Branch, Actor: s.Name, Prompt: s.Prompt, Options: tasks.Options{MaxUSD: s.MaxUSD},
 	}
 	_, err := d.Submit(ctx, t)
 	refused, ok := errors.AsType[*tasks.InputError](err)

@@ -189,11 +189,11 @@ func TestListen(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(30 * time.Second) // the clock begins at an hour
+		<-time.After(30 * time.Second) // the clock begins at an hour
 		if err := s.Listen(ctx, http.NewServeMux(), nil); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(time.Hour - 30*time.Second)
+		<-time.After(time.Hour - 30*time.Second)
 		synctest.Wait()
 		if want := 60 + 1; len(memory.at) != want || memory.at[len(memory.at)-1].Minute() != 0 || memory.at[len(memory.at)-1].Second() != 0 {
 			t.Errorf("%d looks, want %d; the last at %v", len(memory.at), want, memory.at[len(memory.at)-1])

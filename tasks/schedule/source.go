@@ -21,7 +21,7 @@ import (
 	"github.com/errand-fleet/errand/tasks/intake"
 )
 
-// Schedule is one series of tasks. Its tasks have one thread, and so one branch and one pull request at a time.
+// Schedule is one series of tasks. Each task has its own thread, and so its own branch and pull request.
 type Schedule struct {
 	Name    string // [a-z0-9-]
 	When    string // see timetable.Parse
@@ -122,9 +122,9 @@ func (s *Source) look(ctx context.Context, d *tasks.Desk) {
 const system = "errand started you by a schedule. Nobody reads along or answers questions: decide, and state your assumptions. " +
 	"Begin your answer with the result in one sentence. Answer in Markdown."
 
-// Brief passes on the words of the operator as they are. Each task begins anew, without the conversation of earlier ones.
+// Brief passes on the words of the operator as they are.
 func (s *Source) Brief(_ context.Context, t tasks.Task, _ string) (tasks.Brief, error) {
-	return tasks.Brief{Prompt: agent.Message{Text: t.Prompt}, System: system, Fresh: true}, nil
+	return tasks.Brief{Prompt: agent.Message{Text: t.Prompt}, System: system, Keep: true}, nil
 }
 
 // Open returns a report that does nothing.

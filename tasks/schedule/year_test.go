@@ -40,6 +40,9 @@ func TestYear(t *testing.T) {
 		for _, id := range f.created() {
 			name := id[strings.LastIndexByte(id, '-')+1:]
 			ticks[name] = append(ticks[name], tasks.Born(id).In(berlin).Format("2006-01-02 15:04"))
+			if status := f.Status(id); status.Task.Thread != "schedule/"+name+"/"+tasks.Born(id).UTC().Format("20060102-1504") {
+				t.Errorf("thread %s", status.Task.Thread)
+			}
 			f.end(id, tasks.Answered)
 		}
 	}

@@ -40,6 +40,7 @@ type API struct {
 	Audit     *auth.Audit
 	Tokens    *auth.Tokens
 	Examine   func(context.Context) []store.Finding // checks the services of the sources; nil if there are none
+	Scheduler Scheduler                             // nil: there are no schedules
 	Heartbeat time.Duration                         // between two comments on a silent stream
 	Life      context.Context                       // event streams end with it
 }
@@ -70,6 +71,9 @@ func (a *API) Route(mux *http.ServeMux) {
 
 		"GET /api/fleet/environments":                 respond.For(tasks.Viewer, a.environments),
 		"POST /api/fleet/environments/{name}/rebuild": respond.For(tasks.Operator, a.rebuild),
+
+		"GET /api/schedules":                respond.For(tasks.Viewer, a.schedules),
+		"POST /api/schedules/{name}/resume": respond.For(tasks.Operator, a.resumeSchedule),
 
 		"POST /api/fleet/classes/{name}/pause":    respond.For(tasks.Operator, a.halt((*tasks.Fleet).Pause)),
 		"POST /api/fleet/classes/{name}/resume":   respond.For(tasks.Operator, a.halt((*tasks.Fleet).Resume)),

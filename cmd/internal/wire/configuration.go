@@ -79,6 +79,9 @@ func sections(r config.Routing) []web.Table {
 	add("People", []string{"name", "Slack", "GitHub", "e-mail"}, rows(r.People, func(one config.Person) []string {
 		return []string{one.Slack, one.GitHub, one.Email}
 	}))
+	add("Schedules", []string{"schedule", "times", "repository", "profile"}, rows(r.Schedules, func(one config.Schedule) []string {
+		return []string{one.When, one.Repository, either(one.Profile != "", one.Profile, config.ProfileWrite)}
+	}))
 	var grants [][]string
 	for _, g := range r.Roles {
 		grants = append(grants, []string{g.Role, list(g.People), list(g.Groups), either(len(g.Repositories) > 0, list(g.Repositories), "all")})

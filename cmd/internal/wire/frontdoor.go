@@ -60,6 +60,7 @@ func (p *Parts) FrontDoor(ctx context.Context) (*Door, error) {
 		Repositories: slices.Sorted(maps.Keys(p.Config.Routing.Repositories)), Dirs: p.Config.Paths.Dirs,
 		Models: p.Config.Routing.Options.Models, Efforts: p.Config.Routing.Options.Efforts,
 	}
+	var scheduler web.Scheduler
 	for _, s := range p.Sources {
 		if err := s.Listen(ctx, mux, p.Desk); err != nil {
 			return nil, fmt.Errorf("listen for %s: %w", s.Name(), err)
@@ -73,6 +74,9 @@ func (p *Parts) FrontDoor(ctx context.Context) (*Door, error) {
 		if poster, ok := s.(console.Poster); ok {
 			talk.Source = poster
 		}
+		if in, ok := s.(web.Scheduler); ok {
+			scheduler = in
+		}
 	}
 	metrics.NewFleet(p.registry, p.policy, func(ctx context.Context) (metrics.Fleet, error) { return metrics.ReadFleet(ctx, p.Store) })
 	mux.Handle("GET /metrics", p.Metrics)
@@ -83,7 +87,7 @@ func (p *Parts) FrontDoor(ctx context.Context) (*Door, error) {
 	h, err := web.New(web.Config{
 		Token: p.Config.HTTP.ConsoleToken.Reveal(), Desk: p.Desk, Store: p.Store, Redis: queuesRedis{p}, LogDir: LogDir(p.Config),
 		FleetToken: p.Config.FleetToken().Reveal(), Examine: p.examine, Notices: p.notices, Shown: configuration(p.Config),
-		Inbound: inbound, Chat: talk, Links: p.links, Reviews: reviews, Open: signed, Mux: mux, Ready: p.Ready, Log: p.Log,
+		Inbound: inbound, Chat: talk, Links: p.links, Reviews: reviews, Scheduler: scheduler, Open: signed, Mux: mux, Ready: p.Ready, Log: p.Log,
 		QueuesWritable: p.Config.HTTP.QueuesWritable,
 		Roles:          map[string]tasks.Role{chat.Pattern: tasks.User, "GET /metrics": tasks.Operator},
 		Proxy:          auth.Proxy{Header: p.Config.HTTP.ProxyHeader, Groups: p.Config.HTTP.ProxyGroups, From: p.Config.HTTP.Proxies},
