@@ -33,6 +33,7 @@ import (
 	"github.com/errand-fleet/errand/web/internal/respond"
 	"github.com/errand-fleet/errand/web/internal/view"
 	"github.com/errand-fleet/errand/web/logs"
+	"github.com/errand-fleet/errand/web/mcpserver"
 )
 
 // Inbound is a source that knows whether its service's events reach this process.
@@ -142,6 +143,7 @@ func New(cfg Config) (*Handler, error) {
 	(&api.API{
 		View: h.view, Logs: h.logs, Out: out, Audit: audit, Tokens: tokens, Examine: cfg.Examine, Scheduler: cfg.Scheduler, Heartbeat: cmp.Or(cfg.Heartbeat, 15*time.Second), Life: life,
 	}).Route(h.mux)
+	(&mcpserver.Server{View: h.view, Logs: h.logs, Audit: audit, Poster: cfg.Chat.Source}).Route(out, h.mux)
 	h.route(cfg.Roles)
 	h.public = h.guard.SameOrigin(h.mux)
 	h.guarded = h.guard.SameOrigin(h.guard.Authenticated(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

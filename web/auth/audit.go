@@ -24,6 +24,14 @@ type Audit struct {
 	Log   *slog.Logger
 }
 
+// MCPPath is the path of the MCP server. It records its calls itself, because each is a POST and most only read.
+const MCPPath = "/mcp"
+
+// Record appends an entry for a request of a visitor.
+func (a *Audit) Record(r *http.Request, what string, status int, result string) {
+	a.record(r, tasks.VisitorOf(r.Context()), what, status, result)
+}
+
 // record appends an entry for a request.
 func (a *Audit) record(r *http.Request, v tasks.Visitor, what string, status int, result string) {
 	tasks.RecordAudit(r.Context(), a.Store, a.Log, tasks.AuditEntry{
@@ -34,7 +42,7 @@ func (a *Audit) record(r *http.Request, v tasks.Visitor, what string, status int
 // Recorded records every request that may change something, just before its response begins.
 func (a *Audit) Recorded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method == http.MethodGet || r.Method == http.MethodHead || r.URL.Path == "/format" {
+		if r.Method == http.MethodGet || r.Method == http.MethodHead || r.URL.Path == "/format" || r.URL.Path == MCPPath {
 			next.ServeHTTP(w, r)
 			return
 		}
@@ -43,7 +51,7 @@ func (a *Audit) Recorded(next http.Handler) http.Handler {
 			if to := w.Header().Get("Location"); result == "" && strings.HasPrefix(to, "/") {
 				result = to
 			}
-			a.record(r, tasks.VisitorOf(r.Context()), r.Method+" "+r.URL.Path, status, result)
+			a.Record(r, r.Method+" "+r.URL.Path, status, result)
 		}}
 		defer rec.begin(http.StatusOK) // a handler that writes nothing
 		next.ServeHTTP(rec, r)
