@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"text/template"
 
 	"github.com/errand-fleet/errand/internal/timetable"
 )
@@ -20,10 +21,70 @@ type Schedule struct {
 	Budget     float64 `yaml:"budget"`     // of a task, in US dollars; 0 = the one of budgets
 }
 
+// Hook configures an address at which other programs start tasks with signed requests.
+type Hook struct {
+	Secret     string  `yaml:"secret"`     // {{env "NAME"}}: a variable of front doors
+	Template   string  `yaml:"template"`   // makes the prompt from a request's JSON
+	Repository string  `yaml:"repository"` // "owner/name"; empty = none
+	Branch     string  `yaml:"branch"`     // to start from; empty = the repository's base
+	Profile    string  `yaml:"profile"`    // ProfileWrite or ProfileRead; empty = read
+	Budget     float64 `yaml:"budget"`     // of a task, in US dollars; 0 = the one of budgets
+	Rate       int     `yaml:"rate"`       // requests an hour; 0 = 60
+}
+
+var envReference = regexp.MustCompile(`^\{\{ *env +"([A-Za-z_][A-Za-z0-9_]*)" *\}\}$`)
+
+// SecretVariable returns the variable with the secret, or "".
+func (h Hook) SecretVariable() string {
+	if m := envReference.FindStringSubmatch(strings.TrimSpace(h.Secret)); m != nil {
+		return m[1]
+	}
+	return ""
+}
+
+// minHookSecret is as short as a secret may be, in bytes.
+const minHookSecret = 16
+
+// ReadSecret returns the secret. The error shows nothing of it.
+func (h Hook) ReadSecret(getenv func(string) string) (Secret, error) {
+	secret := getenv(h.SecretVariable())
+	switch {
+	case secret == "":
+		return "", fmt.Errorf("the variable %s is not set", h.SecretVariable())
+	case len(secret) < minHookSecret:
+		return Secret(secret), fmt.Errorf("the variable %s has less than %d characters", h.SecretVariable(), minHookSecret)
+	}
+	return Secret(secret), nil
+}
+
+// maxRate of a hook, in requests an hour.
+const maxRate = 100_000
+
+func (v routingCheck) hooks(r Routing) {
+	for _, name := range slices.Sorted(maps.Keys(r.Hooks)) {
+		h, path := r.Hooks[name], []string{"hooks", name}
+		v.automation(r, name, series{h.Repository, h.Branch, h.Profile, h.Budget}, path)
+		switch {
+		case h.Secret == "":
+			v.add("has no secret", "add `secret: '{{env \"NAME\"}}'`, and set NAME at front doors", path...)
+		case h.SecretVariable() == "":
+			v.add(inPlain, inPlainRemedy, append(path, "secret")...)
+		}
+		if _, err := template.New(name).Parse(h.Template); err != nil {
+			v.add("cannot be read: "+err.Error(), "see docs/automation.md", append(path, "template")...)
+		} else if strings.TrimSpace(h.Template) == "" {
+			v.add("has no template", "add `template: …`, which says what to do with {{.field}} of a request", path...)
+		}
+		if h.Rate < 0 || h.Rate > maxRate {
+			v.add(fmt.Sprintf("must be from 1 to %d requests an hour", maxRate), "", append(path, "rate")...)
+		}
+	}
+}
+
 // maxSchedules keeps a look at all of them short.
 const maxSchedules = 100
 
-// automationName describes the names of schedules, which are part of task IDs.
+// automationName describes the names of schedules and hooks, which are part of task IDs.
 var automationName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,31}$`)
 
 func (v routingCheck) schedules(r Routing) {
@@ -32,36 +93,42 @@ func (v routingCheck) schedules(r Routing) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Schedules)) {
 		s, path := r.Schedules[name], []string{"schedules", name}
-		v.automation(r, name, s.Repository, s.Profile, path)
+		v.automation(r, name, series{s.Repository, s.Branch, s.Profile, s.Budget}, path)
 		if _, err := timetable.Parse(s.When); err != nil {
 			v.add(err.Error(), "write it like `every weekday at 07:00 Europe/Berlin` or `0 7 * * 1-5 Europe/Berlin`", append(path, "when")...)
 		}
 		if strings.TrimSpace(s.Prompt) == "" {
 			v.add("has no prompt", "add `prompt: …`, which says what to do", path...)
 		}
-		if s.Branch != "" && s.Repository == "" {
-			v.add("is of no repository", "add `repository: owner/name`", append(path, "branch")...)
-		}
-		if !(s.Budget >= 0 && s.Budget <= maxBudget) { // written so that it also holds for .nan
-			v.add("is not an amount", "write US dollars, like 2 or 0.5", append(path, "budget")...)
-		}
 	}
 }
 
-// automation checks what all tasks without a person have.
-func (v routingCheck) automation(r Routing, name, repository, profile string, path []string) {
+// series is what schedules and hooks have in common.
+type series struct {
+	repository, branch, profile string
+
+	budget float64
+}
+
+func (v routingCheck) automation(r Routing, name string, s series, path []string) {
 	if !automationName.MatchString(name) {
 		v.add("cannot be a name", "write lower-case letters, digits and dashes, at most 32, with a letter first", path...)
 	}
-	if _, listed := r.Repository(repository); repository != "" {
+	if _, listed := r.Repository(s.repository); s.repository != "" {
 		switch {
-		case !fullName.MatchString(repository):
-			v.add(fmt.Sprintf("is %q, which is not the name of a repository", repository), "write it as owner/name", append(path, "repository")...)
+		case !fullName.MatchString(s.repository):
+			v.add(fmt.Sprintf("is %q, which is not the name of a repository", s.repository), "write it as owner/name", append(path, "repository")...)
 		case !listed && len(r.Repositories) > 0:
-			v.add(fmt.Sprintf("is %q, which is not among the repositories", repository), "list it under repositories or correct its spelling", append(path, "repository")...)
+			v.add(fmt.Sprintf("is %q, which is not among the repositories", s.repository), "list it under repositories or correct its spelling", append(path, "repository")...)
 		}
 	}
-	if !slices.Contains([]string{"", ProfileWrite, ProfileRead}, profile) {
-		v.add(fmt.Sprintf("must be `write` or `read`, not %q", profile), "", append(path, "profile")...)
+	if s.branch != "" && s.repository == "" {
+		v.add("is of no repository", "add `repository: owner/name`", append(path, "branch")...)
+	}
+	if !slices.Contains([]string{"", ProfileWrite, ProfileRead}, s.profile) {
+		v.add(fmt.Sprintf("must be `write` or `read`, not %q", s.profile), "", append(path, "profile")...)
+	}
+	if !(s.budget >= 0 && s.budget <= maxBudget) { // written so that it also holds for .nan
+		v.add("is not an amount", "write US dollars, like 2 or 0.5", append(path, "budget")...)
 	}
 }

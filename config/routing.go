@@ -51,6 +51,8 @@ type Routing struct {
 	Roles []Grant `yaml:"roles"`
 	// Schedules by any name.
 	Schedules map[string]Schedule `yaml:"schedules"`
+	// Hooks by the last part of their path.
+	Hooks map[string]Hook `yaml:"hooks"`
 }
 
 // Repository configures a repository.
@@ -120,6 +122,10 @@ func (r Routing) trimHost(host string) (twice []string) {
 		s.Repository = trim(s.Repository)
 		r.Schedules[name] = s
 	}
+	for name, h := range r.Hooks {
+		h.Repository = trim(h.Repository)
+		r.Hooks[name] = h
+	}
 	return twice
 }
 
@@ -150,7 +156,7 @@ func parseRouting(p *Problems, file string, data []byte) Routing {
 	}
 	v := routingCheck{p, file, &root}
 	for _, check := range []func(Routing){
-		v.repositories, v.egress, v.registries, v.results, v.channels, v.people, v.servers, v.rules, v.options, v.limits, v.budgets, v.slack, v.github, v.login, v.roles, v.schedules,
+		v.repositories, v.egress, v.registries, v.results, v.channels, v.people, v.servers, v.rules, v.options, v.limits, v.budgets, v.slack, v.github, v.login, v.roles, v.schedules, v.hooks,
 	} {
 		check(r)
 	}
@@ -346,7 +352,7 @@ func keysOf(name string) string {
 	for _, t := range []reflect.Type{
 		reflect.TypeFor[Routing](), reflect.TypeFor[Repository](), reflect.TypeFor[Channel](), reflect.TypeFor[Person](),
 		reflect.TypeFor[Server](), reflect.TypeFor[Registry](), reflect.TypeFor[Rule](), reflect.TypeFor[Limits](), reflect.TypeFor[Budgets](), reflect.TypeFor[SlackPeople](),
-		reflect.TypeFor[Login](), reflect.TypeFor[Grant](), reflect.TypeFor[RepositorySecret](), reflect.TypeFor[Schedule](),
+		reflect.TypeFor[Login](), reflect.TypeFor[Grant](), reflect.TypeFor[RepositorySecret](), reflect.TypeFor[Schedule](), reflect.TypeFor[Hook](),
 	} {
 		if t.Name() != name {
 			continue

@@ -31,6 +31,8 @@ slack: {people: [U1], teams: [T1, E1], channels: [C1], bots: [B1], approvers: [U
 github: {label: run errand, fork_runs: 3, bots: ["renovate[bot]"]}
 schedules:
   deps: {when: every weekday at 07:00 Europe/Berlin, prompt: Update., repository: acme/api, branch: next, profile: write, budget: 2.5}
+hooks:
+  alerts: {secret: '{{env "ALERTS_SECRET"}}', template: "Look at {{.title}}.", repository: acme/web, rate: 10}
 `))
 	want := Routing{
 		Repositories: map[string]Repository{"acme/api": {Trusted: true, Base: "develop", Profile: ProfileRead}, "acme/web": {}, "acme/handbook": {Profile: ProfileRead, Results: "C0456"}},
@@ -43,6 +45,7 @@ schedules:
 			People: []string{"U1"}, Teams: []string{"T1", "E1"}, Channels: []string{"C1"}, Bots: []string{"B1"}, Approvers: []string{"U2"},
 		},
 		GitHub: GitHubPeople{Label: "run errand", Runs: 3, Bots: []string{"renovate[bot]"}},
+		Hooks:  map[string]Hook{"alerts": {Secret: `{{env "ALERTS_SECRET"}}`, Template: "Look at {{.title}}.", Repository: "acme/web", Rate: 10}},
 		Schedules: map[string]Schedule{"deps": {
 			When: "every weekday at 07:00 Europe/Berlin", Prompt: "Update.", Repository: "acme/api", Branch: "next", Profile: ProfileWrite, Budget: 2.5,
 		}},
@@ -68,7 +71,7 @@ func TestEmptyRouting(t *testing.T) {
 func TestRoutingProblems(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct{ text, want string }{
-		{"repos: {}", `f:1: knows no key "repos"; remove it or correct its spelling; the keys here are repositories, channels, people, mcp, rules, options, egress, registries, limits, budgets, slack, github, login, roles, schedules`},
+		{"repos: {}", `f:1: knows no key "repos"; remove it or correct its spelling; the keys here are repositories, channels, people, mcp, rules, options, egress, registries, limits, budgets, slack, github, login, roles, schedules, hooks`},
 		{"repositories:\n  o/r:\n    trust: true", `f:3: knows no key "trust"; remove it or correct its spelling; the keys here are trusted, base, profile, results, pool, env, setup, start, locks, path, tools, egress, secrets`},
 		{"repositories:\n  o/r: {trusted: maybe}", `f:2: has "maybe" in the wrong place; write true or false`},
 		{"egress: [a b]", `f:1: egress is invalid: "a b" is not a host, *.domain, host:port or the name of a preset (debian, dotnet, github, go, java, npm, python, ruby, rust); correct it; docs/environment.md lists what can be declared`},
@@ -136,12 +139,21 @@ func TestRoutingProblems(t *testing.T) {
 			strings.Join([]string{
 				`f:5: schedules.x.repository is "o/x", which is not among the repositories; list it under repositories or correct its spelling`,
 				"f:6: schedules.x.profile must be `write` or `read`, not \"admin\"",
+				"f:7: schedules.x.budget is not an amount; write US dollars, like 2 or 0.5",
 				"f:4: schedules.x.when names the time zone \"Europe/Paradise\", which does not exist; write it like `every weekday at 07:00 Europe/Berlin` or `0 7 * * 1-5 Europe/Berlin`",
 				"f:3: schedules.x has no prompt; add `prompt: …`, which says what to do",
-				"f:7: schedules.x.budget is not an amount; write US dollars, like 2 or 0.5",
 			}, "\n"),
 		},
 		{"schedules:\n  x:\n    when: every hour\n    prompt: Go.\n    branch: next", "f:5: schedules.x.branch is of no repository; add `repository: owner/name`"},
+		{"hooks:\n  x:\n    rate: -1", strings.Join([]string{
+			"f:2: hooks.x has no secret; add `secret: '{{env \"NAME\"}}'`, and set NAME at front doors",
+			"f:2: hooks.x has no template; add `template: …`, which says what to do with {{.field}} of a request",
+			"f:3: hooks.x.rate must be from 1 to 100000 requests an hour",
+		}, "\n")},
+		{"hooks:\n  x:\n    secret: s3cret\n    template: '{{.a'", strings.Join([]string{
+			`f:3: hooks.x.secret holds a credential; put it into the environment as NAME and write {{env "NAME"}} in its place`,
+			"f:4: hooks.x.template cannot be read: template: x:1: unclosed action; see docs/automation.md",
+		}, "\n")},
 		{
 			"repositories:\n  o/r: &x {profile: admin}\n  o/s: *x",
 			"f:2: repositories.o/r.profile must be `write` or `read`, not \"admin\"" + "\n" + "f:2: repositories.o/s.profile must be `write` or `read`, not \"admin\"",

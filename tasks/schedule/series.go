@@ -134,7 +134,7 @@ func (s *series) submit(ctx context.Context, d *tasks.Desk, before state) (state
 	t := tasks.Task{
 		ID: before.Task, Source: sourceName, Kind: sourceName, Class: tasks.Background, Profile: s.Profile,
 		Thread: sourceName + "/" + s.Name + "/" + tasks.Born(before.Task).UTC().Format("20060102-1504"),
-		Repo:   s.Repo, Ref: s.Branch, Actor: s.Name, Prompt: s.Prompt, Options: tasks.Options{MaxUSD: s.MaxUSD},
+		Repo:   s.Repo, Ref: s.Branch, Actor: sourceName + ":" + s.Name, Prompt: s.Prompt, Options: tasks.Options{MaxUSD: s.MaxUSD},
 	}
 	_, err := d.Submit(ctx, t)
 	refused, ok := errors.AsType[*tasks.InputError](err)

@@ -52,7 +52,7 @@ func newRow(v view.Task, now time.Time) row {
 
 // From returns the name of the source.
 func (r row) From() string {
-	if name := map[string]string{"slack": "Slack", "github": "GitHub", "chat": "Chat", "schedule": "Schedule"}[r.Source]; name != "" {
+	if name := map[string]string{"slack": "Slack", "github": "GitHub", "chat": "Chat", "schedule": "Schedule", "hook": "Hook"}[r.Source]; name != "" {
 		return name
 	}
 	return r.Source

@@ -12,6 +12,7 @@ import (
 	"github.com/errand-fleet/errand/config"
 	"github.com/errand-fleet/errand/internal/legible"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/hook"
 	"github.com/errand-fleet/errand/web"
 )
 
@@ -81,6 +82,9 @@ func sections(r config.Routing) []web.Table {
 	}))
 	add("Schedules", []string{"schedule", "times", "repository", "profile"}, rows(r.Schedules, func(one config.Schedule) []string {
 		return []string{one.When, one.Repository, either(one.Profile != "", one.Profile, config.ProfileWrite)}
+	}))
+	add("Hooks", []string{"hook", "repository", "profile", "requests an hour"}, rows(r.Hooks, func(one config.Hook) []string {
+		return []string{one.Repository, either(one.Profile != "", one.Profile, config.ProfileRead), strconv.Itoa(either(one.Rate > 0, one.Rate, hook.DefaultPerHour))}
 	}))
 	var grants [][]string
 	for _, g := range r.Roles {

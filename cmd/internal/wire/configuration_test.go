@@ -33,6 +33,7 @@ budgets: {day: 200, task: 0.5}
 people: {ann: {slack: U1, github: ann-acme, email: ann@acme.test}}
 roles: [{role: admin, people: [ann@acme.test]}]
 schedules: {deps: {when: every weekday at 07:00 Europe/Berlin, prompt: Go.}}
+hooks: {alerts: {secret: '{{env "ALERTS"}}', template: Look at this., rate: 77}}
 rules: [{tool: Read, input: "**/*.pem", action: deny, reason: Private.}]
 mcp:
   tickets: {command: /opt/bin/tickets, args: [--token=`+canary+`arg], env: {TICKETS_NOTE: `+canary+`env}}
@@ -89,7 +90,7 @@ func TestNoSecretIsShown(t *testing.T) {
 				r.Header.Set("Authorization", "Bearer "+c.HTTP.ConsoleToken.Reveal())
 				w := httptest.NewRecorder()
 				door.ServeHTTP(w, r)
-				for _, want := range []string{"ANTHROPIC_API_KEY", "set, hidden", "1h", "ann@acme.test", "search.acme.test", "tickets", "develop", "$0.50", "every weekday at 07:00 Europe/Berlin"} {
+				for _, want := range []string{"ANTHROPIC_API_KEY", "set, hidden", "1h", "ann@acme.test", "search.acme.test", "tickets", "develop", "$0.50", "every weekday at 07:00 Europe/Berlin", "77"} {
 					if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), want) {
 						t.Fatalf("%s: %d without %s\n%s", path, w.Code, want, w.Body)
 					}

@@ -24,6 +24,7 @@ import (
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/chat"
+	"github.com/errand-fleet/errand/tasks/hook"
 	"github.com/errand-fleet/errand/tasks/slack"
 	"github.com/errand-fleet/errand/web"
 	"github.com/errand-fleet/errand/web/auth"
@@ -32,7 +33,7 @@ import (
 
 // signed lists the routes that verify signatures themselves. Everything else at the front door requires the console
 // token.
-var signed = []string{"/slack/", "/github/"}
+var signed = []string{"/slack/", "/github/", hook.Prefix}
 
 // Door is the front door: all of [web.Handler], and the metrics for holders of the metrics token.
 type Door struct {

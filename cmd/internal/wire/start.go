@@ -34,6 +34,9 @@ func Load(getenv func(string) string, role config.Role) (config.Config, error) {
 	}
 	_, wrong := rules(c)
 	problems = append(problems, wrong...)
+	if role != config.RoleWorker {
+		problems = append(problems, checkHooks(c, getenv)...)
+	}
 	if role != config.RoleFrontdoor { // a front door starts no run
 		for _, err := range agent.CheckRegistries(registries(c), getenv) {
 			problems = append(problems, config.Problem{Where: c.Paths.File + ": registries:", What: err.Error(), Remedy: "see docs/environment.md"})
@@ -380,6 +383,11 @@ func registries(c config.Config) (list []agent.Registry) {
 // redactor knows every secret that errand was given.
 func redactor(c config.Config) *agent.Redactor {
 	all := slices.Concat(c.Secrets(), agent.ServerSecrets(servers(c), os.Getenv), agent.RegistrySecrets(registries(c), os.Getenv))
+	for _, h := range c.Routing.Hooks {
+		if secret, _ := h.ReadSecret(os.Getenv); secret != "" {
+			all = append(all, secret.Reveal())
+		}
+	}
 	for _, values := range repositorySecrets(c, false) {
 		all = slices.AppendSeq(all, maps.Values(values))
 	}

@@ -34,7 +34,6 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/chat"
 	"github.com/errand-fleet/errand/tasks/github"
-	"github.com/errand-fleet/errand/tasks/schedule"
 	"github.com/errand-fleet/errand/tasks/slack"
 	"github.com/errand-fleet/errand/tasks/worker"
 	"github.com/errand-fleet/errand/workspace"
@@ -245,12 +244,9 @@ func (p *Parts) sources(o Options) error {
 	if err != nil {
 		return err
 	}
-	timed, err := schedule.New(schedule.Config{Schedules: schedules(c), Memory: p.Store.Memos, Log: p.Log})
-	if err != nil {
-		return err
-	}
-	p.Sources = append(p.Sources, s, timed)
-	return nil
+	more, err := p.automation()
+	p.Sources = append(append(p.Sources, s), more...)
+	return err
 }
 
 // people returns the accounts of each person in the sources.

@@ -1,0 +1,216 @@
+package hook
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+	"text/template"
+	"time"
+
+	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/intake"
+)
+
+const (
+	// maxBody bounds a request.
+	maxBody = 256 << 10
+	// maxSkew is how far the timestamp of a request may be from now.
+	maxSkew = 5 * time.Minute
+	// patience bounds what a response waits for while Redis hangs.
+	patience = 2500 * time.Millisecond
+)
+
+// endpoint is a hook with what it needs to receive requests.
+type endpoint struct {
+	Hook
+	Config
+
+	template *template.Template
+}
+
+// problem is an error response in the form of RFC 9457.
+type problem struct {
+	Status int    `json:"status"`
+	Title  string `json:"title"`
+	Detail string `json:"detail"`
+
+	retry time.Duration // after which the sender may try again; 0: unknown
+}
+
+func (p *problem) Error() string { return p.Title + ": " + p.Detail }
+
+func fail(status int, detail string) error {
+	return &problem{Status: status, Title: http.StatusText(status), Detail: detail}
+}
+
+// accepted is the response to a request that has a task.
+type accepted struct {
+	Task string `json:"task"`
+	New  bool   `json:"new"` // false: an earlier request had the same key
+}
+
+// serve answers a request with the ID of its task.
+func (s *Source) serve(w http.ResponseWriter, r *http.Request, d *tasks.Desk) {
+	made, err := s.receive(w, r, d)
+	if err == nil {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusAccepted)
+		_ = json.NewEncoder(w).Encode(made) // the sender may be gone
+		return
+	}
+	p, ok := errors.AsType[*problem](err)
+	if !ok {
+		s.cfg.Log.Warn("receive hook", "err", err)
+		p = &problem{Status: http.StatusServiceUnavailable, Title: "Unavailable", Detail: "Redis does not answer. Send the request again, with the same Idempotency-Key."}
+	}
+	if p.retry > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(int(p.retry/time.Second)+1))
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(p.Status)
+	_ = json.NewEncoder(w).Encode(p)
+}
+
+func (s *Source) receive(w http.ResponseWriter, r *http.Request, d *tasks.Desk) (accepted, error) {
+	body, status := intake.ReadBody(w, r, maxBody)
+	switch status {
+	case http.StatusOK:
+	case http.StatusRequestEntityTooLarge:
+		return accepted{}, fail(status, fmt.Sprintf("A request has at most %d bytes.", maxBody))
+	default:
+		return accepted{}, fail(status, "The body could not be read.")
+	}
+	e := s.hooks[r.PathValue("name")]
+	if e == nil || !e.signed(r.Header, body) { // the response does not tell which hooks there are
+		s.cfg.Log.Warn("hook refused: unknown, or its signature or timestamp is wrong", "hook", strconv.Quote(r.PathValue("name")))
+		return accepted{}, fail(http.StatusUnauthorized, "There is no such hook, or the signature or the timestamp is missing or wrong.")
+	}
+	// A sender that leaves now does not leave half a task.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), patience)
+	defer cancel()
+	return e.accept(ctx, d, r.Header, body)
+}
+
+// The headers of a request. GitHub's name of the signature is accepted, too.
+const (
+	signatureHeader = "X-Errand-Signature-256"
+	githubSignature = "X-Hub-Signature-256"
+	timestampHeader = "X-Errand-Timestamp"
+	keyHeader       = "Idempotency-Key"
+)
+
+// signed reports whether a request has the HMAC of its body. With a timestamp, the HMAC is of timestamp, key and body
+// with full stops between them, and the timestamp is recent.
+func (e *endpoint) signed(h http.Header, body []byte) bool {
+	sent := h.Get(signatureHeader)
+	if sent == "" {
+		sent = h.Get(githubSignature)
+	}
+	digest, hasPrefix := strings.CutPrefix(sent, "sha256=")
+	given, err := hex.DecodeString(digest)
+	if !hasPrefix || err != nil || e.Secret == "" {
+		return false
+	}
+	mac := hmac.New(sha256.New, []byte(e.Secret))
+	if stamp := h.Get(timestampHeader); stamp != "" {
+		seconds, err := strconv.ParseInt(stamp, 10, 64)
+		if age := e.Now().Sub(time.Unix(seconds, 0)); err != nil || age > maxSkew || age < -maxSkew {
+			return false
+		}
+		_, _ = mac.Write([]byte(stamp + "." + h.Get(keyHeader) + ".")) // a hash never fails
+	}
+	_, _ = mac.Write(body)
+	return hmac.Equal(given, mac.Sum(nil))
+}
+
+// accept submits the task of an authentic request.
+func (e *endpoint) accept(ctx context.Context, d *tasks.Desk, h http.Header, body []byte) (accepted, error) {
+	every := time.Hour / time.Duration(e.PerHour)
+	wait, err := e.Limiter.Allow(ctx, sourceName+"/"+e.Name, every, e.PerHour)
+	if err != nil {
+		return accepted{}, fmt.Errorf("limit hook %s: %w", e.Name, err)
+	}
+	if wait > 0 {
+		return accepted{}, &problem{Status: http.StatusTooManyRequests, Title: "Too many requests", Detail: fmt.Sprintf("This hook takes %d requests an hour.", e.PerHour), retry: wait}
+	}
+	prompt, err := render(e.template, body)
+	if err != nil {
+		e.Log.Warn("fill template of hook", "hook", e.Name, "err", err)
+		return accepted{}, fail(http.StatusUnprocessableEntity, "The body is no JSON object that the hook's template fits. The log of the front door says why.")
+	}
+	id, err := e.id(ctx, key(h), body)
+	if err != nil {
+		return accepted{}, err
+	}
+	receipt, err := d.Submit(ctx, tasks.Task{
+		ID: id, Source: sourceName, Kind: sourceName, Thread: sourceName + "/" + id, Class: tasks.Background, Profile: e.Profile,
+		Repo: e.Repo, Ref: e.Branch, Actor: sourceName + ":" + e.Name, Prompt: prompt, Options: tasks.Options{MaxUSD: e.MaxUSD},
+	})
+	if input, ok := errors.AsType[*tasks.InputError](err); ok {
+		return accepted{}, fail(http.StatusUnprocessableEntity, input.Sentence)
+	}
+	return accepted{receipt.ID, receipt.New}, err
+}
+
+// key returns what repetitions of a request have in common. With a timestamp and no key it is the signature, because
+// the same signature is a replay. Empty: every request is a task.
+func key(h http.Header) string {
+	if own := h.Get(keyHeader); own != "" || h.Get(timestampHeader) == "" {
+		return own
+	}
+	return "signature " + h.Get(signatureHeader) + h.Get(githubSignature)
+}
+
+var keyForm = regexp.MustCompile(`^[ -~]{1,255}$`)
+
+// keyed is the task of a key.
+type keyed struct {
+	Task string `json:"task"`
+	Body string `json:"body"` // digest
+}
+
+// errKnown means that the key has a task.
+var errKnown = errors.New("the key has a task")
+
+// id returns the ID of a request's task: of the first request that had the key.
+func (e *endpoint) id(ctx context.Context, key string, body []byte) (string, error) {
+	fresh := tasks.NewID(e.Now(), sourceName, e.Name+"-"+strings.ToLower(rand.Text()[:12]))
+	if key == "" {
+		return fresh, nil
+	}
+	if !keyForm.MatchString(key) {
+		return "", fail(http.StatusBadRequest, "An Idempotency-Key has 1 to 255 printable characters of ASCII.")
+	}
+	own := keyed{fresh, digest(string(body))}
+	first := own
+	memo := intake.Memo[keyed]{Memory: e.Memory, Name: sourceName + "/" + e.Name + "/" + digest(key), Log: e.Log}
+	err := memo.Change(ctx, func(k *keyed) error {
+		if k.Task != "" { // without a write, so that repetitions do not get in each other's way
+			first = *k
+			return errKnown
+		}
+		*k, first = own, own
+		return nil
+	})
+	if err != nil && !errors.Is(err, errKnown) {
+		return "", err
+	}
+	if first.Body != own.Body {
+		return "", fail(http.StatusUnprocessableEntity, "An earlier request had the same Idempotency-Key and another body.")
+	}
+	return first.Task, nil
+}
+
+func digest(s string) string {
+	sum := sha256.Sum256([]byte(s))
+	return hex.EncodeToString(sum[:])
+}

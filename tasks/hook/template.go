@@ -1,0 +1,117 @@
+package hook
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strings"
+	"text/template"
+
+	"github.com/errand-fleet/errand/internal/untrusted"
+)
+
+// maxPrompt bounds what a template makes of a payload, which it may repeat.
+const maxPrompt = 512 << 10
+
+var errTooLong = errors.New("the prompt is too long")
+
+// plain replaces the functions that would escape the marks of a quote.
+var plain = template.FuncMap{"html": same, "js": same, "urlquery": same}
+
+func same(v any) any { return v }
+
+func parse(name, text string) (*template.Template, error) {
+	return template.New(name).Funcs(plain).Parse(text)
+}
+
+// render makes the prompt from a JSON object. Every text of the payload that the template inserts is quoted, whichever
+// way it does so.
+func render(t *template.Template, body []byte) (string, error) {
+	var decoded map[string]any
+	dec := json.NewDecoder(bytes.NewReader(body))
+	dec.UseNumber()
+	if err := dec.Decode(&decoded); err != nil {
+		return "", fmt.Errorf("read JSON object: %w", err)
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) || decoded == nil {
+		return "", errors.New("read JSON object: it is null, or there is something behind it")
+	}
+	var out bounded
+	if err := t.Execute(&out, quoted(decoded)); err != nil {
+		return "", fmt.Errorf("fill template: %w", err)
+	}
+	return strings.TrimSpace(out.String()), nil
+}
+
+// bounded refuses more than a prompt may have.
+type bounded struct{ strings.Builder }
+
+func (b *bounded) Write(p []byte) (int, error) {
+	if b.Len()+len(p) > maxPrompt {
+		return 0, errTooLong
+	}
+	return b.Builder.Write(p)
+}
+
+// fieldName matches the names of fields that a template sees. Others are left out, because a template that lists the
+// names of an object inserts them without quotes.
+var fieldName = regexp.MustCompile(`^[A-Za-z0-9_./:@-]{1,64}$`)
+
+// quoted replaces what a template can print by values that print themselves as quoted material. Conditions and
+// comparisons work as with the values themselves.
+func quoted(v any) any {
+	switch v := v.(type) {
+	case string:
+		return text(v)
+	case json.Number:
+		if n, err := v.Int64(); err == nil {
+			return n
+		}
+		if n, err := v.Float64(); err == nil {
+			return n
+		}
+		return text(v) // larger than any number
+	case []any:
+		l := make(list, len(v))
+		for i := range v {
+			l[i] = quoted(v[i])
+		}
+		return l
+	case map[string]any:
+		o := object{}
+		for name, value := range v {
+			if fieldName.MatchString(name) {
+				o[name] = quoted(value)
+			}
+		}
+		return o
+	}
+	return v // true, false and null
+}
+
+type (
+	text   string
+	list   []any
+	object map[string]any
+)
+
+// The methods of fmt.Formatter count for every verb.
+
+func (t text) Format(f fmt.State, _ rune) {
+	_, _ = io.WriteString(f, untrusted.Quote("payload", untrusted.Plain(string(t))))
+}
+
+func (l list) Format(f fmt.State, _ rune)   { writeJSON(f, l) }
+func (o object) Format(f fmt.State, _ rune) { writeJSON(f, o) }
+
+// writeJSON writes a value as one quoted text.
+func writeJSON(w io.Writer, v any) {
+	b, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		b = []byte("null") // decoded JSON can be encoded
+	}
+	_, _ = io.WriteString(w, untrusted.Quote("payload", untrusted.Plain(string(b))))
+}
