@@ -143,7 +143,7 @@ func New(cfg Config) (*Handler, error) {
 	(&api.API{
 		View: h.view, Logs: h.logs, Out: out, Audit: audit, Tokens: tokens, Examine: cfg.Examine, Scheduler: cfg.Scheduler, Heartbeat: cmp.Or(cfg.Heartbeat, 15*time.Second), Life: life,
 	}).Route(h.mux)
-	(&mcpserver.Server{View: h.view, Logs: h.logs, Audit: audit, Poster: cfg.Chat.Source}).Route(out, h.mux)
+	(&mcpserver.Server{View: h.view, Logs: h.logs, Audit: audit, Poster: cfg.Chat.Source, Life: life}).Route(out, h.mux)
 	h.route(cfg.Roles)
 	h.public = h.guard.SameOrigin(h.mux)
 	h.guarded = h.guard.SameOrigin(h.guard.Authenticated(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

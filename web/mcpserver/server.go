@@ -33,7 +33,8 @@ type Server struct {
 	View   *view.Reader
 	Logs   *logs.Reader
 	Audit  *auth.Audit
-	Poster Poster // nil: no tasks can be submitted
+	Poster Poster          // nil: no tasks can be submitted
+	Life   context.Context // calls that wait end with it
 }
 
 // maxBody bounds a request: a message of 1 MiB, which may be longer as JSON.

@@ -105,6 +105,8 @@ func (s *Server) status(c call, in statusQuery) (status, error) {
 			return status{}, c.ctx.Err()
 		case <-c.Context().Done(): // the client is gone
 			return status{}, c.Context().Err()
+		case <-s.Life.Done(): // the client asks another front door
+			return s.show(found), nil
 		case <-time.After(waitStep):
 		}
 	}

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"context"
 	"encoding/json"
 	"log/slog"
 	"net/http"
@@ -28,6 +29,7 @@ const consoleToken = "a-console-token-0123"
 type delegation struct {
 	taskstest.Worker
 	parts *Parts
+	door  *Door
 	url   string
 }
 
@@ -49,7 +51,7 @@ func newDelegation(t *testing.T) *delegation {
 	t.Cleanup(func() { _ = door.Close() })
 	server := httptest.NewServer(door)
 	t.Cleanup(server.Close)
-	return &delegation{Worker: taskstest.Worker{T: t, Store: p.Store, Desk: p.Desk}, parts: p, url: server.URL}
+	return &delegation{Worker: taskstest.Worker{T: t, Store: p.Store, Desk: p.Desk}, parts: p, door: door, url: server.URL}
 }
 
 // send sends a request with a token.
@@ -261,6 +263,24 @@ func TestDelegateWithScopes(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// A call that waits does not hold up the end of its front door.
+func TestDelegateWhileTheFrontDoorStops(t *testing.T) {
+	t.Parallel()
+	d := newDelegation(t)
+	s := d.connect(consoleToken)
+	var made struct{ Task string }
+	d.mustCall(s, "submit", map[string]any{"message": "Go."}, &made)
+	if err := d.door.Close(); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second) // less than it would wait
+	defer cancel()
+	r, err := s.CallTool(ctx, &mcp.CallToolParams{Name: "status", Arguments: map[string]any{"task": made.Task, "wait_seconds": 50}})
+	if err != nil || r.IsError {
+		t.Error(r, err)
 	}
 }
 
