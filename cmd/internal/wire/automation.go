@@ -53,7 +53,7 @@ func checkHooks(c config.Config, getenv func(string) string) (problems config.Pr
 	return problems
 }
 
-// automation makes the sources of tasks that no person starts.
+// automation makes the sources of tasks that start without a person.
 func (p *Parts) automation() ([]tasks.Source, error) {
 	timed, err := schedule.New(schedule.Config{Schedules: schedules(p.Config), Memory: p.Store.Memos, Log: p.Log})
 	if err != nil {
