@@ -91,7 +91,9 @@ func (s *Source) receive(w http.ResponseWriter, r *http.Request, d *tasks.Desk) 
 	}
 	e := s.hooks[r.PathValue("name")]
 	if e == nil || !e.signed(r.Header, body) { // the response does not tell which hooks there are
-		s.cfg.Log.Warn("hook refused: unknown, or its signature or timestamp is wrong", "hook", strconv.Quote(r.PathValue("name")))
+		if e != nil {
+			e.Log.Warn("hook refused: its signature or timestamp is missing or wrong", "hook", e.Name)
+		}
 		return accepted{}, fail(http.StatusUnauthorized, "There is no such hook, or the signature or the timestamp is missing or wrong.")
 	}
 	// A sender that leaves now does not leave half a task.
