@@ -37,6 +37,7 @@ import (
 type Gateway struct {
 	url, token string
 	upstream   *Upstream
+	keys       *lease
 	seen       traffic
 	models     []string // the run may ask these, guarded by seen.mu: see models
 
@@ -58,6 +59,8 @@ type Run struct {
 	Addr   string                           // address at which the run finds the gateway once [Gateway.Serve] is called; empty: the gateway listens on loopback itself
 	Held   bool                             // refuse everything until [Gateway.Begin], and call Note only after that
 	Note   func(format string, args ...any) // writes to the run's log, from any goroutine, but not after Close
+
+	Credentials []string // names of those that the run may use, if there are several; nil: all
 }
 
 const messagesPath = "/v1/messages"
@@ -81,7 +84,11 @@ func (u *Upstream) Open(run Run) (*Gateway, error) {
 	if !u.Gated() {
 		return nil, nil
 	}
-	g := u.newGateway(run)
+	keys, err := u.keys.take(run.Credentials)
+	if err != nil {
+		return nil, fmt.Errorf("open the gateway: %w", err)
+	}
+	g := u.newGateway(run, keys)
 	if run.Addr != "" {
 		return g, nil
 	}
@@ -96,10 +103,10 @@ func (u *Upstream) Open(run Run) (*Gateway, error) {
 }
 
 // newGateway returns a gateway that does not listen yet.
-func (u *Upstream) newGateway(run Run) *Gateway {
+func (u *Upstream) newGateway(run Run, keys *lease) *Gateway {
 	ctx, cut := context.WithCancel(context.Background())
 	g := &Gateway{
-		url: "http://" + run.Addr, upstream: u, cut: cut, note: run.Note, conns: connlimit.New(MaxConns),
+		url: "http://" + run.Addr, upstream: u, keys: keys, cut: cut, note: run.Note, conns: connlimit.New(MaxConns),
 		models: u.models(run.Model, u.cfg.Models), seen: traffic{max: run.MaxUSD},
 		token: "sk-ant-run-" + rand.Text(), // with the prefix of the model's own keys, which redactors know
 	}
@@ -147,9 +154,8 @@ func (g *Gateway) routes() http.Handler {
 				return
 			}
 			p.SetURL(g.upstream.url)
-			p.Out.Header.Set(g.upstream.cfg.Credential.header())
 		},
-		Transport:     observer{next: g.upstream.transport, seen: &g.seen, note: g.note},
+		Transport:     observer{next: g.transport(), seen: &g.seen, note: g.note},
 		FlushInterval: -1, // at once
 		ErrorLog:      g.server.ErrorLog,
 		// Without the gateway the CLI would see a broken connection: it would retry, and report that in the end.
@@ -166,9 +172,17 @@ func (g *Gateway) routes() http.Handler {
 	return mux
 }
 
+// transport returns the way to the model.
+func (g *Gateway) transport() http.RoundTripper {
+	if g.upstream.cfg.Cloud != nil {
+		return g.upstream.transport
+	}
+	return keyed{next: g.upstream.transport, g: g}
+}
+
 // authenticated checks the run's token before next.
 func (g *Gateway) authenticated(next http.Handler) http.Handler {
-	name, pass := g.upstream.cfg.Credential.With(g.token).header()
+	name, pass := g.keys.kind.With(g.token).header()
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		shown, expected := req.Header.Get(name), pass
 		if g.upstream.cfg.Cloud != nil {
@@ -205,6 +219,7 @@ func (g *Gateway) Close() {
 	g.cut()
 	_ = g.server.Close()
 	g.open.Wait()
+	g.keys.end()
 }
 
 // OnOverspent arranges that f is called on its own goroutine once a call is refused because the run has spent its

@@ -164,11 +164,14 @@ func (u *Upstream) models(own string, allowed []string) []string {
 // StartModel returns the model that a run starts with: its own if it names one, or the first allowed model if the
 // operator does not allow the CLI's default. Empty means the CLI's default.
 func (u *Upstream) StartModel(own string) string {
-	cliDefault := "claude-opus-5-5"
-	if c := u.cfg.Credential; c.APIKey == "" && c.OAuthToken != "" {
-		cliDefault = "claude-sonnet-5-5"
+	refused := func(k *key) bool { // the CLI's default
+		cliDefault := "claude-opus-5-5"
+		if k.APIKey == "" && k.OAuthToken != "" {
+			cliDefault = "claude-sonnet-5-5"
+		}
+		return !among(u.models("", u.cfg.Models), cliDefault)
 	}
-	if own != "" || len(u.cfg.Models) == 0 || u.cfg.Cloud == nil && among(u.models("", u.cfg.Models), cliDefault) {
+	if own != "" || len(u.cfg.Models) == 0 || u.cfg.Cloud == nil && !slices.ContainsFunc(u.keys.keys, refused) {
 		return own
 	}
 	return u.cfg.Models[0]

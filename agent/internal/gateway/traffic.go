@@ -44,6 +44,10 @@ type API struct {
 	RetryAt   time.Time         `json:"retry_at,omitzero"`    // when the latest call, which failed, may be repeated (retry-after); zero: unknown
 	Limits    map[string]string `json:"limits,omitempty"`     // anthropic-ratelimit-* of the latest call that had any, by the rest of the name
 	FirstByte time.Duration     `json:"first_byte,omitempty"` // of the latest answer: from the question to its first byte
+
+	// If there are several credentials:
+	Credential string    `json:"credential,omitempty"` // name of that of the latest answer
+	FreeAt     time.Time `json:"free_at,omitzero"`     // when the run may use a credential again, because the latest answer says that it cannot use this one; zero: it does not say so
 }
 
 // Unreachable reports whether the latest call that ended did not reach the model.
@@ -199,6 +203,16 @@ func (t *traffic) answered(res *http.Response, now time.Time) {
 		t.countError(res.StatusCode)
 		t.api.RetryAt = retryAfter(res.Header, now)
 	}
+}
+
+// keyed records which credential the answer to a request was for, and when there is one that can be used if not that.
+func (t *traffic) keyed(req *http.Request, name string, freeAt time.Time) {
+	if req.Context().Value(callKey{}) == nil { // counting tokens is not a call
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.api.Credential, t.api.FreeAt = name, freeAt
 }
 
 func (t *traffic) unreachable(err error) {

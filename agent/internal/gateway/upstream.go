@@ -21,17 +21,18 @@ import (
 
 // Config says how all runs get to the model.
 type Config struct {
-	BaseURL    string // of the model; empty: the CLI's default
-	Credential Credential
-	Models     []string                              // further models that a run may ask; empty: those that the CLI offers
-	Direct     bool                                  // runs get the credential itself and have no gateway
-	Headers    http.Header                           // further headers of requests
-	Token      func(context.Context) (string, error) // returns a token that replaces Credential; nil: there is none
-	TokenLife  time.Duration                         // how long a token is used
-	Names      map[string]string                     // what the provider calls the models of families
-	Cloud      cloud.Provider                        // instead of BaseURL and Credential; nil: Anthropic's own API, or a gateway like it
-	Getenv     func(string) string
-	Log        *slog.Logger
+	BaseURL     string // of the model; empty: the CLI's default
+	Credential  Credential
+	Credentials []Named                               // instead of Credential, the preferred ones first; nil: there is only that one
+	Models      []string                              // further models that a run may ask; empty: those that the CLI offers
+	Direct      bool                                  // runs get the credential itself and have no gateway
+	Headers     http.Header                           // further headers of requests
+	Token       func(context.Context) (string, error) // returns a token that replaces Credential; nil: there is none
+	TokenLife   time.Duration                         // how long a token is used
+	Names       map[string]string                     // what the provider calls the models of families
+	Cloud       cloud.Provider                        // instead of BaseURL and Credential; nil: Anthropic's own API, or a gateway like it
+	Getenv      func(string) string
+	Log         *slog.Logger
 }
 
 // Upstream is the model's API, as all gateways share it.
@@ -39,6 +40,7 @@ type Upstream struct {
 	cfg       Config
 	url       *url.URL
 	transport http.RoundTripper
+	keys      *keyring
 }
 
 // NewUpstream checks the configuration. It logs a warning about certificates that it cannot use, and leaves them out as
@@ -59,6 +61,14 @@ func NewUpstream(cfg Config) (*Upstream, error) {
 	if cfg.Token != nil {
 		up.cfg.Credential = Credential{AuthToken: "fetched for each request"}
 	}
+	up.keys = &keyring{log: cfg.Log}
+	for _, c := range cfg.Credentials {
+		up.keys.keys = append(up.keys.keys, &key{Named: c})
+	}
+	if len(cfg.Credentials) == 0 {
+		up.keys.keys = []*key{{Named: Named{Credential: up.cfg.Credential}}}
+	}
+	up.cfg.Credential = up.keys.keys[0].Credential
 	switch {
 	case cfg.Cloud != nil:
 		up.transport = cloudSigner{next: transport, cloud: cfg.Cloud, headers: cfg.Headers, log: cfg.Log}
@@ -68,19 +78,20 @@ func NewUpstream(cfg Config) (*Upstream, error) {
 	return up, nil
 }
 
-// Credential returns the credential, which stands for a token that changes if there is one.
+// Credential returns the credential, or the preferred one of several. It stands for a token that changes if there is one.
 func (u *Upstream) Credential() Credential { return u.cfg.Credential }
 
 // Gated reports whether runs get to the model through a gateway.
 func (u *Upstream) Gated() bool {
-	return u.cfg.Cloud != nil || !u.cfg.Direct && u.cfg.Credential != (Credential{})
+	return u.cfg.Cloud != nil || len(u.cfg.Credentials) > 0 || !u.cfg.Direct && u.cfg.Credential != (Credential{})
 }
 
 // Access tells the CLI how to get to the model.
 type Access struct {
-	BaseURL    string // empty: the CLI's default
-	Credential Credential
-	Cloud      map[string]string // instead: variables for the CLI's mode of a cloud
+	BaseURL     string // empty: the CLI's default
+	Credential  Credential
+	Credentials []Named           // instead of Credential, the preferred ones first; nil: there is only that one
+	Cloud       map[string]string // instead: variables for the CLI's mode of a cloud
 }
 
 // Access returns the access of a run whose gateway is g. The CLI gets a credential of the same kind with and without a
@@ -94,7 +105,7 @@ func (u *Upstream) Access(g *Gateway) Access {
 	case u.cfg.Cloud != nil: // the CLI sends no credential there, so the run's token is a part of the path
 		return Access{Cloud: u.cfg.Cloud.Environment(g.url + "/" + g.token)}
 	}
-	return Access{BaseURL: g.url, Credential: u.cfg.Credential.With(g.token)}
+	return Access{BaseURL: g.url, Credential: g.keys.kind.With(g.token)}
 }
 
 // NewTransport returns the transport of all gateways. It connects as the CLI would: through the proxy and with the

@@ -1,0 +1,120 @@
+package gateway
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// keyed is the transport of a gateway that adds the credential. If there are several and the model says that one cannot be
+// used, it sends the request again with another one, so that the CLI notices nothing.
+type keyed struct {
+	next http.RoundTripper
+	g    *Gateway
+}
+
+func (t keyed) RoundTrip(req *http.Request) (*http.Response, error) {
+	ring := t.g.keys.ring
+	var tried []*key
+	k, held := t.g.keys.next(nil)
+	if k == nil {
+		return nil, http.ErrServerClosed
+	}
+	for {
+		res, err := t.send(req, k, len(tried) > 0)
+		if err != nil || !ring.several() {
+			return res, err
+		}
+		until := unusable(res, time.Now())
+		if until.IsZero() {
+			if held && res.StatusCode == http.StatusOK {
+				ring.release(k)
+			}
+			t.g.seen.keyed(req, k.Name, time.Time{})
+			return res, nil
+		}
+		ring.hold(k, until, res.StatusCode)
+		tried = append(tried, k)
+		other, _ := t.g.keys.next(tried)
+		if other == nil || req.GetBody == nil {
+			t.g.seen.keyed(req, k.Name, t.g.keys.freeAt())
+			return res, nil
+		}
+		_ = res.Body.Close()
+		t.g.note("the model refuses credential %s with status %d; the run goes on with %s", k.Name, res.StatusCode, other.Name)
+		k, held = other, false
+	}
+}
+
+// send sends a request with a credential.
+func (t keyed) send(req *http.Request, k *key, again bool) (*http.Response, error) {
+	sent := req.Clone(req.Context())
+	sent.Header.Set(k.header())
+	if again {
+		body, err := req.GetBody()
+		if err != nil {
+			return nil, err
+		}
+		sent.Body = body
+	}
+	return t.next.RoundTrip(sent)
+}
+
+const (
+	// shortWait is the longest wait that the CLI is left to spend with the same credential, which keeps its prompt cache.
+	shortWait = 30 * time.Second
+	// holdFor is how long a credential is held if the model does not say until when it cannot be used.
+	holdFor = 5 * time.Minute
+)
+
+// unusable returns until when the credential of an answer cannot be used; zero: the answer does not say that it cannot.
+func unusable(res *http.Response, now time.Time) time.Time {
+	until := retryAfter(res.Header, now)
+	switch res.StatusCode {
+	case http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusForbidden:
+	case http.StatusBadRequest:
+		if !lacksCredit(res) {
+			return time.Time{}
+		}
+	case http.StatusTooManyRequests:
+		reset, err := strconv.ParseInt(res.Header.Get("Anthropic-Ratelimit-Unified-Reset"), 10, 64)
+		switch rejected := res.Header.Get("Anthropic-Ratelimit-Unified-Status") == "rejected"; {
+		case rejected && err == nil:
+			until = time.Unix(reset, 0)
+		case !rejected && until.Sub(now) <= shortWait:
+			return time.Time{}
+		}
+	default:
+		return time.Time{}
+	}
+	if !until.After(now) {
+		return now.Add(holdFor)
+	}
+	return until
+}
+
+// maxRefusal bounds the part of a refusal that is read before it is passed on.
+const maxRefusal = 64 << 10
+
+// lacksCredit reports whether an answer with status 400 says that the account has no credit. Its body can still be read.
+func lacksCredit(res *http.Response) bool {
+	begin, _ := io.ReadAll(io.LimitReader(res.Body, maxRefusal)) // the reader of the body gets the error again
+	res.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(bytes.NewReader(begin), res.Body), res.Body}
+	var refusal struct {
+		Error struct {
+			Type    string `json:"type"`
+			Message string `json:"message"`
+		} `json:"error"`
+	}
+	err := json.Unmarshal(begin, &refusal, jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
+	return err == nil && (refusal.Error.Type == "billing_error" || strings.HasPrefix(refusal.Error.Message, "Your credit balance is too low"))
+}

@@ -1,0 +1,157 @@
+package gateway
+
+import (
+	"cmp"
+	"errors"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Named is one of several credentials for the model.
+type Named struct {
+	Credential
+	Name   string
+	Weight float64 // its share of the runs; 0: 1
+}
+
+// keyring has the credentials of all gateways. It is safe for concurrent use.
+type keyring struct {
+	log *slog.Logger
+
+	mu   sync.Mutex
+	keys []*key // the preferred ones first
+}
+
+// key is a credential of a keyring, whose mu guards the fields below Named.
+type key struct {
+	Named
+
+	until time.Time // it is held, because the model has said that it cannot be used before
+	runs  int       // that use it now
+}
+
+// several reports whether there is a choice.
+func (r *keyring) several() bool { return len(r.keys) > 1 }
+
+// take gives a run one of the named credentials; nil: of all. The caller returns the lease.
+func (r *keyring) take(names []string) (*lease, error) {
+	l := &lease{ring: r}
+	for _, k := range r.keys {
+		if names == nil || slices.Contains(names, k.Name) {
+			l.allowed = append(l.allowed, k)
+		}
+	}
+	if len(l.allowed) == 0 {
+		return nil, errors.New("the run may use none of the credentials for the model")
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := time.Now()
+	k := best(l.allowed, func(k *key) bool { return !k.until.After(now) })
+	if k == nil {
+		k = soonest(l.allowed)
+	}
+	l.kind = k.With("any")
+	l.move(k)
+	return l, nil
+}
+
+// best returns the usable credential that would have the fewest runs for its weight with one more, or nil.
+func best(keys []*key, usable func(*key) bool) (found *key) {
+	load := func(k *key) float64 { return float64(k.runs+1) / cmp.Or(k.Weight, 1) }
+	for _, k := range keys {
+		if usable(k) && (found == nil || load(k) < load(found)) {
+			found = k
+		}
+	}
+	return found
+}
+
+// soonest returns the credential that is free first.
+func soonest(keys []*key) *key {
+	return slices.MinFunc(keys, func(a, b *key) int { return a.until.Compare(b.until) })
+}
+
+// hold leaves a credential out until a time.
+func (r *keyring) hold(k *key, until time.Time, status int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !k.until.After(time.Now()) {
+		r.log.Warn("a credential for the model is held", "credential", k.Name, "status", status, "until", until)
+	}
+	k.until = until
+}
+
+// release lets a held credential be used again.
+func (r *keyring) release(k *key) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if k.until.After(time.Now()) {
+		r.log.Info("a credential for the model is no longer held", "credential", k.Name)
+	}
+	k.until = time.Time{}
+}
+
+// lease is what a run has of a keyring. It keeps one credential, and the prompt cache with it, as long as that can be used.
+// It is safe for concurrent use.
+type lease struct {
+	ring    *keyring
+	allowed []*key
+	kind    Credential // a credential of the kind that the CLI was started with, for which it behaves differently
+
+	current *key // guarded by ring.mu; nil: the lease was returned
+}
+
+// next returns the credential for a request that was already sent with others; nil: there is none left. held says that it is
+// used although it is held, for lack of another one.
+func (l *lease) next(tried []*key) (k *key, held bool) {
+	l.ring.mu.Lock()
+	defer l.ring.mu.Unlock()
+	now := time.Now()
+	usable := func(k *key) bool {
+		return !k.until.After(now) && !slices.Contains(tried, k) && k.With("any") == l.kind
+	}
+	switch {
+	case l.current == nil: // the run is over, and its requests end
+		return nil, false
+	case usable(l.current):
+		return l.current, false
+	}
+	if other := best(l.allowed, usable); other != nil {
+		l.move(other)
+		return other, false
+	}
+	if len(tried) > 0 {
+		return nil, false
+	}
+	return l.current, true
+}
+
+// move changes the current credential. The caller holds the keyring's mu.
+func (l *lease) move(to *key) {
+	if l.current != nil {
+		l.current.runs--
+	}
+	if l.current = to; to != nil {
+		to.runs++
+	}
+}
+
+// freeAt returns when a run with the same permissions finds a credential that is not held, perhaps one of another kind.
+func (l *lease) freeAt() time.Time {
+	l.ring.mu.Lock()
+	defer l.ring.mu.Unlock()
+	if at := soonest(l.allowed).until; at.After(time.Now()) {
+		return at
+	}
+	return time.Now()
+}
+
+// end returns the lease. It may be called again.
+func (l *lease) end() {
+	l.ring.mu.Lock()
+	defer l.ring.mu.Unlock()
+	l.move(nil)
+}

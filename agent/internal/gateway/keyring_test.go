@@ -1,0 +1,394 @@
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// bank is a model that answers each credential as a test says, and notes who asked.
+type bank struct {
+	*httptest.Server
+
+	mu      sync.Mutex
+	answers map[string]func(http.ResponseWriter, *http.Request) // by credential; nil: 200
+	asked   []string
+	bodies  []string
+}
+
+func newBank(t *testing.T) *bank {
+	t.Helper()
+	b := &bank{answers: map[string]func(http.ResponseWriter, *http.Request){}}
+	b.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		body, _ := io.ReadAll(req.Body)
+		bearer, _ := strings.CutPrefix(req.Header.Get("Authorization"), "Bearer ")
+		name := req.Header.Get("X-Api-Key") + bearer
+		b.mu.Lock()
+		b.asked, b.bodies = append(b.asked, name), append(b.bodies, string(body))
+		answer := b.answers[name]
+		b.mu.Unlock()
+		if answer != nil {
+			answer(w, req)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"type":"message","usage":{"input_tokens":1,"output_tokens":1}}`)
+	}))
+	t.Cleanup(b.Close)
+	return b
+}
+
+// says changes the answer to a credential; nil: 200.
+func (b *bank) says(credential string, answer func(http.ResponseWriter, *http.Request)) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.answers[credential] = answer
+}
+
+// taken returns who has asked since the last call.
+func (b *bank) taken() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	asked := b.asked
+	b.asked = nil
+	return asked
+}
+
+// refusing answers with a status and headers.
+func refusing(status int, header ...string) func(http.ResponseWriter, *http.Request) {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		for pair := range slices.Chunk(header, 2) {
+			w.Header().Set(pair[0], pair[1])
+		}
+		apiError(w, status, "an_error", "the words of the refusal")
+	}
+}
+
+// limited answers that a usage limit lasts until a time.
+func limited(until time.Time) func(http.ResponseWriter, *http.Request) {
+	return refusing(http.StatusTooManyRequests, "Anthropic-Ratelimit-Unified-Status", "rejected", "Anthropic-Ratelimit-Unified-Reset", strconv.FormatInt(until.Unix(), 10))
+}
+
+func apiKey(name string) Named {
+	return Named{Name: name, Credential: Credential{APIKey: "key-" + name}}
+}
+
+// several returns the way to a bank with credentials, and its log.
+func several(t *testing.T, b *bank, credentials ...Named) (*Upstream, *bytes.Buffer) {
+	t.Helper()
+	var log bytes.Buffer
+	u, err := NewUpstream(Config{BaseURL: b.URL, Credentials: credentials, Getenv: func(string) string { return "" }, Log: slog.New(slog.NewTextHandler(&log, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u, &log
+}
+
+// open opens the gateway of a run that may use the named credentials.
+func open(t *testing.T, u *Upstream, names ...string) *Gateway {
+	t.Helper()
+	g, err := u.Open(Run{Note: func(string, ...any) {}, Credentials: names})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(g.Close)
+	return g
+}
+
+// ask asks a question as the CLI of the run would.
+func ask(t *testing.T, g *Gateway) (status int, text string) {
+	t.Helper()
+	return answerTo(t, request(t, g, g.keys.kind, messagesPath, anyQuestion))
+}
+
+// A credential that the model refuses is left out until its time, and the run goes on with another one, in the same request.
+func TestHeldCredential(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	credit := func(w http.ResponseWriter, _ *http.Request) {
+		apiError(w, http.StatusBadRequest, "invalid_request_error", "Your credit balance is too low to access the Anthropic API.")
+	}
+	for name, c := range map[string]struct {
+		answer func(http.ResponseWriter, *http.Request)
+		held   time.Duration // 0: not at all
+	}{
+		"usage limit":                 {limited(now.Add(5 * time.Hour)), 5 * time.Hour},
+		"usage limit without a reset": {refusing(429, "Anthropic-Ratelimit-Unified-Status", "rejected"), holdFor},
+		"usage limit that has passed": {limited(now.Add(-time.Hour)), holdFor},
+		"long wait":                   {refusing(429, "Retry-After", "600"), 10 * time.Minute},
+		"unauthorized":                {refusing(401), holdFor},
+		"payment required":            {refusing(402), holdFor},
+		"forbidden":                   {refusing(403, "Retry-After", "60"), time.Minute},
+		"no credit":                   {credit, holdFor},
+		"short wait":                  {refusing(429, "Retry-After", "5"), 0},
+		"limit without a time":        {refusing(429), 0},
+		"allowed limit":               {refusing(429, "Anthropic-Ratelimit-Unified-Status", "allowed_warning"), 0},
+		"overloaded":                  {refusing(529, "Retry-After", "600"), 0},
+		"wrong request":               {refusing(400), 0},
+		"other error":                 {refusing(500), 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBank(t)
+			b.says("key-a", c.answer)
+			u, log := several(t, b, apiKey("a"), apiKey("b"))
+			var notes []string
+			g, err := u.Open(Run{Note: func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer g.Close()
+			status, text := ask(t, g)
+			asked := b.taken()
+			if c.held == 0 {
+				if status < 400 || !strings.Contains(text, "the words of the refusal") || !slices.Equal(asked, []string{"key-a"}) || log.Len() > 0 || g.Seen().Credential != "a" {
+					t.Errorf("%d %s, asked %q, log %s", status, text, asked, log)
+				}
+				return
+			}
+			if status != http.StatusOK || !slices.Equal(asked, []string{"key-a", "key-b"}) || b.bodies[0] != anyQuestion || b.bodies[1] != anyQuestion {
+				t.Fatalf("%d %s, asked %q with %q", status, text, asked, b.bodies)
+			}
+			if until := u.keys.keys[0].until; until.Before(now.Add(c.held).Truncate(time.Second)) || until.After(time.Now().Add(c.held)) {
+				t.Errorf("held until %v, want in %v", until, c.held)
+			}
+			if api := g.Seen(); api.Credential != "b" || api.Calls != 1 || len(api.Errors) > 0 || !api.FreeAt.IsZero() {
+				t.Errorf("seen %+v", api)
+			}
+			if said := log.String(); !strings.Contains(said, "credential=a") || !strings.Contains(said, "until=") || strings.Contains(said, "key-a") || len(notes) != 1 {
+				t.Errorf("log %s, notes %q", said, notes)
+			}
+			ask(t, g)
+			ask(t, open(t, u))
+			u.keys.keys[0].until = time.Time{}
+			ask(t, g) // stays
+			ask(t, open(t, u))
+			if asked := b.taken(); !slices.Equal(asked, []string{"key-b", "key-b", "key-b", "key-a", "key-b"}) {
+				t.Errorf("then asked %q", asked)
+			}
+		})
+	}
+}
+
+// 100 runs at once with two credentials, one of which has reached its limit, fail nowhere.
+func TestRunsGoOnWithTheOther(t *testing.T) {
+	t.Parallel()
+	b := newBank(t)
+	b.says("key-a", limited(time.Now().Add(time.Hour)))
+	u, _ := several(t, b, apiKey("a"), apiKey("b"))
+	ask(t, open(t, u))
+	var all sync.WaitGroup
+	for range 100 {
+		all.Go(func() {
+			g, err := u.Open(Run{Note: func(string, ...any) {}})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer g.Close()
+			for range 3 {
+				if status, text := ask(t, g); status != http.StatusOK {
+					t.Errorf("%d %s", status, text)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if n := len(slices.DeleteFunc(b.taken(), func(name string) bool { return name == "key-b" })); n != 1 {
+		t.Errorf("the held credential was asked %d times", n)
+	}
+	if a, b := u.keys.keys[0].runs, u.keys.keys[1].runs; a != 0 || b != 1 { // the first run is still open
+		t.Errorf("the credentials have %d and %d runs", a, b)
+	}
+}
+
+// Runs are spread by weight, then by order, among the credentials that they may use.
+func TestChoiceOfCredential(t *testing.T) {
+	t.Parallel()
+	b := newBank(t)
+	heavy := apiKey("b")
+	heavy.Weight = 2
+	u, _ := several(t, b, apiKey("a"), heavy, apiKey("c"))
+	names := func(allowed ...string) (got string) {
+		var opened []*Gateway
+		for range 8 {
+			g := open(t, u, allowed...)
+			ask(t, g)
+			got += g.Seen().Credential
+			opened = append(opened, g)
+		}
+		for _, g := range opened {
+			g.Close()
+			g.Close() // counts once
+		}
+		return got
+	}
+	for range 2 {
+		if got := names(); got != "babcbabc" {
+			t.Errorf("of all: %s", got)
+		}
+	}
+	if got := names("c", "a"); got != "acacacac" {
+		t.Errorf("of two: %s", got)
+	}
+	if g, err := u.Open(Run{Credentials: []string{"other"}}); err == nil {
+		g.Close()
+		t.Error("a run without a credential has a gateway")
+	}
+	now := time.Now()
+	u.keys.keys[0].until, u.keys.keys[1].until, u.keys.keys[2].until = now.Add(3*time.Hour), now.Add(2*time.Hour), now.Add(time.Hour)
+	if got := names("a", "b"); got != "bbbbbbbb" {
+		t.Errorf("of held ones: %s", got)
+	}
+	if until := u.keys.keys[1].until; !until.IsZero() {
+		t.Errorf("a credential that the model accepts is held until %v", until)
+	}
+}
+
+// Without another credential of its kind, and permitted, the run gets the answer as it is, and knows when to come again.
+func TestNoOtherCredential(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	subscription := Named{Name: "s", Credential: Credential{OAuthToken: "token-s"}}
+	for name, c := range map[string]struct {
+		credentials []Named
+		allowed     []string
+		asked       []string
+		freeAt      time.Time
+	}{
+		"all held":            {[]Named{apiKey("a"), apiKey("b")}, nil, []string{"key-a", "key-b"}, now.Add(time.Hour)},
+		"only one allowed":    {[]Named{apiKey("a"), apiKey("c")}, []string{"a"}, []string{"key-a"}, now.Add(2 * time.Hour)},
+		"only one configured": {[]Named{apiKey("a")}, nil, []string{"key-a"}, time.Time{}},
+		"another kind":        {[]Named{apiKey("a"), subscription}, nil, []string{"key-a"}, now},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBank(t)
+			b.says("key-a", limited(now.Add(2*time.Hour)))
+			b.says("key-b", limited(now.Add(time.Hour)))
+			u, _ := several(t, b, c.credentials...)
+			g := open(t, u, c.allowed...)
+			status, text := ask(t, g)
+			if status != http.StatusTooManyRequests || !strings.Contains(text, "the words of the refusal") {
+				t.Errorf("%d %s", status, text)
+			}
+			if diff := cmp.Diff(c.asked, b.taken()); diff != "" {
+				t.Error(diff)
+			}
+			api := g.Seen()
+			if late := api.FreeAt.Sub(c.freeAt); c.freeAt.IsZero() != api.FreeAt.IsZero() || late < -time.Second || late > time.Minute {
+				t.Errorf("free at %v, want %v", api.FreeAt, c.freeAt)
+			}
+			if api.Errors[http.StatusTooManyRequests] != 1 || api.Limits["unified-status"] != "rejected" {
+				t.Errorf("seen %+v", api)
+			}
+			next := open(t, u, c.allowed...)
+			if kind := u.Access(next).Credential; name == "another kind" && kind.OAuthToken == "" {
+				t.Errorf("the next run has %+v", kind)
+			}
+		})
+	}
+}
+
+// An answer streams as with one credential, and a question that the CLI withdraws holds nothing.
+func TestStreamsWithSeveralCredentials(t *testing.T) {
+	t.Parallel()
+	b := newBank(t)
+	heard, waits := make(chan struct{}), make(chan struct{})
+	b.says("key-a", refusing(http.StatusPaymentRequired))
+	b.says("key-b", func(w http.ResponseWriter, req *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = io.WriteString(w, "first")
+		_ = http.NewResponseController(w).Flush()
+		select {
+		case <-heard:
+		case <-req.Context().Done():
+		}
+		_, _ = io.WriteString(w, "second")
+	})
+	u, log := several(t, b, apiKey("a"), apiKey("b"), apiKey("c"))
+	g := open(t, u, "a", "b")
+	res, err := http.DefaultTransport.RoundTrip(request(t, g, g.keys.kind, messagesPath, anyQuestion))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	first := make([]byte, len("first"))
+	if _, err := io.ReadFull(res.Body, first); err != nil || string(first) != "first" {
+		t.Fatalf("%q, %v", first, err)
+	}
+	close(heard)
+	if rest, err := io.ReadAll(res.Body); err != nil || string(rest) != "second" {
+		t.Errorf("%q, %v", rest, err)
+	}
+	log.Reset()
+	b.says("key-c", func(_ http.ResponseWriter, req *http.Request) {
+		close(waits)
+		<-req.Context().Done()
+	})
+	g = open(t, u, "c")
+	ctx, cancel := context.WithCancel(t.Context())
+	gone := make(chan struct{})
+	go func() {
+		defer close(gone)
+		answerTo(t, request(t, g, g.keys.kind, messagesPath, anyQuestion).WithContext(ctx))
+	}()
+	<-waits
+	cancel()
+	<-gone
+	g.Close()
+	if api := g.Seen(); log.Len() > 0 || api.Unreachable() || api.Calls != 1 {
+		t.Errorf("log %s, seen %+v", log, api)
+	}
+}
+
+// The sub-agents of a run ask at once, and change the credential together.
+func TestChangesOnceForAllQuestions(t *testing.T) {
+	t.Parallel()
+	b := newBank(t)
+	var arrived sync.WaitGroup
+	arrived.Add(5)
+	b.says("key-a", func(w http.ResponseWriter, req *http.Request) {
+		arrived.Done()
+		arrived.Wait()
+		limited(time.Now().Add(time.Hour))(w, req)
+	})
+	u, log := several(t, b, apiKey("a"), apiKey("b"), apiKey("c"))
+	g := open(t, u)
+	var all sync.WaitGroup
+	for range 5 {
+		all.Go(func() {
+			if status, text := ask(t, g); status != http.StatusOK {
+				t.Errorf("%d %s", status, text)
+			}
+		})
+	}
+	all.Wait()
+	if asked := b.taken(); len(asked) != 10 || slices.Contains(asked, "key-c") || strings.Count(log.String(), "is held") != 1 {
+		t.Errorf("asked %q, log %s", asked, log)
+	}
+}
+
+// Counting tokens, too, goes on with another credential.
+func TestCountingTokensWithSeveralCredentials(t *testing.T) {
+	t.Parallel()
+	b := newBank(t)
+	b.says("key-a", refusing(http.StatusUnauthorized))
+	u, _ := several(t, b, apiKey("a"), apiKey("b"))
+	g := open(t, u)
+	if status, text := answerTo(t, request(t, g, g.keys.kind, messagesPath+"/count_tokens", anyQuestion)); status != http.StatusOK || g.Seen().Calls != 0 || g.Seen().Credential != "" {
+		t.Errorf("%d %s, %+v", status, text, g.Seen())
+	}
+}
