@@ -101,6 +101,7 @@ type Config struct {
 	TempDir      string            // parent of the runs' own directories; empty: the system's. It must be short.
 	BaseURL      string            // of the model; empty: the CLI's default
 	Credential   Credential        // for the model; the CLI does not get it, but asks the model through the gateway of its run
+	Credentials  []ModelCredential // instead of Credential, the preferred ones first, and always with a gateway
 	ModelHeaders http.Header       // further headers of requests to the model; only with a gateway, as ModelToken
 	ModelToken   ModelToken        // instead of Credential: a token that changes; the zero value: there is none
 	Cloud        cloud.Provider    // instead of BaseURL and Credential; nil: Anthropic's own API, or a gateway like it
@@ -183,7 +184,7 @@ func New(c Config) (*Runner, error) {
 	if r.getenv == nil {
 		r.getenv = os.Getenv
 	}
-	if err := errors.Join(append(CheckServers(c.Servers, r.getenv), CheckRegistries(c.Registries, r.getenv)...)...); err != nil {
+	if err := errors.Join(append(CheckServers(c.Servers, r.getenv), slices.Concat(CheckRegistries(c.Registries, r.getenv), CheckCredentials(c.Credentials, r.getenv))...)...); err != nil {
 		return nil, fmt.Errorf("create runner: %w", err)
 	}
 	if r.cfg.Grace <= 0 {
@@ -191,7 +192,7 @@ func New(c Config) (*Runner, error) {
 	}
 	var err error
 	r.model, err = gateway.NewUpstream(gateway.Config{
-		BaseURL: c.BaseURL, Credential: c.Credential, Models: c.Models, Direct: c.Direct, Getenv: r.getenv, Log: r.log,
+		BaseURL: c.BaseURL, Credential: c.Credential, Credentials: namedCredentials(c.Credentials, r.getenv), Models: c.Models, Direct: c.Direct, Getenv: r.getenv, Log: r.log,
 		Headers: c.ModelHeaders, Token: c.ModelToken.Fetch, TokenLife: c.ModelToken.Life, Cloud: c.Cloud, Names: c.ModelNames,
 	})
 	if err != nil {

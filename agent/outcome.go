@@ -94,8 +94,16 @@ func internal(cause error) bool {
 func retryAt(c Class, limit *protocol.RateLimit, api *API) (at time.Time) {
 	switch c.Retry() {
 	case RetrySoon, RetryLater, RetryReset:
+	case RetryNever:
+		if api != nil && (c == ClassAuth || c == ClassBilling) && !api.FreeAt.After(time.Now()) {
+			return api.FreeAt // another credential can be used; zero: there is none
+		}
+		return time.Time{}
 	default:
 		return time.Time{}
+	}
+	if api != nil && !api.FreeAt.IsZero() {
+		return api.FreeAt
 	}
 	if api != nil {
 		at = api.RetryAt

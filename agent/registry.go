@@ -115,11 +115,7 @@ func (r *Runner) registries(s Spec) (list []egress.Registry) {
 		return nil
 	}
 	for _, one := range r.cfg.Registries {
-		applies := len(one.Repositories) == 0 || slices.ContainsFunc(one.Repositories, func(pattern string) bool {
-			ok, _ := path.Match(strings.ToLower(pattern), strings.ToLower(s.Repo)) // checked by New
-			return ok
-		})
-		if expanded, err := one.expand(r.getenv); applies && err == nil { // checked by New
+		if expanded, err := one.expand(r.getenv); err == nil && applies(one.Repositories, s.Repo) { // checked by New
 			list = append(list, expanded)
 		}
 	}

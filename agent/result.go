@@ -205,6 +205,8 @@ func (c Class) Retry() Retry { return cmp.Or(classes[c].retry, RetryNever) }
 // Retry returns how to repeat the run, judging by its end. The caller decides about a run that it stopped.
 func (r Result) Retry() Retry {
 	switch {
+	case r.Error != nil && r.Error.Class.Retry() == RetryNever && !r.RetryAt.IsZero(): // with another credential
+		return RetryReset
 	case r.Error != nil:
 		return r.Error.Class.Retry()
 	case r.Outcome == Stalled:

@@ -192,7 +192,11 @@ func (r *Runner) command(ctx context.Context, in invocation, held bool) (_ *comm
 		}
 		c.session = in.resume.ID
 	}
-	gated := gateway.Run{Model: s.Model, MaxUSD: s.MaxUSD, Held: held, Note: c.note}
+	credentials, e := r.credentials(*s)
+	if e != nil {
+		return nil, e
+	}
+	gated := gateway.Run{Model: s.Model, MaxUSD: s.MaxUSD, Held: held, Note: c.note, Credentials: credentials}
 	if c.place.OwnNetwork {
 		gated.Addr = fmt.Sprintf("127.0.0.1:%d", sandbox.GatewayPort)
 	}

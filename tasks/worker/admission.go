@@ -63,6 +63,7 @@ func (a *admission) recordThrottle(run *run) {
 	}
 	lifted := a.Timing.lifted(r)
 	switch {
+	case !lifted.IsZero() && several(r): // others may be used: each worker leaves out the one that cannot
 	case !lifted.IsZero():
 		err = a.Store.Credentials.Hold(run.detached, credential, lifted, a.Timing.Release, clause(r))
 	case refused(r):
@@ -83,6 +84,9 @@ func refused(r agent.Result) bool {
 	}
 	return r.API == nil || r.API.Refused() || r.Error.Class == agent.ClassBilling && r.API.Status == http.StatusBadRequest // "credit balance is too low"
 }
+
+// several reports whether the run had one of several credentials.
+func several(r agent.Result) bool { return r.API != nil && r.API.Credential != "" }
 
 // throttles reports whether a failure means that the model wants fewer requests.
 func throttles(c agent.Class) bool { return c == agent.ClassOverloaded || c == agent.ClassRateLimit }

@@ -53,6 +53,25 @@ func TestLimitHoldsTheFleet(t *testing.T) {
 	}
 }
 
+// A usage limit of one of several credentials parks its task and holds back no others, which may use another credential.
+func TestLimitOfOneOfSeveralCredentials(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	r := limited(time.Now().Add(time.Hour))
+	r.API = &agent.API{Calls: 1, Status: 429, Credential: "team-a"}
+	f.agent.do = failing(r)
+	f.worker(withCredential)
+	if st := f.waiting(f.submit(f.task("a", "x"))); st.Attempt != 0 || time.Until(st.At) < 59*time.Minute {
+		t.Errorf("the task: %+v", st)
+	}
+	if e := f.ending(f.submit(f.task("b", "y"))); e.Kind != tasks.Answered {
+		t.Errorf("another task: %+v", e)
+	}
+	if known, err := f.store.Credentials.List(t.Context()); err != nil || len(known) != 0 {
+		t.Errorf("held: %+v, %v", known, err)
+	}
+}
+
 // When the limit is lifted, all tasks continue one after the other, and each ends.
 func TestReleasedAfterTheLimit(t *testing.T) {
 	t.Parallel()

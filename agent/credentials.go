@@ -1,0 +1,106 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/errand-fleet/errand/agent/internal/gateway"
+	"github.com/errand-fleet/errand/agent/internal/tools"
+)
+
+// ModelCredential is one of several credentials for the model, of which exactly one value is set. A run keeps the one it
+// starts with until the model says that it cannot be used; the gateway of the run then goes on with another one of the same
+// kind.
+//
+// The values may contain {{env "NAME"}}, a variable of the worker's environment; give what CredentialSecrets returns to the
+// redactor.
+type ModelCredential struct {
+	Name         string // in logs
+	APIKey       string
+	OAuthToken   string   // of a Claude subscription
+	AuthToken    string   // a bearer token
+	Weight       float64  // its share of the runs; 0: 1
+	Repositories []string // patterns of the Spec.Repo of runs that may use it; empty: all
+}
+
+// CheckCredentials returns everything that is wrong with credentials. New refuses them then.
+func CheckCredentials(list []ModelCredential, getenv func(string) string) (errs []error) {
+	for _, c := range list {
+		if _, err := c.expand(getenv); err != nil {
+			errs = append(errs, fmt.Errorf("credential %q: %w", c.Name, err))
+		}
+	}
+	return errs
+}
+
+// CredentialSecrets returns the values of credentials. Those that cannot be used are left out.
+func CredentialSecrets(list []ModelCredential, getenv func(string) string) (secrets []string) {
+	for _, c := range list {
+		if one, err := c.expand(getenv); err == nil {
+			secrets = append(secrets, one.APIKey+one.OAuthToken+one.AuthToken)
+		}
+	}
+	return secrets
+}
+
+// expand returns the credential with its value.
+func (c ModelCredential) expand(getenv func(string) string) (gateway.Named, error) {
+	given := Credential{APIKey: c.APIKey, OAuthToken: c.OAuthToken, AuthToken: c.AuthToken}
+	text := c.APIKey + c.OAuthToken + c.AuthToken
+	if text == "" || given.With(text) != given {
+		return gateway.Named{}, errors.New("it has no value, or several: set one of api_key, oauth_token and auth_token")
+	}
+	for _, pattern := range c.Repositories {
+		if _, err := path.Match(pattern, ""); err != nil {
+			return gateway.Named{}, fmt.Errorf("%q is not a pattern of owner/name", pattern)
+		}
+	}
+	value, err := tools.Secret("credential", text, getenv)
+	if err != nil {
+		return gateway.Named{}, err
+	}
+	if value == "" || strings.ContainsAny(value, "\r\n") {
+		return gateway.Named{}, errors.New("its value is empty or has more than one line")
+	}
+	return gateway.Named{Credential: given.With(value), Name: c.Name, Weight: c.Weight}, nil
+}
+
+// namedCredentials returns the credentials with their values.
+func namedCredentials(list []ModelCredential, getenv func(string) string) (named []gateway.Named) {
+	for _, c := range list {
+		if one, err := c.expand(getenv); err == nil { // checked by New
+			named = append(named, one)
+		}
+	}
+	return named
+}
+
+// credentials returns the names of the credentials that a run may use; nil: all. A run that asks the model nothing needs
+// none of its own.
+func (r *Runner) credentials(s Spec) (names []string, err *Error) {
+	if len(r.cfg.Credentials) == 0 || s.inert {
+		return nil, nil
+	}
+	for _, c := range r.cfg.Credentials {
+		if applies(c.Repositories, s.Repo) {
+			names = append(names, c.Name)
+		}
+	}
+	if len(names) == 0 {
+		e := NewError(ClassAuth, fmt.Sprintf("none of the credentials for the model is for repository %q", s.Repo))
+		e.Remedy = "Let a credential in errand.yaml be used for it, or for all repositories (docs/models.md)."
+		return nil, e
+	}
+	return names, nil
+}
+
+// applies reports whether one of the patterns describes a repository, ignoring case. Without patterns all do.
+func applies(patterns []string, repo string) bool {
+	return len(patterns) == 0 || slices.ContainsFunc(patterns, func(pattern string) bool {
+		ok, _ := path.Match(strings.ToLower(pattern), strings.ToLower(repo)) // checked by New
+		return ok
+	})
+}

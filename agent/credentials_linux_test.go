@@ -1,0 +1,180 @@
+package agent
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/errand-fleet/errand/internal/modelfake"
+)
+
+// refusing is a model that refuses one credential with a status and headers, and counts how often it did.
+func refusing(t *testing.T, model *modelfake.Server, credential string, status int, header http.Header) (address string, refused *atomic.Int32) {
+	t.Helper()
+	u, err := url.Parse(model.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused = new(atomic.Int32)
+	proxy := httputil.NewSingleHostReverseProxy(u)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if req.Header.Get("X-Api-Key") != credential && req.Header.Get("Authorization") != "Bearer "+credential {
+			proxy.ServeHTTP(w, req)
+			return
+		}
+		refused.Add(1)
+		maps.Copy(w.Header(), header)
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(status)
+		_, _ = fmt.Fprint(w, `{"type":"error","error":{"type":"rate_limit_error","message":"no more today"}}`)
+	}))
+	t.Cleanup(server.Close)
+	return server.URL, refused
+}
+
+// usageLimit is what the model says about a usage limit.
+func usageLimit(until time.Time) http.Header {
+	return http.Header{
+		"Anthropic-Ratelimit-Unified-Status": {"rejected"}, "Anthropic-Ratelimit-Unified-Reset": {strconv.FormatInt(until.Unix(), 10)},
+		"Anthropic-Ratelimit-Unified-Representative-Claim": {"five_hour"},
+	}
+}
+
+// Runs with two credentials, one of which has reached its usage limit, all answer, and that one is asked once.
+func TestCLIGoesOnWithAnotherCredential(t *testing.T) {
+	t.Parallel()
+	model := newModel(t)
+	model.Answer("", modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Bash", Input: map[string]string{"command": "env; cat /proc/[0-9]*/environ"}}}},
+		modelfake.Turn{Text: "Answered."})
+	address, refused := refusing(t, model, "sk-ant-first-1", http.StatusTooManyRequests, usageLimit(time.Now().Add(2*time.Hour)))
+	var log bytes.Buffer
+	r := newCLI(t, model, impatient, func(c *Config) {
+		c.BaseURL, c.Credential, c.Log = address, Credential{}, slog.New(slog.NewTextHandler(&log, nil))
+		c.Credentials = []ModelCredential{{Name: "first", APIKey: `{{env "FIRST"}}`}, {Name: "second", APIKey: `{{env "SECOND"}}`}}
+		c.Getenv = func(name string) string {
+			return map[string]string{"FIRST": "sk-ant-first-1", "SECOND": "sk-ant-second-2", "PATH": os.Getenv("PATH")}[name]
+		}
+	})
+	check := func(name string) {
+		res := runCLI(t, r, Spec{ID: name, Dir: t.TempDir(), Prompt: Message{Text: "x"}, Profile: Write}, &host{})
+		if res.Outcome != Done || res.Text != "Answered." || res.API.Credential != "second" || len(res.API.Errors) > 0 {
+			t.Errorf("%s: %s, %v, api %+v", name, res.Outcome, res.Error, res.API)
+		}
+	}
+	check("first")
+	var all sync.WaitGroup
+	for i := range 3 {
+		all.Go(func() { check("then-" + strconv.Itoa(i)) })
+	}
+	all.Wait()
+	if n := refused.Load(); n != 1 {
+		t.Errorf("the credential with the limit was asked %d times", n)
+	}
+	for _, q := range model.Requests() {
+		if q.Key != "sk-ant-second-2" || bytes.Contains(q.Body, []byte("sk-ant-second-2")) || bytes.Contains(q.Body, []byte("sk-ant-first-1")) {
+			t.Errorf("asked with %s, or the run has seen a credential", q.Key)
+		}
+	}
+	if said := log.String(); strings.Count(said, "is held") != 1 || strings.Contains(said, "sk-ant-first-1") {
+		t.Errorf("log:\n%s", said)
+	}
+}
+
+// A run does not change to a credential of another kind, but says that it can be repeated at once, and the next one has that.
+func TestCLIAnotherKindOfCredential(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		status int
+		header http.Header
+		class  Class
+	}{
+		"limit":   {http.StatusTooManyRequests, usageLimit(time.Now().Add(2 * time.Hour)), ClassUsageLimit},
+		"refusal": {http.StatusForbidden, nil, ClassAuth},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			model := newModel(t)
+			model.Answer("", modelfake.Turn{Text: "Answered."})
+			address, _ := refusing(t, model, "oauth-1", c.status, c.header)
+			r := newCLI(t, model, impatient, func(cfg *Config) {
+				cfg.BaseURL, cfg.Credential = address, Credential{}
+				cfg.Credentials = []ModelCredential{{Name: "plan", OAuthToken: "oauth-1"}, {Name: "key", APIKey: "sk-ant-key-2"}}
+			})
+			spec := Spec{ID: "kind-" + name, Dir: t.TempDir(), Prompt: Message{Text: "x"}, Profile: Read}
+			res := runCLI(t, r, spec, &host{})
+			if res.Error == nil || res.Error.Class != c.class || res.Retry() != RetryReset || res.RetryAt.IsZero() || res.RetryAt.After(time.Now()) {
+				t.Errorf("%v, again %s at %v", res.Error, res.Retry(), res.RetryAt)
+			}
+			if res := runCLI(t, r, spec, &host{}); res.Text != "Answered." || res.API.Credential != "key" {
+				t.Errorf("then %v, %+v", res.Error, res.API)
+			}
+		})
+	}
+}
+
+// Only runs of its repositories use a credential.
+func TestCLICredentialsOfRepositories(t *testing.T) {
+	t.Parallel()
+	model := newModel(t)
+	model.Answer("", modelfake.Turn{Text: "Answered."})
+	r := newCLI(t, model, impatient, func(c *Config) {
+		c.Credential = Credential{}
+		c.Credentials = []ModelCredential{{Name: "web", APIKey: "sk-ant-web-1", Repositories: []string{"acme/web"}}, {Name: "acme", APIKey: "sk-ant-acme-2", Repositories: []string{"acme/*"}}}
+	})
+	run := func(repo string) Result {
+		return runCLI(t, r, Spec{ID: "repo", Dir: t.TempDir(), Prompt: Message{Text: "x"}, Profile: Read, Repo: repo}, &host{})
+	}
+	for repo, want := range map[string]string{"Acme/web": "web", "acme/api": "acme"} {
+		if res := run(repo); res.API == nil || res.API.Credential != want {
+			t.Errorf("%s: %v, %+v", repo, res.Error, res.API)
+		}
+	}
+	_, err := r.Run(t.Context(), Spec{ID: unique("none"), Dir: t.TempDir(), Prompt: Message{Text: "x"}, Profile: Read, Repo: "other/web"}, &host{})
+	if err == nil || !strings.Contains(err.Error(), `none of the credentials for the model is for repository "other/web"`) {
+		t.Errorf("without a credential: %v", err)
+	}
+	if _, err := r.Offer(t.Context(), Spec{ID: unique("offer"), Dir: t.TempDir(), Profile: Read}); err != nil {
+		t.Errorf("an offer needs no credential of its own: %v", err)
+	}
+}
+
+func TestCheckCredentials(t *testing.T) {
+	t.Parallel()
+	env := func(name string) string { return map[string]string{"K": "key-value-1", "LINES": "a\nb"}[name] }
+	for _, c := range []struct {
+		credential ModelCredential
+		want       string // empty: nothing is wrong
+	}{
+		{ModelCredential{APIKey: `{{env "K"}}`, Repositories: []string{"acme/*"}}, ""},
+		{ModelCredential{}, "no value, or several"},
+		{ModelCredential{APIKey: "a", OAuthToken: "b"}, "no value, or several"},
+		{ModelCredential{AuthToken: `{{env "NONE"}}`}, "NONE is not set"},
+		{ModelCredential{AuthToken: `{{env "LINES"}}`}, "more than one line"},
+		{ModelCredential{APIKey: "a", Repositories: []string{"["}}, "not a pattern"},
+	} {
+		c.credential.Name = "it"
+		list := []ModelCredential{c.credential}
+		errs, secrets := CheckCredentials(list, env), CredentialSecrets(list, env)
+		if (c.want == "") != (len(errs) == 0) || c.want != "" && !strings.Contains(errs[0].Error(), c.want) || (len(secrets) == 1) != (c.want == "") {
+			t.Errorf("%+v: %v, secrets %q", c.credential, errs, secrets)
+		}
+		if _, err := New(Config{LogDir: t.TempDir(), Credentials: list, Getenv: env}); (err == nil) != (c.want == "") {
+			t.Errorf("%+v: New: %v", c.credential, err)
+		}
+	}
+	if got := CredentialSecrets([]ModelCredential{{APIKey: `{{env "K"}}`}}, env); got[0] != "key-value-1" {
+		t.Errorf("secrets %q", got)
+	}
+}
