@@ -189,6 +189,10 @@ func (c *Config) checkRole(p *Problems, role Role) {
 
 // checkModel refuses a model without a credential, and settings that have no effect.
 func (c *Config) checkModel(p *Problems, role Role) {
+	if role.runs() && len(c.Routing.Credentials) > 0 {
+		c.checkCredentials(p)
+		return
+	}
 	if used := c.Cloud.Used(); role.runs() && used != "" {
 		c.checkCloud(p, used)
 		return

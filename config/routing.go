@@ -37,6 +37,8 @@ type Routing struct {
 	Egress hostlist.List `yaml:"egress"`
 	// Registries are package registries with a credential that runs use without having it.
 	Registries []Registry `yaml:"registries"`
+	// Credentials for the model, the preferred ones first, instead of one in the environment.
+	Credentials []Credential `yaml:"credentials"`
 	// Limits of concurrent runs.
 	Limits Limits `yaml:"limits"`
 	// Budgets per day.
@@ -156,7 +158,7 @@ func parseRouting(p *Problems, file string, data []byte) Routing {
 	}
 	v := routingCheck{p, file, &root}
 	for _, check := range []func(Routing){
-		v.repositories, v.egress, v.registries, v.results, v.channels, v.people, v.servers, v.rules, v.options, v.limits, v.budgets, v.slack, v.github, v.login, v.roles, v.schedules, v.hooks,
+		v.repositories, v.egress, v.registries, v.credentials, v.results, v.channels, v.people, v.servers, v.rules, v.options, v.limits, v.budgets, v.slack, v.github, v.login, v.roles, v.schedules, v.hooks,
 	} {
 		check(r)
 	}
@@ -344,7 +346,7 @@ func addYAML(p *Problems, file, text string) {
 // yamlForms says how to write a value of a Go type.
 var yamlForms = map[string]string{
 	"bool": "true or false", "string": "text", "int": "a whole number", "float64": "a number", "[]string": "a list",
-	"[]config.Rule": "a list, each entry after a dash", "[]config.Grant": "a list, each entry after a dash",
+	"[]config.Rule": "a list, each entry after a dash", "[]config.Grant": "a list, each entry after a dash", "[]config.Credential": "a list, each entry after a dash",
 }
 
 // keysOf lists the keys of one of the types of errand.yaml.
@@ -352,7 +354,7 @@ func keysOf(name string) string {
 	for _, t := range []reflect.Type{
 		reflect.TypeFor[Routing](), reflect.TypeFor[Repository](), reflect.TypeFor[Channel](), reflect.TypeFor[Person](),
 		reflect.TypeFor[Server](), reflect.TypeFor[Registry](), reflect.TypeFor[Rule](), reflect.TypeFor[Limits](), reflect.TypeFor[Budgets](), reflect.TypeFor[SlackPeople](),
-		reflect.TypeFor[Login](), reflect.TypeFor[Grant](), reflect.TypeFor[RepositorySecret](), reflect.TypeFor[Schedule](), reflect.TypeFor[Hook](),
+		reflect.TypeFor[Login](), reflect.TypeFor[Grant](), reflect.TypeFor[RepositorySecret](), reflect.TypeFor[Schedule](), reflect.TypeFor[Hook](), reflect.TypeFor[Credential](),
 	} {
 		if t.Name() != name {
 			continue

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"maps"
 	"net/url"
 	"path"
@@ -86,6 +87,11 @@ func sections(r config.Routing) []web.Table {
 	add("Hooks", []string{"hook", "repository", "profile", "requests an hour"}, rows(r.Hooks, func(one config.Hook) []string {
 		return []string{one.Repository, either(one.Profile != "", one.Profile, config.ProfileRead), strconv.Itoa(either(one.Rate > 0, one.Rate, hook.DefaultPerHour))}
 	}))
+	var credentials [][]string
+	for _, one := range r.Credentials {
+		credentials = append(credentials, []string{one.Name, one.Kind(), strconv.FormatFloat(cmp.Or(one.Weight, 1), 'f', -1, 64), either(len(one.Repositories) > 0, list(one.Repositories), "all")})
+	}
+	add("Credentials for the model", []string{"name", "kind", "weight", "repositories"}, credentials)
 	var grants [][]string
 	for _, g := range r.Roles {
 		grants = append(grants, []string{g.Role, list(g.People), list(g.Groups), either(len(g.Repositories) > 0, list(g.Repositories), "all")})

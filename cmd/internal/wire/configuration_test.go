@@ -29,6 +29,7 @@ func configured(t *testing.T, redisURL string, unset ...string) config.Config {
 	if err := os.WriteFile(file, []byte(`
 repositories: {acme/api: {base: develop}, acme/site: {results: C1}}
 limits: {repository: 3}
+credentials: [{name: team-a, api_key: '{{env "`+canary+`name"}}', weight: 2.5, repositories: [acme/*]}]
 budgets: {day: 200, task: 0.5}
 people: {ann: {slack: U1, github: ann-acme, email: ann@acme.test}}
 roles: [{role: admin, people: [ann@acme.test]}]
@@ -90,7 +91,7 @@ func TestNoSecretIsShown(t *testing.T) {
 				r.Header.Set("Authorization", "Bearer "+c.HTTP.ConsoleToken.Reveal())
 				w := httptest.NewRecorder()
 				door.ServeHTTP(w, r)
-				for _, want := range []string{"ANTHROPIC_API_KEY", "set, hidden", "1h", "ann@acme.test", "search.acme.test", "tickets", "develop", "$0.50", "every weekday at 07:00 Europe/Berlin", "77"} {
+				for _, want := range []string{"ANTHROPIC_API_KEY", "set, hidden", "1h", "ann@acme.test", "search.acme.test", "tickets", "develop", "$0.50", "every weekday at 07:00 Europe/Berlin", "77", "team-a", "API key", "2.5"} {
 					if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), want) {
 						t.Fatalf("%s: %d without %s\n%s", path, w.Code, want, w.Body)
 					}

@@ -14,6 +14,14 @@ import (
 	"github.com/errand-fleet/errand/config"
 )
 
+// credentials are the several credentials for the model.
+func credentials(c config.Config) (list []agent.ModelCredential) {
+	for _, one := range c.Routing.Credentials {
+		list = append(list, agent.ModelCredential(one))
+	}
+	return list
+}
+
 // modelHeaders returns the further headers of requests to the model.
 func modelHeaders(m config.Model) http.Header {
 	headers := http.Header{}

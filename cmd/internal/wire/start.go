@@ -41,6 +41,9 @@ func Load(getenv func(string) string, role config.Role) (config.Config, error) {
 		for _, err := range agent.CheckRegistries(registries(c), getenv) {
 			problems = append(problems, config.Problem{Where: c.Paths.File + ": registries:", What: err.Error(), Remedy: "see docs/environment.md"})
 		}
+		for _, err := range agent.CheckCredentials(credentials(c), getenv) {
+			problems = append(problems, config.Problem{Where: c.Paths.File + ": credentials:", What: err.Error(), Remedy: "see docs/models.md"})
+		}
 		for _, err := range agent.CheckServers(servers(c), getenv) {
 			problems = append(problems, config.Problem{Where: c.Paths.File + ": mcp:", What: err.Error(), Remedy: "see docs/mcp.md"})
 		}
@@ -273,7 +276,7 @@ func contained(c config.Config) (problems config.Problems) {
 	if c.Worker.Sandbox != config.SandboxAuto {
 		return problems
 	}
-	c.Routing.MCP, c.Routing.Registries, c.Cloud = nil, nil, config.Cloud{} // mistakes there are reported separately
+	c.Routing.MCP, c.Routing.Registries, c.Routing.Credentials, c.Cloud = nil, nil, nil, config.Cloud{} // mistakes there are reported separately
 	r, err := newRunner(c, redactor(c), slog.New(slog.DiscardHandler))
 	if err != nil {
 		return problems // load reports the setting
@@ -300,10 +303,14 @@ func tellContainment(r *agent.Runner, log *slog.Logger) {
 	}
 }
 
-// credentialName returns the name under which workers share the limits of the model's credential. It is the same on
-// every worker. The credential cannot be derived from it, because it is long and random.
+// credentialName returns the name under which workers share the limits of the model's credential, or of all credentials
+// together. It is the same on every worker. The credential cannot be derived from it, because it is long and random.
 func credentialName(c config.Config) string {
 	secret := c.Model.APIKey.Reveal() + c.Model.OAuthToken.Reveal() + c.Model.AuthToken.Reveal() + c.Model.TokenCommand
+	if several := agent.CredentialSecrets(credentials(c), os.Getenv); len(several) > 0 {
+		slices.Sort(several)
+		secret = strings.Join(several, "\x00")
+	}
 	where := c.Model.BaseURL
 	if used := c.Cloud.Used(); used != "" { // whose credential changes
 		secret, where = used, strings.Join([]string{c.Cloud.Region, c.Cloud.VertexProject, c.Cloud.VertexRegion, c.Cloud.FoundryResource, c.Cloud.FoundryURL}, "\x00")
@@ -382,7 +389,7 @@ func registries(c config.Config) (list []agent.Registry) {
 
 // redactor knows every secret that errand was given.
 func redactor(c config.Config) *agent.Redactor {
-	all := slices.Concat(c.Secrets(), agent.ServerSecrets(servers(c), os.Getenv), agent.RegistrySecrets(registries(c), os.Getenv))
+	all := slices.Concat(c.Secrets(), agent.ServerSecrets(servers(c), os.Getenv), agent.RegistrySecrets(registries(c), os.Getenv), agent.CredentialSecrets(credentials(c), os.Getenv))
 	for _, h := range c.Routing.Hooks {
 		if secret, _ := h.ReadSecret(os.Getenv); secret != "" {
 			all = append(all, secret.Reveal())

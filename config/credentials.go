@@ -1,0 +1,98 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Credential is one of several credentials for the model, the preferred ones first. One of the values is set; it contains
+// {{env "NAME"}} for a secret, which is read when the agent's runner is created.
+type Credential struct {
+	Name         string   `yaml:"name"`
+	APIKey       string   `yaml:"api_key"`
+	OAuthToken   string   `yaml:"oauth_token"`  // of a Claude subscription
+	AuthToken    string   `yaml:"auth_token"`   // a bearer token, as gateways expect it
+	Weight       float64  `yaml:"weight"`       // its share of the runs; 0 = 1
+	Repositories []string `yaml:"repositories"` // patterns of owner/name whose runs may use it; empty = all
+}
+
+// Kind describes the kind of the credential.
+func (c Credential) Kind() string {
+	switch {
+	case c.APIKey != "":
+		return "API key"
+	case c.OAuthToken != "":
+		return "subscription"
+	}
+	return "bearer token"
+}
+
+// maxWeight bounds Credential.Weight.
+const maxWeight = 1000
+
+func (v routingCheck) credentials(r Routing) {
+	seen := map[string]bool{}
+	for i, c := range r.Credentials {
+		at := []string{"credentials", strconv.Itoa(i + 1)}
+		if !serverName.MatchString(c.Name) {
+			v.add("has no name of lower-case letters, digits and dashes", "add `name: team-a`; logs show it", at...)
+		}
+		if seen[c.Name] {
+			v.add("has the name of another one", "give each credential its own", at...)
+		}
+		seen[c.Name] = true
+		values := 0
+		for key, value := range map[string]string{"api_key": c.APIKey, "oauth_token": c.OAuthToken, "auth_token": c.AuthToken} {
+			if value == "" {
+				continue
+			}
+			if values++; !strings.Contains(value, "{{") {
+				v.add(inPlain, inPlainRemedy, append(at, key)...)
+			}
+		}
+		if values != 1 {
+			v.add("has no value, or several", "write one of api_key, oauth_token and auth_token", at...)
+		}
+		if !(c.Weight >= 0 && c.Weight <= maxWeight) { // written so that it also holds for .nan
+			v.add(fmt.Sprintf("must be a number above 0, at most %d", maxWeight), "", append(at, "weight")...)
+		}
+		for _, pattern := range c.Repositories {
+			if _, err := path.Match(pattern, ""); err != nil || pattern == "" {
+				v.add(fmt.Sprintf("has %q, which is not a pattern", pattern), "write owner/name, or * for any part of it", append(at, "repositories")...)
+			}
+		}
+	}
+}
+
+// checkCredentials refuses another way to the model beside the credentials of errand.yaml, and repositories without one.
+func (c *Config) checkCredentials(p *Problems) {
+	const remedy = "unset it, or remove the section credentials"
+	for _, s := range c.settings() {
+		switch s.name {
+		case "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", "ERRAND_MODEL_TOKEN_COMMAND", c.Cloud.Used():
+			if !s.field.IsZero() {
+				p.add(s.name, "is set beside the credentials in "+c.Paths.File, remedy)
+			}
+		}
+	}
+	if c.Model.Gateway == GatewayOff {
+		p.add("ERRAND_GATEWAY", "is off, so runs could not change their credential", "set it to on, or remove the section credentials")
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Routing.Repositories)) {
+		if !slices.ContainsFunc(c.Routing.Credentials, func(one Credential) bool { return one.allows(name) }) {
+			p.add(c.Paths.File+": repositories."+name, "has no credential for the model", "add it to the repositories of one of the credentials")
+		}
+	}
+}
+
+// allows reports whether runs of a repository may use the credential.
+func (c Credential) allows(repo string) bool {
+	return len(c.Repositories) == 0 || slices.ContainsFunc(c.Repositories, func(pattern string) bool {
+		ok, _ := path.Match(strings.ToLower(pattern), strings.ToLower(repo))
+		return ok
+	})
+}
