@@ -62,3 +62,10 @@ func modelNames(m config.Model) map[string]string {
 	maps.DeleteFunc(names, func(_, model string) bool { return model == "" })
 	return names
 }
+
+// secretFileVariables name files with credentials for the model, which the CLI or the SDKs of the clouds would read.
+var secretFileVariables = []string{
+	"CLAUDE_CODE_CLIENT_KEY", "GOOGLE_APPLICATION_CREDENTIALS",
+	"AWS_SHARED_CREDENTIALS_FILE", "AWS_CONFIG_FILE", "AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE",
+	"AZURE_CLIENT_CERTIFICATE_PATH", "AZURE_FEDERATED_TOKEN_FILE",
+}

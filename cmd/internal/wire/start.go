@@ -142,13 +142,6 @@ func secretFiles(c config.Config) []string {
 	return files
 }
 
-// secretFileVariables name files with credentials for the model, which the CLI or the SDKs of the clouds would read.
-var secretFileVariables = []string{
-	"CLAUDE_CODE_CLIENT_KEY", "GOOGLE_APPLICATION_CREDENTIALS",
-	"AWS_SHARED_CREDENTIALS_FILE", "AWS_CONFIG_FILE", "AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE",
-	"AZURE_CLIENT_CERTIFICATE_PATH", "AZURE_FEDERATED_TOKEN_FILE",
-}
-
 // hidden returns the paths that no sandboxed run may see although the worker's user may: home directories, where
 // people and programs keep credentials under more names than any list has; /run, whose sockets may give the rights of
 // root or of the logged-in user; other files in the state directory; and errand's configuration. Missing paths do no
