@@ -220,7 +220,7 @@ func (d description) take(name, template string, operation object) {
 }
 
 // sent are the webhooks that the fake sends.
-var sent = regexp.MustCompile(`^(issue_comment|pull_request|pull_request_review|pull_request_review_comment|pull_request_review_thread|check_run|push|status)$`)
+var sent = regexp.MustCompile(`^(issue_comment|issues|pull_request|pull_request_review|pull_request_review_comment|pull_request_review_thread|check_run|push|status)$`)
 
 // takeWebhooks adds the schemas of the webhooks, which GitHub describes in another document, for github.com.
 func (d description) takeWebhooks(t *testing.T) {

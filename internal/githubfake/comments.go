@@ -14,7 +14,7 @@ const (
 	bodyTooLong = "Body is too long (maximum is 65536 characters)"
 )
 
-// Comment is a comment in the conversation of a pull request.
+// Comment is a comment in the conversation of an issue or a pull request.
 type Comment struct {
 	ID                   int64
 	User, Body           string
@@ -22,16 +22,16 @@ type Comment struct {
 	Edits                int
 	Reactions            []Reaction
 
-	pull  *pull
+	on    *issue
 	byApp bool
 }
 
-// Comments returns the comments of a pull request as they are now, oldest
+// Comments returns the comments of an issue or a pull request as they are now, oldest
 // first. Deleted ones are gone.
 func (s *Server) Comments(repo string, number int) []Comment {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	p, err := s.mustPull(repo, number)
+	p, err := s.mustIssue(repo, number)
 	if err != nil {
 		return nil
 	}
@@ -48,7 +48,7 @@ func (s *Server) Comments(repo string, number int) []Comment {
 // even when the delivery was not answered with success.
 func (s *Server) Comment(ctx context.Context, repo string, number int, user, body string) (id int64, err error) {
 	s.mu.Lock()
-	p, err := s.mustPull(repo, number)
+	p, err := s.mustIssue(repo, number)
 	if err != nil {
 		s.mu.Unlock()
 		return 0, fmt.Errorf("comment: %w", err)
@@ -60,9 +60,9 @@ func (s *Server) Comment(ctx context.Context, repo string, number int, user, bod
 	return c.ID, s.deliver(ctx, e)
 }
 
-func (s *Server) addComment(p *pull, user, body string) *Comment {
+func (s *Server) addComment(p *issue, user, body string) *Comment {
 	now := s.now()
-	c := &Comment{ID: s.id(), User: user, Body: body, CreatedAt: now, UpdatedAt: now, pull: p}
+	c := &Comment{ID: s.id(), User: user, Body: body, CreatedAt: now, UpdatedAt: now, on: p}
 	p.comments = append(p.comments, c)
 	p.updated = now
 	return c
@@ -75,7 +75,7 @@ func (s *Server) commentRoutes() {
 	s.api("GET "+all, read, s.listComments)
 	s.api("GET /repos/{o}/{r}/issues/comments", read, func(r *request) reply {
 		var some []*Comment
-		for _, p := range r.repo.pulls {
+		for _, p := range r.repo.conversations() {
 			some = append(some, p.comments...)
 		}
 		since := sinceOf(r)
@@ -87,7 +87,7 @@ func (s *Server) commentRoutes() {
 	s.api("DELETE "+one, write, s.onComment(func(r *request, c *Comment) reply {
 		// The payload still counts the comment, so it is made first.
 		e := s.commentEvent("deleted", c, r.who.login)
-		c.pull.comments = slices.DeleteFunc(c.pull.comments, func(o *Comment) bool { return o == c })
+		c.on.comments = slices.DeleteFunc(c.on.comments, func(o *Comment) bool { return o == c })
 		s.echo(e)
 		return reply{status: 204}
 	}))
@@ -98,7 +98,7 @@ func (s *Server) commentRoutes() {
 		return s.unreact(r, &c.Reactions)
 	}))
 	s.api("POST /repos/{o}/{r}/issues/{n}/reactions", write, func(r *request) reply {
-		return s.react(r, &r.pull.reactions)
+		return s.react(r, &r.issue.reactions)
 	})
 }
 
@@ -106,7 +106,7 @@ func (s *Server) commentRoutes() {
 func (s *Server) onComment(h func(*request, *Comment) reply) func(*request) reply {
 	return func(r *request) reply {
 		id, _ := strconv.ParseInt(r.PathValue("id"), 10, 64)
-		for _, p := range r.repo.pulls {
+		for _, p := range r.repo.conversations() {
 			for _, c := range p.comments {
 				if c.ID == id {
 					return h(r, c)
@@ -127,7 +127,7 @@ func sinceOf(r *request) time.Time {
 func (s *Server) listComments(r *request) reply {
 	since := sinceOf(r)
 	var some []*Comment
-	for _, c := range r.pull.comments {
+	for _, c := range r.issue.comments {
 		if !c.UpdatedAt.Before(since) {
 			some = append(some, c)
 		}
@@ -140,7 +140,10 @@ func (s *Server) createComment(r *request) reply {
 	if !good {
 		return refusal
 	}
-	c := s.addComment(r.pull, r.who.login, body)
+	if r.issue.locked && !s.writes(r) {
+		return fail(403, "Unable to create comment because issue is locked.")
+	}
+	c := s.addComment(r.issue, r.who.login, body)
 	c.byApp = r.who.kind == installationToken
 	s.echo(s.commentEvent("created", c, r.who.login))
 	return created(s.comment(c))
@@ -183,7 +186,7 @@ func commentBody(r *request) (body string, refusal reply, good bool) {
 func tooLong(body string) bool { return utf8.RuneCountInString(body) > maxComment }
 
 func (s *Server) comment(c *Comment) object {
-	p := c.pull
+	p := c.on
 	api := s.APIURL() + "repos/" + p.repo.FullName()
 	// issue_url carries the number: that is how a comment is mapped to its pull
 	// request when only the comment is known.
@@ -193,7 +196,7 @@ func (s *Server) comment(c *Comment) object {
 		"author_association": s.association(p.repo, c.User), "performed_via_github_app": nil,
 		"url":       fmt.Sprintf("%s/issues/comments/%d", api, c.ID),
 		"issue_url": fmt.Sprintf("%s/issues/%d", api, p.number),
-		"html_url":  fmt.Sprintf("%s/%s/pull/%d#issuecomment-%d", s.url, p.repo.FullName(), p.number, c.ID),
+		"html_url":  fmt.Sprintf("%s#issuecomment-%d", s.issueURL(p), c.ID),
 		"reactions": tally(c.Reactions),
 	}
 	if c.byApp {
@@ -205,20 +208,8 @@ func (s *Server) comment(c *Comment) object {
 // commentEvent is an issue_comment webhook: a pull request shows there as an
 // issue with a pull_request link.
 func (s *Server) commentEvent(action string, c *Comment, sender string) event {
-	p := c.pull
-	full := s.pullJSON(p)
-	issue := object{"pull_request": object{
-		"url": full["url"], "html_url": full["html_url"], "diff_url": full["diff_url"], "patch_url": full["patch_url"], "merged_at": full["merged_at"],
-	}}
-	for _, k := range []string{
-		"id", "node_id", "number", "title", "body", "state", "user", "labels", "draft", "locked", "html_url",
-		"comments_url", "created_at", "updated_at", "closed_at", "author_association", "assignees",
-	} {
-		issue[k] = full[k]
-	}
-	issue["url"], issue["comments"] = full["issue_url"], len(p.comments)
-	body := s.envelope(p.repo, sender)
-	body["action"], body["issue"], body["comment"] = action, issue, s.comment(c)
+	body := s.envelope(c.on.repo, sender)
+	body["action"], body["issue"], body["comment"] = action, s.issueJSON(c.on), s.comment(c)
 	if action == "edited" {
 		body["changes"] = object{"body": object{}}
 	}

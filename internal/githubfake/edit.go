@@ -9,7 +9,7 @@ import (
 // EditComment changes a comment in the conversation as a person would and
 // delivers it.
 func (s *Server) EditComment(ctx context.Context, repo string, number int, id int64, user, body string) error {
-	return s.alterComment(ctx, repo, number, id, func(_ *pull, c *Comment) event {
+	return s.alterComment(ctx, repo, number, id, func(_ *issue, c *Comment) event {
 		c.Body, c.UpdatedAt, c.Edits = body, s.now(), c.Edits+1
 		return s.commentEvent("edited", c, user)
 	})
@@ -18,16 +18,16 @@ func (s *Server) EditComment(ctx context.Context, repo string, number int, id in
 // DeleteComment removes a comment from the conversation as a person would and
 // delivers it.
 func (s *Server) DeleteComment(ctx context.Context, repo string, number int, id int64, user string) error {
-	return s.alterComment(ctx, repo, number, id, func(p *pull, c *Comment) event {
+	return s.alterComment(ctx, repo, number, id, func(p *issue, c *Comment) event {
 		e := s.commentEvent("deleted", c, user)
 		p.comments = slices.DeleteFunc(p.comments, func(o *Comment) bool { return o == c })
 		return e
 	})
 }
 
-func (s *Server) alterComment(ctx context.Context, repo string, number int, id int64, alter func(*pull, *Comment) event) error {
+func (s *Server) alterComment(ctx context.Context, repo string, number int, id int64, alter func(*issue, *Comment) event) error {
 	s.mu.Lock()
-	p, err := s.mustPull(repo, number)
+	p, err := s.mustIssue(repo, number)
 	if err != nil {
 		s.mu.Unlock()
 		return fmt.Errorf("alter comment: %w", err)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 )
 
 // LabelPR gives a pull request a label, as a user with triage rights
@@ -16,11 +15,7 @@ func (s *Server) LabelPR(ctx context.Context, repo string, number int, label, us
 		s.mu.Unlock()
 		return fmt.Errorf("label: %w", err)
 	}
-	p.updated = s.now()
-	if !slices.Contains(p.labels, label) {
-		p.labels = append(p.labels, label)
-		p.labelled = append(p.labelled, labelling{s.id(), label, user, p.updated})
-	}
+	s.addLabel(&p.issue, label, user)
 	e := s.pullEvent("labeled", p, user, object{"label": object{"name": label, "color": "ededed", "default": false}})
 	s.changed()
 	s.mu.Unlock()
@@ -39,25 +34,6 @@ func (s *Server) UnlabelPR(repo string, number int, label string) error {
 	p.updated = s.now()
 	s.changed()
 	return nil
-}
-
-// labelling is the event of a label that was given.
-type labelling struct {
-	id          int64
-	label, user string
-	at          time.Time
-}
-
-func (s *Server) labelRoutes() {
-	// Of the events of an issue there are these.
-	s.api("GET /repos/{o}/{r}/issues/{n}/events", "issues,pull_requests:read", func(r *request) reply {
-		return listing(s, r, r.pull.labelled, func(l labelling) object {
-			return object{
-				"id": l.id, "event": "labeled", "actor": s.user(l.user), "created_at": stamp(l.at), "commit_id": nil,
-				"label": object{"name": l.label, "color": "ededed"},
-			}
-		})
-	})
 }
 
 // EditPR changes what a pull request says of itself, as its author does, and

@@ -10,14 +10,14 @@ func (s *Server) pullJSON(p *pull) object {
 	issue := fmt.Sprintf("%srepos/%s/issues/%d", s.APIURL(), p.repo.FullName(), p.number)
 	labels := make([]object, len(p.labels))
 	for i, name := range p.labels {
-		labels[i] = object{"name": name, "color": "ededed", "default": false}
+		labels[i] = label(name)
 	}
 	var merged any
 	if p.merged {
 		merged = stamp(p.closed)
 	}
 	return object{
-		"id": p.id, "node_id": node("PullRequest", p.id), "number": p.number, "state": p.state, "locked": false,
+		"id": p.id, "node_id": node("PullRequest", p.id), "number": p.number, "state": p.state, "locked": p.locked,
 		"title": p.title, "body": orNull(p.body), "user": s.user(p.user), "draft": p.draft, "labels": labels,
 		"url": api, "html_url": web, "diff_url": web + ".diff", "patch_url": web + ".patch",
 		"issue_url": issue, "comments_url": issue + "/comments", "commits_url": api + "/commits",

@@ -40,26 +40,17 @@ type Pull struct {
 
 // pull is a pull request. Guarded by Server.mu.
 type pull struct {
-	id                int64
-	number            int
-	title, body, user string
-	base, head        string
-	baseSHA, headSHA  string
-	repo              *Repo
-	headRepo          *Repo // nil when the fork was deleted
-	state             string
-	draft, merged     bool
-	labels            []string
-	labelled          []labelling
-	created, updated  time.Time
-	closed            time.Time
-	commits           int
-	files             []fileDiff
+	issue
 
-	comments  []*Comment
-	reactions []Reaction
-	reviews   []*Review
-	inline    []*ReviewComment
+	base, head       string
+	baseSHA, headSHA string
+	headRepo         *Repo // nil when the fork was deleted
+	draft, merged    bool
+	commits          int
+	files            []fileDiff
+
+	reviews []*Review
+	inline  []*ReviewComment
 }
 
 // OpenPR opens a pull request as a person would and delivers "opened". The
@@ -113,13 +104,8 @@ func (s *Server) prepare(o PR) (*pull, error) {
 
 // addPull registers a pull request whose branches are in place.
 func (s *Server) addPull(r, head *Repo, o PR) (*pull, error) {
-	p := &pull{
-		id: s.id(), number: r.lastNumber + 1, title: o.Title, body: o.Body, user: o.User, repo: r, headRepo: head,
-		base: o.Base, head: o.Head, state: "open", draft: o.Draft, labels: o.Labels, created: s.now(),
-	}
-	for _, l := range o.Labels {
-		p.labelled = append(p.labelled, labelling{s.id(), l, o.User, p.created})
-	}
+	p := &pull{issue: s.newIssue(r, o.Title, o.Body, o.User, o.Labels), headRepo: head, base: o.Base, head: o.Head, draft: o.Draft}
+	p.pull = p
 	if err := s.refresh(p); err != nil {
 		return nil, err
 	}

@@ -29,6 +29,7 @@ type Repo struct {
 	pushed      time.Time
 	permissions map[string]string
 	pulls       []*pull
+	issues      []*issue // that are no pull requests
 	lastNumber  int
 	statuses    map[string][]*Status   // by commit, oldest first
 	checks      map[string][]*CheckRun // by commit, oldest first

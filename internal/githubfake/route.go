@@ -13,11 +13,12 @@ const maxBody = 256 << 20
 // request is an HTTP request with what the routing found out about it.
 type request struct {
 	*http.Request
-	body []byte
-	git  bool // not REST
-	who  caller
-	repo *Repo // set when the pattern names one
-	pull *pull // set when the pattern has {n}
+	body  []byte
+	git   bool // not REST
+	who   caller
+	repo  *Repo  // set when the pattern names one
+	pull  *pull  // set when the pattern has {n}; nil for an issue that is no pull request
+	issue *issue // likewise, and for such an issue
 }
 
 // serve answers one request on a route: record the call, apply a planned
@@ -118,8 +119,8 @@ func (s *Server) admit(r *request, need string) (reply, bool) {
 	}
 	if n := r.PathValue("n"); n != "" {
 		number, _ := strconv.Atoi(n)
-		if r.pull = r.repo.pull(number); r.pull == nil {
-			return fail(404, "Not Found"), true
+		if a, refused := s.subject(r, number, scopes, level); refused {
+			return a, true
 		}
 	}
 	return reply{}, false

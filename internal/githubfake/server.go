@@ -19,7 +19,7 @@
 // # What it does not promise
 //
 // Of GraphQL it has what REST lacks: the threads of reviews (schema.graphql).
-// It has no issues that are not pull requests, no teams but those of who logs in (RegisterOAuth), no branch protection
+// It has no teams but those of who logs in (RegisterOAuth), no branch protection
 // and no rate limits (use Fail). A route it does not know answers 404
 // and shows in Calls with an empty pattern.
 //
@@ -79,7 +79,7 @@ type Config struct {
 	// scope "workflow" of a token, the permission "workflows" of an App.
 	Workflows bool
 
-	// Events are the subscribed webhooks. Nil means pull_request,
+	// Events are the subscribed webhooks. Nil means pull_request, issues,
 	// issue_comment, pull_request_review, pull_request_review_comment,
 	// check_run and status; "push" is known too. Send does not ask.
 	Events []string
@@ -181,7 +181,7 @@ func (c *Config) fill() {
 		c.InstallationID = 1
 	}
 	if c.Events == nil {
-		c.Events = []string{"pull_request", "issue_comment", "pull_request_review", "pull_request_review_comment", "check_run", "status"}
+		c.Events = []string{"pull_request", "issues", "issue_comment", "pull_request_review", "pull_request_review_comment", "check_run", "status"}
 	}
 	if c.TokenLife == 0 {
 		c.TokenLife = tokenLife
@@ -227,7 +227,7 @@ func (s *Server) addRoutes() {
 	s.gitRoutes()
 	s.graphqlRoutes()
 	s.lineRoutes()
-	s.labelRoutes()
+	s.issueRoutes()
 	s.oauthRoutes()
 	s.manifestRoutes()
 }
