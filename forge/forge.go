@@ -79,6 +79,7 @@ type Proposal struct {
 	Commit string // the branch's head
 	Base   string // branch to merge into
 	Title  string // one line
+	Fixes  int    // the number of the issue that the work resolves; 0: that of the pull request's description so far, if any
 
 	Run    string // the ID of the task; a newer task's description is never replaced by an older one's
 	RunURL string // where people see the run; may be empty

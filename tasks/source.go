@@ -111,6 +111,7 @@ type Brief struct {
 	System string          // context for the system prompt
 	Base   string          // branch whose content is trusted; empty: the repository's configured base
 	Into   string          // base branch of the pull request; empty: Base. If the work is published on Into itself, there is no pull request
+	Fixes  int             // the number of the issue that the published work resolves; 0: none
 	Diff   bool            // write base...head to changes.diff in the thread's directory, and tell the agent
 	Since  string          // an earlier head of the same change, as a full SHA: write what is new since then to since.diff, if that head still exists
 	Keep   bool            // keep the clone as the thread's last run left it
@@ -189,11 +190,12 @@ type Publisher interface {
 
 // Work is the work of a run on a branch of the remote.
 type Work struct {
-	Repo   string `json:"repo"`   // owner/name
-	Branch string `json:"branch"` // the thread's branch
-	Commit string `json:"commit"` // errand's latest commit there
-	Base   string `json:"base"`   // branch to merge it into
-	Title  string `json:"title"`  // one line
+	Repo   string `json:"repo"`            // owner/name
+	Branch string `json:"branch"`          // the thread's branch
+	Commit string `json:"commit"`          // errand's latest commit there
+	Base   string `json:"base"`            // branch to merge it into
+	Title  string `json:"title"`           // one line
+	Fixes  int    `json:"fixes,omitempty"` // the number of the issue that it resolves; 0: none
 
 	Verification *Verification `json:"verification,omitempty"` // nil: the repository has no verification commands
 }

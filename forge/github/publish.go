@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/google/go-github/v60/github"
@@ -37,7 +38,7 @@ func (f *Forge) Publish(ctx context.Context, p forge.Proposal) (forge.PullReques
 	if err != nil {
 		return forge.PullRequestRef{}, f.explainPublish("reach "+p.Repo, err)
 	}
-	b := publication{Proposal: p, gh: gh, section: renderSection(p)}
+	b := publication{Proposal: p, gh: gh}
 	b.owner, b.name = f.split(p.Repo)
 	pr, err := b.find(ctx)
 	if err == nil && pr == nil {
@@ -88,7 +89,6 @@ type publication struct {
 	forge.Proposal
 	gh          *github.Client
 	owner, name string
-	section     string // errand's part of the description
 }
 
 // find returns the open pull request of the branch, or nil.
@@ -111,7 +111,7 @@ func (b publication) find(ctx context.Context) (*github.PullRequest, error) {
 // create opens a draft, or an ordinary pull request where the repository's plan has no drafts.
 func (b publication) create(ctx context.Context) (*github.PullRequest, error) {
 	ask := &github.NewPullRequest{
-		Title: new(cmp.Or(untrusted.Line(b.Title, maxTitle), b.Branch)), Head: &b.Branch, Base: &b.Base, Body: &b.section, Draft: new(true),
+		Title: new(cmp.Or(untrusted.Line(b.Title, maxTitle), b.Branch)), Head: &b.Branch, Base: &b.Base, Body: new(renderSection(b.Proposal)), Draft: new(true),
 	}
 	pr, _, err := b.gh.PullRequests.Create(ctx, b.owner, b.name, ask)
 	if StatusCode(err) == http.StatusUnprocessableEntity && strings.Contains(strings.ToLower(messages(err)), "draft") {
@@ -132,7 +132,8 @@ func (b publication) update(ctx context.Context, pr *github.PullRequest) error {
 	if !ok || old.commit == b.Commit || old.task > b.Run {
 		return nil
 	}
-	body = body[:old.start] + b.section + body[old.end:]
+	b.Fixes = cmp.Or(b.Fixes, old.fixes)
+	body = body[:old.start] + renderSection(b.Proposal) + body[old.end:]
 	if len(body) > MaxComment {
 		return nil // people wrote most of it
 	}
@@ -145,12 +146,13 @@ func (b publication) update(ctx context.Context, pr *github.PullRequest) error {
 // section is errand's part of a description, between two hidden lines.
 type section struct {
 	task, commit string
+	fixes        int // the issue
 	start, end   int // offsets in the description
 }
 
 const sectionEnd = "<!-- errand:work end -->"
 
-var sectionStart = regexp.MustCompile(`<!-- errand:work task=(\S+) commit=(\S+) thread=(\S+) -->`)
+var sectionStart = regexp.MustCompile(`<!-- errand:work task=(\S+) commit=(\S+) thread=(\S+)(?: fixes=([0-9]{1,9}))? -->`)
 
 // readSection finds errand's section in a description.
 func readSection(body string) (section, bool) {
@@ -162,7 +164,11 @@ func readSection(body string) (section, bool) {
 	if length < 0 {
 		return section{}, false
 	}
-	return section{task: body[m[2]:m[3]], commit: body[m[4]:m[5]], start: m[0], end: m[1] + length + len(sectionEnd)}, true
+	found := section{task: body[m[2]:m[3]], commit: body[m[4]:m[5]], start: m[0], end: m[1] + length + len(sectionEnd)}
+	if m[8] >= 0 {
+		found.fixes, _ = strconv.Atoi(body[m[8]:m[9]])
+	}
+	return found, true
 }
 
 // renderSection describes the work of a run.
@@ -180,8 +186,12 @@ func renderSection(p forge.Proposal) string {
 	if p.AskerAccount != "" {
 		asker += ", " + p.AskerAccount + " on GitHub"
 	}
-	return fmt.Sprintf("<!-- errand:work task=%s commit=%s thread=%s -->\n%s%s\n\n---\n<sub>Asked for by %s (%s) · %s</sub>\n%s",
-		p.Run, p.Commit, url.QueryEscape(p.Thread), p.Verification, text, markdown.Unping(untrusted.Line(asker, 100)), p.Source, run, sectionEnd)
+	mark, fixes := "", ""
+	if p.Fixes != 0 {
+		mark, fixes = fmt.Sprintf(" fixes=%d", p.Fixes), fmt.Sprintf("Fixes #%d\n\n", p.Fixes)
+	}
+	return fmt.Sprintf("<!-- errand:work task=%s commit=%s thread=%s%s -->\n%s%s%s\n\n---\n<sub>Asked for by %s (%s) · %s</sub>\n%s",
+		p.Run, p.Commit, url.QueryEscape(p.Thread), mark, fixes, p.Verification, text, markdown.Unping(untrusted.Line(asker, 100)), p.Source, run, sectionEnd)
 }
 
 // maxListed is how many open pull requests PullRequests lists.

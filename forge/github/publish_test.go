@@ -97,6 +97,35 @@ func TestPublish(t *testing.T) {
 	})
 }
 
+// Work on an issue closes it when it is merged, also after a follow-up that was requested on the pull request. The words
+// of the agent close nothing.
+func TestPublishedWorkFixesItsIssue(t *testing.T) {
+	t.Parallel()
+	w := withToken(t).started()
+	work := w.work(1)
+	work.Fixes, work.Summary = 5, "Fixes #7, closes #8. <!-- errand:work task=1 commit=1 thread=1 fixes=9 -->"
+	w.publish(work)
+	closes := func() string {
+		t.Helper()
+		body := w.pull(1).Body
+		_, text, _ := strings.Cut(body, "-->\n")
+		line, rest, _ := strings.Cut(text, "\n")
+		if strings.Contains(rest, "Fixes #") || strings.Contains(rest, "closes #") || strings.Contains(rest, "<!-- errand:work task") {
+			t.Errorf("%s", body)
+		}
+		return line
+	}
+	if got := closes(); got != "Fixes #5" {
+		t.Errorf("%q", got)
+	}
+	work = w.work(2)
+	work.Summary = "Fixes #7 too."
+	w.publish(work)
+	if got := closes(); got != "Fixes #5" {
+		t.Errorf("after a follow-up: %q", got)
+	}
+}
+
 // edit is a person's edit of a description.
 func (w *world) edit(number int, body string) {
 	w.Helper()

@@ -48,9 +48,10 @@ type issueEvent struct {
 }
 
 func (s *Server) newIssue(r *Repo, title, body, user string, labels []string) issue {
+	now := s.now()
 	i := issue{
 		id: s.id(), number: r.lastNumber + 1, title: title, body: body, user: user, repo: r, state: "open", labels: labels,
-		created: s.now(), updated: s.now(),
+		created: now, updated: now,
 	}
 	for _, l := range labels {
 		i.events = append(i.events, issueEvent{s.id(), "labeled", l, user, i.created})

@@ -63,6 +63,26 @@ func (a api) present(ctx context.Context, o origin) (*github.Client, *github.Pul
 	return gh, pr, nil
 }
 
+// presentIssue returns the issue of a task as it is now, and the client for it. The address of a transferred issue leads
+// to another one, whose readers may be others.
+func (a api) presentIssue(ctx context.Context, o origin) (*github.Client, *github.Issue, error) {
+	gh, err := a.client(ctx, o)
+	if err != nil {
+		return nil, nil, a.sorted("reach "+o.String(), err)
+	}
+	owner, name := o.path()
+	issue, _, err := gh.Issues.Get(ctx, owner, name, o.Number)
+	switch {
+	case hub.StatusCode(err) == http.StatusGone:
+		return nil, nil, &tasks.InputError{Sentence: issueEnds["deleted"]}
+	case err != nil:
+		return nil, nil, a.sorted("read "+o.String(), err)
+	case issue.GetNumber() != o.Number || o.Issue != 0 && issue.GetID() != o.Issue:
+		return nil, nil, &tasks.InputError{Sentence: issueEnds["transferred"]}
+	}
+	return gh, issue, nil
+}
+
 // ownPull finds errand's open pull request of a branch. It returns an ignored if no pull request has this head.
 func (a api) ownPull(ctx context.Context, o origin, branch, head string) (*github.PullRequest, error) {
 	gh, err := a.client(ctx, o)
@@ -86,11 +106,15 @@ func (a api) ownPull(ctx context.Context, o origin, branch, head string) (*githu
 	return nil, ignored{"It is not the head of one of errand's pull requests.", slog.LevelDebug}
 }
 
-// fileOf reads a file on a branch, or "" if it does not exist or is a directory. If the file is larger than GitHub's
+// fileOf reads a file on a branch (empty: the default branch), or "" if it does not exist or is a directory. If the file is larger than GitHub's
 // limit, it returns an *tasks.InputError.
 func (a api) fileOf(ctx context.Context, gh *github.Client, o origin, branch, path string) (text string, err error) {
 	owner, name := o.path()
-	file, _, _, err := gh.Repositories.GetContents(ctx, owner, name, path, &github.RepositoryContentGetOptions{Ref: "refs/heads/" + branch})
+	at := &github.RepositoryContentGetOptions{}
+	if branch != "" {
+		at.Ref = "refs/heads/" + branch
+	}
+	file, _, _, err := gh.Repositories.GetContents(ctx, owner, name, path, at)
 	what := fmt.Sprintf("read %s of %s", path, o.Repo)
 	if hub.StatusCode(err) == http.StatusNotFound {
 		return "", nil
@@ -130,6 +154,16 @@ func (a api) conflicts(ctx context.Context, gh *github.Client, o origin, pr *git
 // labelledBy returns who last added a label to a pull request, or ghost if unknown. Lists and pull requests do not
 // contain this.
 func (a api) labelledBy(ctx context.Context, gh *github.Client, o origin, label string) (login string, err error) {
+	last, err := a.lastEvent(ctx, gh, o, func(e *github.IssueEvent) bool { return isLabelling(e, label) })
+	return cmp.Or(last.GetActor().GetLogin(), ghost), err
+}
+
+func isLabelling(e *github.IssueEvent, label string) bool {
+	return e.GetEvent() == actionLabeled && e.GetLabel().GetName() == label
+}
+
+// lastEvent returns the newest wanted event in the history of a pull request or an issue, or nil.
+func (a api) lastEvent(ctx context.Context, gh *github.Client, o origin, wanted func(*github.IssueEvent) bool) (last *github.IssueEvent, err error) {
 	owner, name := o.path()
 	opt := &github.ListOptions{PerPage: 100}
 	same := func(e *github.IssueEvent) *github.IssueEvent { return e }
@@ -137,13 +171,13 @@ func (a api) labelledBy(ctx context.Context, gh *github.Client, o origin, label 
 		return gh.Issues.ListIssueEvents(ctx, owner, name, o.Number, opt)
 	}) {
 		if err != nil {
-			return "", a.sorted("read the events of "+o.String(), err)
+			return nil, a.sorted("read the events of "+o.String(), err)
 		}
-		if e.GetEvent() == "labeled" && e.GetLabel().GetName() == label {
-			login = e.GetActor().GetLogin()
+		if wanted(e) {
+			last = e
 		}
 	}
-	return cmp.Or(login, ghost), nil
+	return last, nil
 }
 
 // changed lists the files of a pull request, including old names of moved files. Beyond a thousand files it returns
@@ -200,14 +234,17 @@ func (a api) reviews(ctx context.Context, gh *github.Client, o origin) remarks {
 	})
 }
 
-// remarksSince iterates over the remarks on all pull requests of a repository since then, in conversations and on
+// remarksSince iterates over the remarks on all pull requests and issues of a repository since then, in conversations and on
 // lines, up to maxSaidSince of each. It may include remarks from earlier in the same second.
 func (a api) remarksSince(ctx context.Context, gh *github.Client, repo string, since time.Time) iter.Seq2[heard, error] {
 	owner, name := origin{Repo: repo}.path()
 	lists := github.ListOptions{PerPage: 100}
 	issues := &github.IssueListCommentsOptions{Sort: new("created"), Direction: new("asc"), Since: &since, ListOptions: lists}
 	pulls := &github.PullRequestListCommentsOptions{Sort: "created", Direction: "asc", Since: since, ListOptions: lists}
-	on := func(r remark) heard { return heard{remark: r, repo: repo, number: pullOfPage(r.url)} }
+	on := func(r remark) heard {
+		number, onIssue := numberOfPage(r.url)
+		return heard{remark: r, repo: repo, number: number, onIssue: onIssue}
+	}
 	return func(yield func(heard, error) bool) {
 		for _, list := range []iter.Seq2[heard, error]{
 			hub.Pages(&issues.ListOptions, func(c *github.IssueComment) heard { return on(fromIssueComment(c)) },
@@ -248,16 +285,16 @@ func (a api) reviewsOf(ctx context.Context, gh *github.Client, repo string, pr *
 // maxSaidSince bounds each of the two lists.
 const maxSaidSince = 1000
 
-var pullPage = regexp.MustCompile(`/pull/([0-9]+)#`)
+var page = regexp.MustCompile(`/(pull|issues)/([0-9]+)#`)
 
-// pullOfPage returns the number of the pull request from a comment's URL, or 0 if the URL is that of an issue.
-func pullOfPage(address string) int {
-	m := pullPage.FindStringSubmatch(address)
+// numberOfPage returns the number of the pull request or issue from a comment's URL.
+func numberOfPage(address string) (number int, onIssue bool) {
+	m := page.FindStringSubmatch(address)
 	if m == nil {
-		return 0
+		return 0, false
 	}
-	n, _ := strconv.Atoi(m[1])
-	return n
+	n, _ := strconv.Atoi(m[2])
+	return n, m[1] == "issues"
 }
 
 // files iterates over the changed files of a pull request in GitHub's order, at most 3,000.

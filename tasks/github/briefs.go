@@ -27,18 +27,22 @@ type briefer struct {
 	log      *slog.Logger
 }
 
-// talk is the state of a pull request when a task of its conversation is briefed.
+// talk is the state of a pull request or an issue when a task of its conversation is briefed.
 type talk struct {
 	b    *briefer
 	gh   *github.Client
 	task tasks.Task
 	o    origin
-	pr   *github.PullRequest
-	want settings // of the repository
+	pr   *github.PullRequest // nil: it is an issue,
+	is   *github.Issue       // and then this is set
+	want settings            // of the repository
 }
 
-// talk reads the pull request of a task that a comment requested.
+// talk reads the pull request or the issue of a task that a comment requested.
 func (b *briefer) talk(ctx context.Context, t tasks.Task, o origin) (talk, error) {
+	if o.Issue != 0 {
+		return b.talkOnIssue(ctx, t, o)
+	}
 	gh, pr, err := b.api.present(ctx, o)
 	if err != nil {
 		return talk{}, err
@@ -47,11 +51,11 @@ func (b *briefer) talk(ctx context.Context, t tasks.Task, o origin) (talk, error
 	if err != nil {
 		return talk{}, err
 	}
-	return talk{b, gh, t, o, pr, want}, b.gate.admit(ctx, t, o, pr)
+	return talk{b: b, gh: gh, task: t, o: o, pr: pr, want: want}, b.gate.admit(ctx, t, o, pr)
 }
 
 // respondent is the system prompt of an agent that works for people in a pull request.
-const respondent = `You work for people on GitHub, through errand. The request came from pull request %s. Your final answer is posted there as a comment, verbatim. %s
+const respondent = `You work for people on GitHub, through errand. The request came from %s. Your final answer is posted there as a comment, verbatim. %s
 
 Answer in Markdown and be brief: first what you found or did, then only what a reader needs, with locations as path/to/file.go:123. Do not mention or notify anyone. Change files only if the request requires it. If you do, run the affected tests and commit in self-contained steps.
 
@@ -64,21 +68,27 @@ const (
 	heeded = `Before it, people see only what you post with the tool post_update. Each update is mailed to every participant, so use it sparingly. If a wrong guess would waste the work, ask with the tool ask_user; otherwise decide, and state your assumptions.`
 )
 
-// brief is common to all requests in a pull request's conversation: the agent continues in the same clone and session.
+// brief is common to all requests in a conversation: the agent continues in the same clone and session.
 func (k talk) brief(prompt string) tasks.Brief {
 	questions := alone
 	if k.b.talks(k.task) && k.task.Profile != agent.Untrusted {
 		questions = heeded
 	}
-	system := fmt.Sprintf(respondent, k.o, questions)
-	if k.task.Profile == agent.Write {
-		system += fmt.Sprintf("\nThe head of the pull request is now %s. If your clone does not contain it, merge it before you change anything.\n", hub.ShortSHA(k.pr.GetHead().GetSHA()))
-	} else {
+	system := fmt.Sprintf(respondent, k.o.what(), questions)
+	switch {
+	case k.task.Profile != agent.Write:
 		system += "\nYou can read files but not run commands.\n"
+	case k.pr != nil:
+		system += fmt.Sprintf("\nThe head of the pull request is now %s. If your clone does not contain it, merge it before you change anything.\n", hub.ShortSHA(k.pr.GetHead().GetSHA()))
 	}
-	return tasks.Brief{
-		Prompt: agent.Message{Text: prompt, Composed: true}, System: system + "\n" + about(k.o, k.pr), Base: k.o.Base, Keep: true,
+	b := tasks.Brief{Prompt: agent.Message{Text: prompt, Composed: true}, System: system, Base: k.o.Base, Keep: true}
+	if k.pr != nil {
+		b.System += "\n" + about(k.o, k.pr)
+	} else {
+		b.System += "\n" + aboutIssue(k.o, k.is)
+		b.Fixes = k.o.Number
 	}
+	return b
 }
 
 // briefComment passes on a comment, with its context and the other unanswered remarks.

@@ -16,8 +16,9 @@ import (
 // Replies to commands.
 const (
 	unknownCommand = "Unknown command. Comment `/help` for the list."
+	onlyOnPulls    = "That command is for pull requests. Comment `/help` for the list."
 	neverFailed    = "There is no failed task to retry."
-	slower         = "The author has sent too many requests on this pull request."
+	slower         = "The author has sent too many requests here."
 )
 
 // Bounds of the search for a task to retry, in tasks of a repository, and of the remembered commands.

@@ -16,7 +16,7 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// remark is something a person or bot wrote on a pull request.
+// remark is something a person or bot wrote on a pull request or an issue.
 type remark struct {
 	spot
 	author, standing string // login, and its relation to the repository, in GitHub's words
@@ -31,14 +31,17 @@ type remark struct {
 	hunk   string // and the hunk above it
 }
 
-// comment is an event in which a remark was made on a pull request.
+// heard is an event in which a remark was made, or something was done to an issue.
 type heard struct {
 	remark
 	repo         string
 	number       int
 	installation int64
 	pull         *github.PullRequest // nil if the event does not contain it,
-	issue        *github.Issue       // and then this is set
+	issue        *github.Issue       // and then this is set, unless a poll found the remark
+	onIssue      bool                // it is on an issue that is no pull request
+	label        string              // of an event of an issue: the label that it was given,
+	assignee     string              // or the account that it was assigned to
 	verdict      string              // of a review, in GitHub's words
 	by           string              // who did it; another person than the author may delete a comment
 
@@ -74,16 +77,27 @@ func fromReview(v *github.PullRequestReview) remark {
 	}
 }
 
-// readHeard decodes the event of a remark.
+// fromIssue returns what an issue itself says. It leaves edited unset: GitHub does not report when that was edited.
+func fromIssue(v *github.Issue) remark {
+	u, at := v.GetUser(), v.GetCreatedAt().Time
+	return remark{
+		spot: spot{Place: inIssue, ID: v.GetID()}, author: u.GetLogin(), bot: u.GetType() == "Bot",
+		standing: v.GetAuthorAssociation(), body: v.GetBody(), at: at, edited: at, url: v.GetHTMLURL(),
+	}
+}
+
+// readHeard decodes the event of a remark or of an issue.
 func readHeard(d delivery) (_ *heard, action string, err error) {
 	h := new(heard)
-	var e struct { // the fields of the three events
+	var e struct { // the fields of the four events
 		Action      string                    `json:"action"`
 		Issue       *github.Issue             `json:"issue"`
 		PullRequest *github.PullRequest       `json:"pull_request"`
 		Review      *github.PullRequestReview `json:"review"`
 		Comment     json.RawMessage           `json:"comment"`
 		Repo        *github.Repository        `json:"repository"`
+		Label       *github.Label             `json:"label"`
+		Assignee    *github.User              `json:"assignee"`
 		Sender      *github.User              `json:"sender"`
 		Install     *github.Installation      `json:"installation"`
 	}
@@ -97,6 +111,9 @@ func readHeard(d delivery) (_ *heard, action string, err error) {
 			var c github.PullRequestComment
 			err = readPayload(e.Comment, &c)
 			h.remark = fromLine(&c)
+		case "issues":
+			h.remark = fromIssue(e.Issue)
+			h.label, h.assignee = e.Label.GetName(), e.Assignee.GetLogin()
 		default:
 			h.remark = fromReview(e.Review)
 		}
@@ -107,25 +124,27 @@ func readHeard(d delivery) (_ *heard, action string, err error) {
 	h.repo, h.installation, h.pull = e.Repo.GetFullName(), e.Install.GetID(), e.PullRequest
 	h.number, h.verdict, h.after = e.PullRequest.GetNumber(), e.Review.GetState(), d.after
 	if e.Issue != nil {
-		h.number, h.issue = e.Issue.GetNumber(), e.Issue
+		h.number, h.issue, h.onIssue = e.Issue.GetNumber(), e.Issue, !e.Issue.IsPullRequest()
 	}
 	h.by = cmp.Or(e.Sender.GetLogin(), h.author)
 	h.bot = h.bot || e.Sender.GetType() == "Bot"
 	return h, e.Action, nil
 }
 
-// validate refuses remarks that are not on a pull request.
+// validate refuses remarks without a place or an author. GitHub also sends events of issues for pull requests.
 func (h *heard) validate() error {
 	switch {
-	case h.issue != nil && !h.issue.IsPullRequest():
-		return ignored{why: "It is not a pull request.", level: slog.LevelDebug}
-	case h.repo == "" || h.number == 0 || h.ID == 0 || h.author == "" || h.at.IsZero():
-		return unreadable{errors.New("read payload: it contains no remark on a pull request")}
+	case h.repo == "" || h.number == 0 || h.ID == 0 || h.at.IsZero(), h.onIssue && h.issue.GetID() == 0:
+		return unreadable{errors.New("read payload: it contains no remark on a pull request or an issue")}
+	case h.Place == inIssue && !h.onIssue:
+		return ignored{why: "It is a pull request.", level: slog.LevelDebug}
+	case h.author == "" && h.Place != inIssue: // its author may have deleted their account
+		return unreadable{errors.New("read payload: the remark has no author")}
 	}
 	return nil
 }
 
-// origin returns the place of the remark. Of the pull request it has only the number.
+// origin returns the place of the remark. Of the pull request or issue it has only the number.
 func (h heard) origin() origin {
 	return origin{Repo: h.repo, Number: h.number, Installation: h.installation}
 }
@@ -135,7 +154,7 @@ func (h heard) sender() tasks.Sender {
 	return tasks.Sender{Source: sourceName, Account: cmp.Or(h.by, h.author)}
 }
 
-// thread returns the thread of the pull request's conversation.
+// thread returns the thread of the conversation.
 func (h heard) thread() string { return "github/" + h.origin().String() }
 
 // task returns the ID of the task that a comment becomes.
@@ -151,6 +170,7 @@ const (
 	inConversation place = "conversation"
 	onLine         place = "line"   // of the diff
 	inReview       place = "review" // its body
+	inIssue        place = "issue"  // the issue itself, and what was done to it
 )
 
 // spot identifies one comment.
@@ -167,11 +187,13 @@ func (p spot) identity() string {
 		return fmt.Sprintf("l%d.%d", p.Thread, p.ID)
 	case inReview:
 		return fmt.Sprintf("r%d", p.ID)
+	case inIssue:
+		return fmt.Sprintf("i%d", p.ID)
 	}
 	return fmt.Sprintf("c%d", p.ID)
 }
 
-var identityForm = regexp.MustCompile(`-github-(?:c([0-9]+)|l([0-9]+)\.([0-9]+)|r([0-9]+))$`)
+var identityForm = regexp.MustCompile(`-github-(?:c([0-9]+)|l([0-9]+)\.([0-9]+)|r([0-9]+)|i([0-9]+))$`)
 
 // spotOf returns the comment that requested a task, by the task's ID, or false if it was not requested by a comment.
 func spotOf(task string) (p spot, ok bool) {
@@ -188,6 +210,8 @@ func spotOf(task string) (p spot, ok bool) {
 		return spot{Place: inConversation, ID: number(m[1])}, true
 	case m[4] != "":
 		return spot{Place: inReview, ID: number(m[4])}, true
+	case m[5] != "":
+		return spot{Place: inIssue, ID: number(m[5])}, true
 	}
 	return spot{Place: onLine, Thread: number(m[2]), ID: number(m[3])}, true
 }
@@ -213,6 +237,8 @@ func react(ctx context.Context, gh *github.Client, o origin, p spot, sign string
 		_, _, err = gh.Reactions.CreateIssueCommentReaction(ctx, owner, name, p.ID, sign)
 	case onLine:
 		_, _, err = gh.Reactions.CreatePullRequestCommentReaction(ctx, owner, name, p.ID, sign)
+	case inIssue:
+		_, _, err = gh.Reactions.CreateIssueReaction(ctx, owner, name, o.Number, sign)
 	}
 	if err != nil {
 		return fmt.Errorf("react to comment %d of %s: %w", p.ID, o, err)

@@ -26,7 +26,8 @@ type interpreter struct {
 	controls   *controls
 	memory     memory
 	watched    func(repo string) bool
-	repository func(name string) bool // whether events of a repository count; nil: all do
+	repository func(name string) bool   // whether events of a repository count; nil: all do
+	base       func(name string) string // of work on an issue; empty: the default branch
 	quiet      time.Duration
 	now        func() time.Time
 	log        *slog.Logger
@@ -43,6 +44,9 @@ var handled = []struct {
 	{"pull_request", []string{"opened", "synchronize", "reopened", "ready_for_review", requestedReview}, (*interpreter).review},
 	{"pull_request", []string{"closed", "converted_to_draft"}, (*interpreter).retire},
 	{"pull_request", []string{"labeled"}, (*interpreter).labeled},
+	{"issues", []string{"opened"}, (*interpreter).hear},
+	{"issues", []string{actionLabeled, actionAssigned}, (*interpreter).startIssue},
+	{"issues", []string{"closed", "deleted", "transferred", "locked"}, (*interpreter).retireIssue},
 	{"issue_comment", []string{"created"}, (*interpreter).hear},
 	{"pull_request_review_comment", []string{"created"}, (*interpreter).hear},
 	{"pull_request_review", []string{"submitted"}, (*interpreter).hear},
@@ -126,7 +130,7 @@ func (d *delivery) decode() (err error) {
 		d.pull = new(github.PullRequestEvent)
 		err = readPayload(d.payload, d.pull)
 		d.action = d.pull.GetAction()
-	case "issue_comment", "pull_request_review_comment", "pull_request_review":
+	case "issues", "issue_comment", "pull_request_review_comment", "pull_request_review":
 		d.remark, d.action, err = readHeard(*d)
 	default:
 		d.check = new(checkEvent)
@@ -198,8 +202,9 @@ func submitted(r tasks.Receipt, err error) (string, error) {
 type origin struct {
 	Repo         string   `json:"repo"` // owner/name
 	Number       int      `json:"number"`
-	Head         string   `json:"head"` // commit
-	Base         string   `json:"base"` // branch
+	Issue        int64    `json:"issue,omitempty"` // the ID of the issue; 0: it is a pull request
+	Head         string   `json:"head"`            // commit; empty for an issue
+	Base         string   `json:"base"`            // branch; empty for an issue: the default branch
 	BaseSHA      string   `json:"base_sha"`
 	Title        string   `json:"title"`          // on one line, without hidden text
 	Body         string   `json:"body,omitempty"` // the description, without hidden text
@@ -237,6 +242,17 @@ func described(title, body string) (string, string) {
 }
 
 func (o origin) String() string { return fmt.Sprintf("%s#%d", o.Repo, o.Number) }
+
+// kind says whether it is an issue or a pull request, for people and agents.
+func (o origin) kind() string {
+	if o.Issue != 0 {
+		return "issue"
+	}
+	return "pull request"
+}
+
+// what names the issue or pull request.
+func (o origin) what() string { return o.kind() + " " + o.String() }
 
 // path returns owner and name for the client.
 func (o origin) path() (owner, name string) {

@@ -56,6 +56,9 @@ func (i *interpreter) handleComment(ctx context.Context, desk *tasks.Desk, h hea
 		}
 	}
 	switch {
+	case command != "" && h.onIssue && !findCommand(command).onIssues:
+		h.after(func(ctx context.Context) { i.comments.postNote(ctx, h, notDone, onlyOnPulls) })
+		return "The command is for pull requests.", nil
 	case h.bot && (findCommand(command).control != nil || findCommand(command).answers):
 		return "", ignored{"Only people may do this.", slog.LevelInfo}
 	case findCommand(command).control != nil:
@@ -80,6 +83,8 @@ func (i *interpreter) addressed(ctx context.Context, h heard) (text string, name
 	switch {
 	case i.repository != nil && !i.repository(h.repo):
 		return "", false, ignored{"Repository " + h.repo + " is not configured.", slog.LevelInfo}
+	case h.onIssue && i.watched(h.repo):
+		return "", false, ignored{onlyWatched, slog.LevelDebug}
 	case h.bot && !i.gate.mayAsk(h.author):
 		return "", false, ignored{"The author is a bot.", slog.LevelDebug}
 	case ours(h.body), strings.EqualFold(h.author, me):
@@ -99,6 +104,9 @@ func (i *interpreter) order(ctx context.Context, desk *tasks.Desk, h heard, comm
 	if command != "" {
 		w = *findCommand(command).work
 	}
+	if h.onIssue && w.kind == kindFix {
+		w.kind = kindIssue
+	}
 	t, err := i.orderOf(ctx, h, w, command, words)
 	if err != nil {
 		return "", err
@@ -115,6 +123,9 @@ func (i *interpreter) order(ctx context.Context, desk *tasks.Desk, h heard, comm
 
 // orderOf returns that task.
 func (i *interpreter) orderOf(ctx context.Context, h heard, w work, command, words string) (draft, error) {
+	if h.onIssue {
+		return i.issueOrder(ctx, h, w, command, words)
+	}
 	pr, err := i.pull(ctx, h)
 	if err != nil {
 		return draft{}, err
@@ -145,14 +156,19 @@ func (i *interpreter) orderOf(ctx context.Context, h heard, w work, command, wor
 	case w.kind == "review":
 		o.ApprovedBy = h.author
 	}
+	t.Prompt, t.origin = promptOf(o, w, command, words), o
+	return i.settings.expected(ctx, t, pr)
+}
+
+// promptOf returns the request of a comment.
+func promptOf(o origin, w work, command, words string) string {
 	switch {
 	case command != "" && w.kind != mentioned.kind:
-		t.Prompt = strings.TrimSpace(fmt.Sprintf("%s pull request #%d of %s: %s\n\n%s", command, h.number, h.repo, o.Title, words))
+		return strings.TrimSpace(fmt.Sprintf("%s %s #%d of %s: %s\n\n%s", command, o.kind(), o.Number, o.Repo, o.Title, words))
 	case words == "":
-		t.Prompt = wordless[h.Place]
+		return wordless[o.Asked.Place]
 	}
-	t.origin = o
-	return i.settings.expected(ctx, t, pr)
+	return words
 }
 
 // wordless is the request of a comment that only mentions errand.
@@ -160,6 +176,7 @@ var wordless = map[place]string{
 	inConversation: "Read the conversation and answer it.",
 	onLine:         "Read this thread and answer it.",
 	inReview:       "Do what this review asks for.",
+	inIssue:        "Read this issue and do what it asks for.",
 }
 
 // pull returns the pull request of a comment, read now if the event does not contain it.
@@ -231,6 +248,8 @@ type command struct {
 	work    *work   // a task for the agent
 	control control // an action of errand itself
 	answers bool    // it answers a question by the agent
+
+	onIssues bool // it is also a command on an issue
 }
 
 // control carries out a command that needs no agent. It returns a note for the author, and whether it succeeded.
@@ -242,21 +261,21 @@ func commands() []command {
 	return []command{
 		{word: sayReview, help: "review what is new since my last review", work: &work{kind: kindReview, profile: agent.Read, apart: true}},
 		{word: sayReviewFull, help: "review all of it", work: &work{kind: kindReview, profile: agent.Read, apart: true, full: true}},
-		{word: sayFix, help: "do what the open reviews and comments ask for; text below the command has priority", work: &work{kind: kindFix, profile: agent.Write}},
+		{word: sayFix, help: "do what the issue, or the open reviews and comments, ask for; text below the command has priority", work: &work{kind: kindFix, profile: agent.Write}, onIssues: true},
 		{word: sayFixCI, help: "fix the failing checks", work: &work{kind: kindCheckFailure, profile: agent.Write}},
 		{word: sayResolve, help: "merge the base branch and resolve the conflicts", work: &work{kind: kindMergeConflict, profile: agent.Write}},
 		{word: sayAnalyze, help: "report on the state of this pull request without changing anything", work: &work{kind: kindAnalyze, profile: agent.Read, apart: true}},
-		{word: sayAsk, argument: true, help: "answer a question without changing anything", work: &work{kind: kindComment, profile: agent.Read}},
+		{word: sayAsk, argument: true, help: "answer a question without changing anything", work: &work{kind: kindComment, profile: agent.Read}, onIssues: true},
 		{word: sayDismiss, argument: true, help: "never report that finding again", control: (*controls).dismiss},
 		{word: sayPause, help: "stop or resume automatic work on this pull request", label: "`/pause`, `/resume`", control: (*controls).pause},
 		{word: sayResume, control: (*controls).resume},
-		{word: sayCancel, help: "stop the running tasks on this pull request", control: (*controls).stopAll},
-		{word: sayAnswer, argument: true, help: "answer my question", label: "`/answer …`, `/approve`, `/deny …`", answers: true},
-		{word: sayApprove, answers: true},
-		{word: sayAlways, answers: true},
-		{word: sayDeny, argument: true, answers: true},
-		{word: sayRetry, help: "retry the last failed task", control: (*controls).retry},
-		{word: sayHelp, help: "show this list", control: func(*controls, context.Context, *tasks.Desk, heard) (string, bool, error) { return help(), true, nil }},
+		{word: sayCancel, help: "stop the running tasks here", control: (*controls).stopAll, onIssues: true},
+		{word: sayAnswer, argument: true, help: "answer my question", label: "`/answer …`, `/approve`, `/deny …`", answers: true, onIssues: true},
+		{word: sayApprove, answers: true, onIssues: true},
+		{word: sayAlways, answers: true, onIssues: true},
+		{word: sayDeny, argument: true, answers: true, onIssues: true},
+		{word: sayRetry, help: "retry the last failed task", control: (*controls).retry, onIssues: true},
+		{word: sayHelp, help: "show this list", control: showHelp, onIssues: true},
 	}
 }
 
@@ -270,17 +289,24 @@ func findCommand(word string) command {
 	return command{}
 }
 
+func showHelp(_ *controls, _ context.Context, _ *tasks.Desk, h heard) (string, bool, error) {
+	return help(h.onIssue), true, nil
+}
+
 // help lists the commands as Markdown.
-func help() string {
+func help(onIssue bool) string {
 	var b strings.Builder
-	b.WriteString("To give me a task, mention me in a comment, on a line of the diff or in a review; I answer there. " +
-		"Or begin a comment with one of these lines:\n\n| | |\n|---|---|")
+	where := "in a comment, on a line of the diff or in a review"
+	if onIssue {
+		where = "in an issue or a comment"
+	}
+	b.WriteString("To give me a task, mention me " + where + "; I answer there. Or begin a comment with one of these lines:\n\n| | |\n|---|---|")
 	for _, c := range commands() {
 		label := "`" + c.word + "`"
 		if c.argument {
 			label = "`" + c.word + " …`"
 		}
-		if c.help != "" {
+		if c.help != "" && (c.onIssues || !onIssue) {
 			fmt.Fprintf(&b, "\n| %s | %s |", cmp.Or(c.label, label), c.help)
 		}
 	}

@@ -333,8 +333,9 @@ func TestUnreadableComments(t *testing.T) {
 	w := withToken(t)
 	w.quietOpen()
 	f := w.listen()
-	for _, event := range []string{"issue_comment", "pull_request_review_comment", "pull_request_review"} {
-		action := map[bool]string{true: "submitted", false: "created"}[event == "pull_request_review"]
+	for event, action := range map[string]string{
+		"issue_comment": "created", "pull_request_review_comment": "created", "pull_request_review": "submitted", "issues": "opened",
+	} {
 		for _, body := range []string{
 			`{"action":"` + action + `"}`, `{"action":"` + action + `","comment":1,"review":2}`,
 			`{"action":"` + action + `","comment":{"id":1,"user":{"login":"ann"}},"review":{"id":1},"repository":{"full_name":"acme/api"}}`,
@@ -344,8 +345,9 @@ func TestUnreadableComments(t *testing.T) {
 			}
 		}
 	}
-	issue := `{"action":"created","issue":{"number":7},"comment":{"id":1,"body":"@errand","user":{"login":"ann"}},"repository":{"full_name":"acme/api"}}`
-	if status, said := f.send("issue_comment", nil, githubfake.SendOptions{Body: []byte(issue)}); status != http.StatusAccepted || said != "Ignored: It is not a pull request." {
+	// GitHub has sent events of issues for pull requests as well.
+	pull := `{"action":"opened","issue":{"id":1,"number":1,"body":"@errand","created_at":"2026-11-22T08:00:00Z","pull_request":{"url":"x"},"user":{"login":"ann"}},"repository":{"full_name":"acme/api"}}`
+	if status, said := f.send("issues", nil, githubfake.SendOptions{Body: []byte(pull)}); status != http.StatusAccepted || said != "Ignored: It is a pull request." {
 		t.Errorf("%d %s", status, said)
 	}
 }

@@ -111,13 +111,17 @@ func TestMissedRemarksAreLimited(t *testing.T) {
 	}
 }
 
-func TestPullOfPage(t *testing.T) {
+func TestNumberOfPage(t *testing.T) {
 	t.Parallel()
 	for page, want := range map[string]int{
 		"https://github.com/acme/api/pull/12#issuecomment-3": 12, "https://github.com/acme/api/pull/7#discussion_r9": 7,
-		"https://github.com/acme/api/issues/12#issuecomment-3": 0, "": 0,
+		"https://github.com/acme/api/issues/9#issuecomment-3": -9, "": 0,
 	} {
-		if got := pullOfPage(page); got != want {
+		got, onIssue := numberOfPage(page)
+		if onIssue {
+			got = -got
+		}
+		if got != want {
 			t.Errorf("%s: %d, want %d", page, got, want)
 		}
 	}

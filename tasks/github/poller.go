@@ -228,7 +228,9 @@ func (p *poller) look(ctx context.Context, v visit) (all bool, err error) {
 			}
 		}
 	}
-	err = p.missedRemarks(ctx, gh, list, v)
+	if err = p.missedRemarks(ctx, gh, list, v); err == nil {
+		err = p.missedIssues(ctx, gh, me, v)
+	}
 	return all && err == nil, errors.Join(append(failed, err)...)
 }
 

@@ -20,9 +20,10 @@ const (
 	maxHunk    = 3_000  // characters of the diff above a line, its end
 )
 
-// batch holds the remarks on a pull request up to the request, oldest first.
+// batch holds the remarks on a pull request or an issue up to the request, oldest first.
 type batch struct {
 	me      string
+	kind    string // of what they are on
 	remarks []remark
 	asked   remark // the request; only fields that its event may lack are used
 }
@@ -54,13 +55,17 @@ func (k talk) everything(ctx context.Context) (batch, error) {
 // gather reads the wanted remarks. It leaves out remarks written or edited after the request, because the author of the
 // request has not seen them. It also leaves out the request itself, which is known from the event.
 func (k talk) gather(ctx context.Context, since time.Time, wanted func(batch, remark) bool) (batch, error) {
-	b := batch{}
+	b := batch{kind: k.o.kind()}
 	var err error
 	if b.me, err = k.b.api.forge.Login(ctx); err != nil {
 		return b, k.b.api.sorted("read "+k.o.String(), err)
 	}
 	var all []remark
-	for _, list := range []remarks{k.b.api.conversation(ctx, k.gh, k.o, since), k.b.api.lines(ctx, k.gh, k.o, time.Time{}), k.b.api.reviews(ctx, k.gh, k.o)} {
+	lists := []remarks{k.b.api.conversation(ctx, k.gh, k.o, since)}
+	if k.pr != nil {
+		lists = append(lists, k.b.api.lines(ctx, k.gh, k.o, time.Time{}), k.b.api.reviews(ctx, k.gh, k.o))
+	}
+	for _, list := range lists {
 		for r, err := range list {
 			if err != nil {
 				return b, k.b.api.sorted("read remarks on "+k.o.String(), err)
@@ -96,9 +101,10 @@ func (b batch) asksMore() bool {
 // prompt returns the prompt of a request: its text, and the remarks it may refer to.
 func (b batch) prompt(k talk) string {
 	where := map[place]string{
-		inConversation: "in the conversation of pull request " + k.o.String(),
-		onLine:         "on a line of the diff of pull request " + k.o.String(),
-		inReview:       "in a review of pull request " + k.o.String(),
+		inConversation: "in the conversation of " + k.o.what(),
+		onLine:         "on a line of the diff of " + k.o.what(),
+		inReview:       "in a review of " + k.o.what(),
+		inIssue:        "in " + k.o.what(),
 	}[k.o.Asked.Place]
 	return strings.TrimSpace(fmt.Sprintf("@%s asks you, %s:\n\n%s\n\n%s%s", k.task.Actor, where, k.task.Prompt, b.asked.shown(), b.said()))
 }
@@ -127,7 +133,7 @@ func (b batch) said() string {
 		return ""
 	}
 	slices.Reverse(blocks)
-	return "These earlier remarks on the pull request, oldest first, may be relevant:\n\n" + strings.Join(blocks, "\n")
+	return "These earlier remarks on the " + b.kind + ", oldest first, may be relevant:\n\n" + strings.Join(blocks, "\n")
 }
 
 // shown quotes the part of the diff above a remark on a line, or returns "".

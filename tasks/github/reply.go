@@ -71,14 +71,14 @@ func (r *reply) Close(ctx context.Context, e tasks.Ending) error {
 	return r.by.memory.answered(ctx, r.origin, last, at)
 }
 
-// silent reports whether there is no reply: to a withdrawn request, and to people without permission, who get one
-// answer on each pull request.
+// silent reports whether there is no reply: to a withdrawn request, to one on an issue that has ended since, and to people
+// without permission, who get one answer on each pull request or issue.
 func (r *reply) silent(ctx context.Context, e tasks.Ending) (stranger, silent bool, _ error) {
 	if nobodyAsked(r.task, r.origin) || r.origin.byBot() {
 		return false, unheard(e), nil
 	}
 	if e.Kind != tasks.Refused {
-		return false, e.Kind == tasks.Withdrawn, nil
+		return false, e.Kind == tasks.Withdrawn || e.Kind == tasks.Superseded, nil
 	}
 	p, err := r.by.gate.may(ctx, r.origin, r.task.Actor)
 	if err != nil || p.CanWrite() {

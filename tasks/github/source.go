@@ -64,6 +64,7 @@ type Config struct {
 
 	People       tasks.People                // who is who; names for posts
 	Repository   func(name string) (ok bool) // reports whether events of a repository count; nil: all do
+	Base         func(name string) string    // returns the branch to start from for an issue; nil or empty: the default branch
 	Repositories []string                    // that are polled for missed events; empty: none
 	Look         time.Duration               // between two polls; 0: DefaultLook
 	Poll         time.Duration               // between two quick polls for comments, reviews and pushes; 0: webhooks bring them
@@ -147,6 +148,9 @@ func New(cfg Config) (*Source, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
+	if cfg.Base == nil {
+		cfg.Base = func(string) string { return "" }
+	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
@@ -166,7 +170,7 @@ func assemble(cfg Config) *Source {
 	comments := &commenter{api: hubAPI, gate: g, memory: mem, watched: cfg.watched, log: log}
 	settings := &settingsReader{api: hubAPI, gate: g, now: cfg.Now, log: log}
 	interpreter := &interpreter{
-		api: hubAPI, gate: g, settings: settings, comments: comments, memory: mem, watched: cfg.watched, repository: cfg.Repository,
+		api: hubAPI, gate: g, settings: settings, comments: comments, memory: mem, watched: cfg.watched, repository: cfg.Repository, base: cfg.Base,
 		quiet: cfg.Quiet, now: cfg.Now, log: log, controls: &controls{gate: g, comments: comments, memory: mem, log: log},
 	}
 	return &Source{
@@ -202,6 +206,7 @@ const (
 	kindCheckFailure   = "check_failure"
 	kindMergeConflict  = "merge_conflict"
 	kindReviewResponse = "review_response"
+	kindIssue          = "issue"
 )
 
 // kind describes how tasks of a kind are briefed and reported.
@@ -224,6 +229,7 @@ func kinds() map[string]kind {
 		kindCheckFailure:   {title: "Failed checks", brief: (*briefer).briefChecks, open: (*reporter).openReply, automatic: true, asks: true},
 		kindMergeConflict:  {title: "Conflicts", brief: (*briefer).briefConflict, open: (*reporter).openReply, automatic: true, asks: true},
 		kindReviewResponse: {brief: (*briefer).briefResponse, open: (*reporter).openReply, automatic: true, asks: true},
+		kindIssue:          {brief: (*briefer).briefIssue, open: (*reporter).openReply, asks: true},
 	}
 }
 

@@ -32,7 +32,7 @@ const enough = "I have reached the limit of automatic work on this pull request.
 // resume the work for months; by then the oldest keys are of heads long gone.
 const maxBegun = 500
 
-// prState is what errand remembers of a pull request between its tasks, in all processes. Only changeState changes it.
+// prState is what errand remembers of a pull request or an issue between its tasks, in all processes. Only changeState changes it.
 type prState struct {
 	Paused   bool      `json:"paused,omitempty"` // by a person: no automatic work
 	PausedBy string    `json:"paused_by,omitempty"`
@@ -53,6 +53,8 @@ type prState struct {
 
 	Rounds int               `json:"rounds,omitempty"` // automatic tasks since a person wrote
 	Begun  map[string]string `json:"begun,omitempty"`  // the tasks of automatic work, by key
+
+	Started time.Time `json:"started,omitzero"` // when work on an issue as a whole was requested last
 
 	Approved   string `json:"approved,omitempty"` // head of a fork that a maintainer has approved
 	ApprovedBy string `json:"approved_by,omitempty"`

@@ -34,6 +34,7 @@ type place struct {
 	Trusted    bool            // use the directory's own configuration of the CLI
 	Fresh      bool            // the directory has nothing from an earlier run
 	Into       string          // base branch of the pull request; empty: the clone's base
+	Fixes      int             // number of the issue that the work resolves; 0: none
 	Branch     string          // branch on which the work in Clone is published; empty: not published
 	About      string          // a paragraph for the agent about the directories
 	Notes      []string        // what is wrong with the declared environment, for the followers of the task
@@ -88,6 +89,7 @@ func (l *placer) clone(ctx context.Context, t tasks.Task, b briefing, before *re
 	if b.Into != p.Branch {
 		p.Into = b.Into
 	}
+	p.Fixes = b.Fixes
 	if b.Keep {
 		want.Own = p.Branch
 	}

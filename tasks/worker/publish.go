@@ -69,7 +69,7 @@ func (b *publisher) publish(run *run, t tasks.Task, p place, e *tasks.Ending) {
 		return
 	}
 	e.Published = &tasks.Published{Due: true, Work: tasks.Work{
-		Repo: t.Repo, Branch: p.Branch, Commit: pushed.Commit, Base: cmp.Or(p.Into, p.Clone.Base), Title: cmp.Or(pushed.Subject, t.Title()),
+		Repo: t.Repo, Branch: p.Branch, Commit: pushed.Commit, Base: cmp.Or(p.Into, p.Clone.Base), Title: cmp.Or(pushed.Subject, t.Title()), Fixes: p.Fixes,
 		Verification: checks,
 	}}
 	if pushed.New {
@@ -191,7 +191,7 @@ func (b *publisher) propose(ctx context.Context, t tasks.Task, e *tasks.Ending) 
 // proposal describes published work for a forge.
 func (b *publisher) proposal(t tasks.Task, work tasks.Work, summary string) forge.Proposal {
 	p := forge.Proposal{
-		Repo: work.Repo, Branch: work.Branch, Commit: work.Commit, Base: work.Base, Title: work.Title,
+		Repo: work.Repo, Branch: work.Branch, Commit: work.Commit, Base: work.Base, Title: work.Title, Fixes: work.Fixes,
 		Run: t.ID, Thread: t.Thread, Source: t.Source, Asker: b.Policy.People.NameOf(t), Verification: work.Verification.Markdown(), Summary: summary,
 	}
 	if b.ConsoleURL != "" {
