@@ -134,7 +134,7 @@ func (i *interpreter) orderOf(ctx context.Context, h heard, w work, command, wor
 	if h.issue != nil { // the state at that time: the event may be late, and the pull request was read just now
 		o.Title, o.Body = described(h.issue.GetTitle(), h.issue.GetBody())
 	}
-	o.Installation, o.Action, o.Full = h.installation, "asked", w.full
+	o.Installation, o.Action, o.Full = h.installation, actionAsked, w.full
 	o.Asked = &request{spot: h.spot, At: h.at, URL: h.url, Command: command, Words: words, Bot: h.bot}
 	t := draft{Task: tasks.Task{
 		ID: h.task(), Source: sourceName, Kind: w.kind, Thread: h.thread(), Class: tasks.Interactive, Profile: profileOf(pr, w.profile),

@@ -20,8 +20,9 @@ import (
 // issue itself when it is opened, are requests in the same way. In addition, people with write access can have errand
 // work on the issue as a whole, by a label or by assigning it.
 
-// The actions that start work on an issue as a whole.
+// The actions of requests: in a remark, and for work on an issue as a whole.
 const (
+	actionAsked    = "asked"
 	actionLabeled  = "labeled"
 	actionAssigned = "assigned"
 )
@@ -59,8 +60,11 @@ func (i *interpreter) start(ctx context.Context, desk *tasks.Desk, h heard, acti
 		return "", err
 	}
 	for _, st := range open {
-		if o, err := originOf(st.Task); err == nil && o.Issue != 0 && o.Asked != nil && o.Asked.Place == inIssue {
-			return "Task " + st.Task.ID, nil // of the label, the assignment or the text of the issue
+		o, err := originOf(st.Task)
+		whole := err == nil && o.Issue != 0 && o.Asked != nil && o.Asked.Place == inIssue
+		// The text of the issue may ask for the same, but not if its author is a stranger.
+		if whole && (o.Action != actionAsked || strings.EqualFold(st.Task.Actor, h.author)) {
+			return "Task " + st.Task.ID, nil
 		}
 	}
 	t, err := i.issueOrder(ctx, h, wholeIssue, "", "")
@@ -115,7 +119,7 @@ func (i *interpreter) issueOrder(ctx context.Context, h heard, w work, command, 
 		}
 	}
 	o := origin{
-		Repo: h.repo, Number: h.number, Issue: issue.GetID(), Base: i.base(h.repo), URL: issue.GetHTMLURL(), Installation: h.installation, Action: "asked",
+		Repo: h.repo, Number: h.number, Issue: issue.GetID(), Base: i.base(h.repo), URL: issue.GetHTMLURL(), Installation: h.installation, Action: actionAsked,
 		Asked: &request{spot: h.spot, At: h.at, URL: h.url, Command: command, Words: words, Bot: h.bot},
 	}
 	o.Title, o.Body = described(issue.GetTitle(), issue.GetBody())

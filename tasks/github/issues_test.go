@@ -151,6 +151,22 @@ func TestLabelAndAssignmentOfAnIssue(t *testing.T) {
 	}
 }
 
+// A stranger's request in the issue does not stand in the way of the label, and that of the same person is the same.
+func TestLabelBesideAMention(t *testing.T) {
+	t.Parallel()
+	w := ticking(t)
+	f := w.listen()
+	for user, want := range map[string]int{"mallory": 2, "ann": 1} {
+		n := w.issue(user, "Broken", "@errand fix it")
+		if err := w.hub.LabelIssue(t.Context(), repo, n, "errand", "ann"); err != nil {
+			t.Fatal(err)
+		}
+		if got := len(must(f.desk.Open(t.Context(), fmt.Sprintf("github/acme/api#%d", n)))); got != want {
+			t.Errorf("%s: %d tasks", user, got)
+		}
+	}
+}
+
 // An assignment alone starts the work as well.
 func TestAssignmentOfAnIssue(t *testing.T) {
 	t.Parallel()
