@@ -44,7 +44,7 @@ var handled = []struct {
 	{"pull_request", []string{"opened", "synchronize", "reopened", "ready_for_review", requestedReview}, (*interpreter).review},
 	{"pull_request", []string{"closed", "converted_to_draft"}, (*interpreter).retire},
 	{"pull_request", []string{"labeled"}, (*interpreter).labeled},
-	{"issues", []string{"opened"}, (*interpreter).hear},
+	{"issues", []string{actionOpened}, (*interpreter).hearIssue},
 	{"issues", []string{actionLabeled, actionAssigned}, (*interpreter).startIssue},
 	{"issues", []string{"closed", "deleted", "transferred", "locked"}, (*interpreter).retireIssue},
 	{"issue_comment", []string{"created"}, (*interpreter).hear},

@@ -42,7 +42,7 @@ func (i *interpreter) handleComment(ctx context.Context, desk *tasks.Desk, h hea
 	command, words := readCommand(text)
 	unknown := named && command == "" && slash.MatchString(text)
 	if !named && command == "" {
-		return "", ignored{"It is not addressed to errand.", slog.LevelDebug}
+		return "", notAddressed
 	}
 	if err := i.gate.pace(ctx, h); err != nil {
 		if _, ok := errors.AsType[ignored](err); ok {
@@ -73,6 +73,9 @@ func (i *interpreter) handleComment(ctx context.Context, desk *tasks.Desk, h hea
 	}
 	return said, err
 }
+
+// notAddressed is the reason why most remarks become no task.
+var notAddressed = ignored{"It is not addressed to errand.", slog.LevelDebug}
 
 // addressed returns a comment without the mentions of errand, and whether there were any. Comments that are not
 // addressed to errand, or whose author does not count, are ignored.

@@ -1,6 +1,7 @@
 package github
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,10 +26,30 @@ const (
 	actionAsked    = "asked"
 	actionLabeled  = "labeled"
 	actionAssigned = "assigned"
+	actionOpened   = "opened" // where every issue is answered
 )
 
 // wholeIssue is that work.
 var wholeIssue = work{kind: kindIssue, profile: agent.Write}
+
+// hearIssue handles a new issue.
+func (i *interpreter) hearIssue(ctx context.Context, desk *tasks.Desk, d delivery) (said string, err error) {
+	return i.opened(ctx, desk, *d.remark)
+}
+
+// opened does what a new issue requests. If it requests nothing, it is answered anyway where the repository's settings want
+// that.
+func (i *interpreter) opened(ctx context.Context, desk *tasks.Desk, h heard) (said string, err error) {
+	said, err = i.handleComment(ctx, desk, h)
+	if !errors.Is(err, notAddressed) {
+		return said, err
+	}
+	c, serr := i.settings.soon(ctx, origin{Repo: h.repo, Installation: h.installation, Base: i.base(h.repo)})
+	if serr != nil || c.Issues != issuesAuto {
+		return "", cmp.Or(serr, err)
+	}
+	return i.start(ctx, desk, h, actionOpened)
+}
 
 // startIssue submits the work on an issue that was given the label or assigned to errand.
 func (i *interpreter) startIssue(ctx context.Context, desk *tasks.Desk, d delivery) (said string, err error) {
@@ -42,8 +63,10 @@ func (i *interpreter) start(ctx context.Context, desk *tasks.Desk, h heard, acti
 	if err := i.worksOn(h.repo); err != nil {
 		return "", err
 	}
-	if err := i.concerns(ctx, h); err != nil {
-		return "", err
+	if action != actionOpened {
+		if err := i.concerns(ctx, h); err != nil {
+			return "", err
+		}
 	}
 	switch {
 	case i.watched(h.repo):
@@ -71,7 +94,9 @@ func (i *interpreter) start(ctx context.Context, desk *tasks.Desk, h heard, acti
 	if err != nil {
 		return "", err
 	}
-	t.origin.Action = action
+	if t.origin.Action = action; action == actionOpened {
+		t.Class = tasks.Background // unrequested work can wait
+	}
 	t.Prompt = fmt.Sprintf("Issue #%d of %s: %s", h.number, h.repo, t.origin.Title)
 	receipt, err := i.submit(ctx, desk, t)
 	if err != nil {
@@ -235,8 +260,9 @@ func (b *briefer) talkOnIssue(ctx context.Context, t tasks.Task, o origin) (talk
 	if err != nil {
 		return talk{}, b.api.sorted("read "+o.String(), err)
 	}
-	why := ""
+	why := k.want.refuses(t.Kind, o, nil, nil)
 	switch {
+	case why != "":
 	case issue.GetLocked():
 		why = issueEnds["locked"]
 	case o.closedSince(issue):

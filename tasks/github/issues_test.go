@@ -408,3 +408,70 @@ func TestMissedIssues(t *testing.T) {
 		t.Errorf("%+v", f.only())
 	}
 }
+
+// The repository's settings say which issues are answered: those of the branch that work starts from.
+func TestIssuesSetting(t *testing.T) {
+	t.Parallel()
+	for setting, want := range map[string][]string{
+		"issues: off":       {},
+		"issues: ask":       {"comment by ann", "issue by ann"},
+		"issues: sometimes": {"comment by ann", "issue by ann"},
+		"issues: auto":      {"comment by ann", "issue by ann", "issue by ann"},
+	} {
+		w := withToken(t, func(c *config) { c.Base = func(string) string { return "develop" } })
+		w.talkers()
+		f := w.listen()
+		must(w.repo.Commit("main", "", map[string]string{".github/errand.yml": "issues: auto\nmodels:\n  issue: opus"}, "Say what is wanted"))
+		must(w.repo.Commit("develop", "main", map[string]string{".github/errand.yml": setting + "\nmodels:\n  issue: haiku"}, "Say what is wanted"))
+		w.issue("ann", "One", "It is.")
+		w.issue("mallory", "Two", "It is.")
+		w.issue("renovate[bot]", "Three", "It is.")
+		w.issue("errand", "Four", "It is.")
+		w.issue("ann", "Five", "@errand why?")
+		n := w.issue("mallory", "Six", "It is.")
+		if err := w.hub.LabelIssue(t.Context(), repo, n, "errand", "ann"); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, task := range f.tasks() {
+			got = append(got, fmt.Sprintf("%s by %s", task.Kind, task.Actor))
+			if model := task.Options.Model; task.Kind == kindIssue && model != "haiku" {
+				t.Errorf("%s: model %q", setting, model)
+			}
+			if b := w.briefed(task); b.Base != "develop" {
+				t.Errorf("%s: base %q", setting, b.Base)
+			}
+		}
+		if diff := cmp.Diff(want, got, cmpopts.SortSlices(strings.Compare), cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("%s: tasks (-want +got):\n%s", setting, diff)
+		}
+	}
+}
+
+// Where issues are switched off while a request waits, it is refused; and if the settings cannot be read in time, the next poll
+// finds an issue that nobody has asked about.
+func TestIssuesSettingLater(t *testing.T) {
+	t.Parallel()
+	f, look := looker(t)
+	f.talkers()
+	look(time.Hour)
+	n := f.issue("ann", "One", "@errand why?")
+	task := f.only()
+	set := func(setting string) {
+		must(f.repo.Commit("main", "", map[string]string{".github/errand.yml": setting}, "Say what is wanted"))
+		f.src.reconfigure(func(*Config) {}) // which forgets the settings
+	}
+	set("issues: off")
+	wantInput(t, brief(f.world, task), "settings switch issues off")
+	if _, err := f.desk.Cancel(t.Context(), task.ID, "ann"); err != nil {
+		t.Fatal(err)
+	}
+	set("issues: auto")
+	f.hub.Fail("GET /repos/{o}/{r}/contents/{path}", githubfake.Failure{Status: 502})
+	if _, err := f.hub.OpenIssue(t.Context(), githubfake.Issue{Repo: repo, User: "ann", Title: "Two", Body: "It is."}); err == nil || len(f.tasks()) > 0 {
+		t.Errorf("%v, %+v", err, f.tasks())
+	}
+	if look(time.Hour); f.only().Thread != fmt.Sprintf("github/acme/api#%d", n+1) {
+		t.Errorf("%+v", f.only())
+	}
+}

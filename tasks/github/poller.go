@@ -367,7 +367,11 @@ func (p *poller) missedRemark(ctx context.Context, h heard, before handledRemark
 
 func (p *poller) handleRemark(ctx context.Context, h heard) error {
 	h.after = func(do func(context.Context)) { do(ctx) }
-	_, err := p.interpreter.handleComment(ctx, p.desk, h)
+	handle := p.interpreter.handleComment
+	if h.Place == inIssue {
+		handle = p.interpreter.opened
+	}
+	_, err := handle(ctx, p.desk, h)
 	if _, not := errors.AsType[ignored](err); not && h.pull != nil {
 		_, err = p.interpreter.respondTo(ctx, p.desk, h)
 	}

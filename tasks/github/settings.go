@@ -77,13 +77,7 @@ func (r *settingsReader) expected(ctx context.Context, t draft, pr *github.PullR
 			return t, ignored{r.gate.unapproved(), slog.LevelInfo}
 		}
 	}
-	ask, cancel := context.WithTimeout(ctx, loginPatience)
-	defer cancel()
-	gh, err := r.api.client(ask, o)
-	var c settings
-	if err == nil {
-		c, _, err = r.settings(ask, gh, o, o.Base)
-	}
+	c, err := r.soon(ctx, o)
 	if err != nil {
 		r.log.Warn("handle event without the repository's settings", "err", err)
 		return t, nil
@@ -95,9 +89,23 @@ func (r *settingsReader) expected(ctx context.Context, t draft, pr *github.PullR
 	return t, nil
 }
 
+// soon reads the settings while a webhook waits.
+func (r *settingsReader) soon(ctx context.Context, o origin) (settings, error) {
+	ctx, cancel := context.WithTimeout(ctx, loginPatience)
+	defer cancel()
+	gh, err := r.api.client(ctx, o)
+	if err != nil {
+		return settings{}, err
+	}
+	c, _, err := r.settings(ctx, gh, o, o.Base)
+	return c, err
+}
+
 // refuses returns why a kind of work is not done automatically on a pull request that changes these files, or "".
 func (c settings) refuses(kind string, o origin, pr *github.PullRequest, files []string) string {
 	switch {
+	case o.Issue != 0 && c.Issues == issuesOff:
+		return "The repository's settings switch issues off."
 	case o.byPerson():
 		return ""
 	case !c.on(kind):
@@ -194,6 +202,7 @@ type settings struct {
 		MaxFindings  int    `yaml:"max_findings"` // on lines; 0: the default
 		Instructions string `yaml:"instructions"` // a file of the base branch with more instructions for reviewers
 	} `yaml:"review"`
+	Issues string            `yaml:"issues"` // which issues errand answers; empty: issuesAsk
 	Checks []string          `yaml:"checks"` // commands that have to succeed; the worker runs them before it publishes
 	Models map[string]string `yaml:"models"` // by kind of task
 
@@ -201,6 +210,13 @@ type settings struct {
 
 	Unread bool `yaml:"-"` // there may be more Checks that could not be read
 }
+
+// The values of settings.Issues.
+const (
+	issuesOff  = "off"
+	issuesAsk  = "ask"  // those on which it is asked
+	issuesAuto = "auto" // all new ones by people with write access as well
+)
 
 // skip selects pull requests without automatic work.
 type skip struct {
@@ -346,6 +362,10 @@ func (c settings) validated(wrong []string) (settings, []string) {
 	if s := c.Review.Severity; !slices.Contains([]string{"", "critical", "major", "minor"}, s) {
 		refuse("review.severity", "is neither critical, major nor minor")
 		c.Review.Severity = ""
+	}
+	if !slices.Contains([]string{"", issuesOff, issuesAsk, issuesAuto}, c.Issues) {
+		refuse("issues", "is neither off, ask nor auto")
+		c.Issues = ""
 	}
 	if n := c.Review.MaxFindings; n < 0 || n > maxChosen {
 		refuse("review.max_findings", fmt.Sprintf("is not a number from 1 to %d", maxChosen))
