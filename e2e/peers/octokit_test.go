@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"os/exec"
@@ -130,4 +131,54 @@ func listTasks(t *testing.T, base string) (list []string) {
 			return list
 		}
 	}
+}
+
+// The examples of issues, with errand's login, label and mention where they have others: the event decides what becomes of
+// each, as the golden file says.
+func TestOctokitIssues(t *testing.T) {
+	t.Parallel()
+	var examples []struct {
+		Name     string
+		Examples []object
+	}
+	readJSON(t, &examples, "@octokit", "webhooks-examples", "api.github.com", "index.json")
+	hub, err := githubfake.New(githubfake.Config{WebhookSecret: "github-secret"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(hub.Close)
+	if _, err := hub.CreateRepo("Codertocat", "Hello-World", nil); err != nil {
+		t.Fatal(err)
+	}
+	var got strings.Builder
+	for _, e := range examples {
+		if e.Name != "issues" && e.Name != "issue_comment" {
+			continue
+		}
+		for i, payload := range e.Examples {
+			// A fleet of its own: the examples are about the same issue.
+			base := door(t, "GITHUB_API_URL="+hub.APIURL(), "GITHUB_TOKEN=ghp_test", "GITHUB_WEBHOOK_SECRET=github-secret")
+			for _, place := range []string{"issue", "comment"} {
+				if o := dig(payload, place); o != nil {
+					o["body"] = "@errand why?"
+				}
+			}
+			if o := dig(payload, "label"); o != nil {
+				o["name"] = "errand"
+			}
+			if o := dig(payload, "assignee"); o != nil {
+				o["login"] = "errand"
+			}
+			resp, err := hub.Send(limited(t), e.Name, payload, githubfake.SendOptions{To: base + "/github/webhook"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			said, _ := io.ReadAll(resp.Body)
+			fmt.Fprintf(&got, "%s-%d %s: %d %s\n", e.Name, i, payload["action"], resp.StatusCode, strings.TrimSpace(string(said)))
+			for _, one := range listTasks(t, base) {
+				fmt.Fprintf(&got, "    %s\n", one)
+			}
+		}
+	}
+	compareGolden(t, filepath.Join("testdata", "octokit-issues.golden"), got.String())
 }
