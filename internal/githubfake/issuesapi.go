@@ -40,6 +40,8 @@ func (s *Server) subject(r *request, number int, scopes, level string) (reply, b
 	switch i := r.repo.issues[at]; {
 	case i.gone:
 		return fail(http.StatusGone, "This issue was deleted"), true
+	case i.moved != nil && r.Method != http.MethodGet:
+		return fail(http.StatusNotFound, "Not Found"), true
 	case i.moved != nil:
 		a := fail(http.StatusMovedPermanently, "Moved Permanently")
 		rest := strings.SplitN(strings.TrimPrefix(r.URL.Path, "/"), "/", 6)

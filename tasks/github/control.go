@@ -16,6 +16,7 @@ import (
 // Replies to commands.
 const (
 	unknownCommand = "Unknown command. Comment `/help` for the list."
+	onlyOnIssues   = "That command is for issues. Comment `/help` for the list."
 	onlyOnPulls    = "That command is for pull requests. Comment `/help` for the list."
 	neverFailed    = "There is no failed task to retry."
 	slower         = "The author has sent too many requests here."
@@ -134,10 +135,16 @@ func noteOf(r intake.Reply) (note string, ok bool) {
 	return r.Text, false
 }
 
-// stopAll stops the tasks of a pull request that were requested before this comment.
+// stopAll stops the tasks of a pull request or an issue that were requested before this comment, and drops a plan.
 func (c *controls) stopAll(ctx context.Context, d *tasks.Desk, h heard) (note string, ok bool, err error) {
 	reply, err := c.command(d, h).Stop(ctx, h.threads()...)
 	note, ok = noteOf(reply)
+	if err == nil && h.onIssue {
+		var dropped bool
+		if dropped, err = c.memory.dropPlan(ctx, h); dropped {
+			note, ok = "", true
+		}
+	}
 	return note, ok, err
 }
 

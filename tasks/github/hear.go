@@ -1,7 +1,6 @@
 package github
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -56,9 +55,13 @@ func (i *interpreter) handleComment(ctx context.Context, desk *tasks.Desk, h hea
 		}
 	}
 	switch {
-	case command != "" && h.onIssue && !findCommand(command).onIssues:
-		h.after(func(ctx context.Context) { i.comments.postNote(ctx, h, notDone, onlyOnPulls) })
-		return "The command is for pull requests.", nil
+	case command != "" && findCommand(command).elsewhere(h.onIssue):
+		why := onlyOnIssues
+		if h.onIssue {
+			why = onlyOnPulls
+		}
+		h.after(func(ctx context.Context) { i.comments.postNote(ctx, h, notDone, why) })
+		return why, nil
 	case h.bot && (findCommand(command).control != nil || findCommand(command).answers):
 		return "", ignored{"Only people may do this.", slog.LevelInfo}
 	case findCommand(command).control != nil:
@@ -103,18 +106,18 @@ func (i *interpreter) addressed(ctx context.Context, h heard) (text string, name
 
 // order submits the task that a comment requests, by a command or a mention.
 func (i *interpreter) order(ctx context.Context, desk *tasks.Desk, h heard, command, words string) (said string, err error) {
-	w := mentioned
-	if command != "" {
-		w = *findCommand(command).work
-	}
-	if h.onIssue && w.kind == kindFix {
-		w.kind = kindIssue
+	w, err := i.workOf(ctx, h, command)
+	if err != nil {
+		return "", err
 	}
 	t, err := i.orderOf(ctx, h, w, command, words)
 	if err != nil {
 		return "", err
 	}
 	receipt, err := i.submit(ctx, desk, t)
+	if err == nil {
+		err = i.notePlan(ctx, h, t)
+	}
 	if err != nil {
 		return "", err
 	}
@@ -210,114 +213,6 @@ func (i *interpreter) forget(ctx context.Context, desk *tasks.Desk, d delivery) 
 	}
 	return "Withdrawn " + h.task(), nil
 }
-
-// A comment is a command if its first line is one of these words. The text below it is given to the agent.
-const (
-	sayReview     = "/review"
-	sayReviewFull = "/review full"
-	sayFix        = "/fix"
-	sayFixCI      = "/fix-ci"
-	sayResolve    = "/resolve-conflicts"
-	sayAnalyze    = "/analyze"
-	sayAsk        = "/ask"     // followed by a question
-	sayDismiss    = "/dismiss" // followed by the ID of a finding
-	sayPause      = "/pause"
-	sayResume     = "/resume"
-	sayCancel     = "/cancel"
-	sayRetry      = "/retry"
-	sayHelp       = "/help"
-	sayAnswer     = "/answer" // followed by the answer
-	sayApprove    = "/approve"
-	sayAlways     = "/approve always"
-	sayDeny       = "/deny" // optionally followed by a reason
-)
-
-// work describes a task for the agent.
-type work struct {
-	kind    string
-	profile agent.Profile // the most it may do
-	apart   bool          // in the thread of automatic analyses, not in the conversation
-	full    bool
-}
-
-// command describes one command.
-type command struct {
-	word     string
-	argument bool   // more words may follow on the first line
-	help     string // its row in the list of commands; empty: it is in another command's row
-	label    string // in that row; empty: the word itself
-
-	// Exactly one of these is set.
-	work    *work   // a task for the agent
-	control control // an action of errand itself
-	answers bool    // it answers a question by the agent
-
-	onIssues bool // it is also a command on an issue
-}
-
-// control carries out a command that needs no agent. It returns a note for the author, and whether it succeeded.
-// Repeating it must change nothing: an event may come late, and several times.
-type control func(*controls, context.Context, *tasks.Desk, heard) (note string, ok bool, err error)
-
-// commands returns all commands in the order of the help. (A variable would be an initialization cycle.)
-func commands() []command {
-	return []command{
-		{word: sayReview, help: "review what is new since my last review", work: &work{kind: kindReview, profile: agent.Read, apart: true}},
-		{word: sayReviewFull, help: "review all of it", work: &work{kind: kindReview, profile: agent.Read, apart: true, full: true}},
-		{word: sayFix, help: "do what the issue, or the open reviews and comments, ask for; text below the command has priority", work: &work{kind: kindFix, profile: agent.Write}, onIssues: true},
-		{word: sayFixCI, help: "fix the failing checks", work: &work{kind: kindCheckFailure, profile: agent.Write}},
-		{word: sayResolve, help: "merge the base branch and resolve the conflicts", work: &work{kind: kindMergeConflict, profile: agent.Write}},
-		{word: sayAnalyze, help: "report on the state of this pull request without changing anything", work: &work{kind: kindAnalyze, profile: agent.Read, apart: true}},
-		{word: sayAsk, argument: true, help: "answer a question without changing anything", work: &work{kind: kindComment, profile: agent.Read}, onIssues: true},
-		{word: sayDismiss, argument: true, help: "never report that finding again", control: (*controls).dismiss},
-		{word: sayPause, help: "stop or resume automatic work on this pull request", label: "`/pause`, `/resume`", control: (*controls).pause},
-		{word: sayResume, control: (*controls).resume},
-		{word: sayCancel, help: "stop the running tasks here", control: (*controls).stopAll, onIssues: true},
-		{word: sayAnswer, argument: true, help: "answer my question", label: "`/answer …`, `/approve`, `/deny …`", answers: true, onIssues: true},
-		{word: sayApprove, answers: true, onIssues: true},
-		{word: sayAlways, answers: true, onIssues: true},
-		{word: sayDeny, argument: true, answers: true, onIssues: true},
-		{word: sayRetry, help: "retry the last failed task", control: (*controls).retry, onIssues: true},
-		{word: sayHelp, help: "show this list", control: showHelp, onIssues: true},
-	}
-}
-
-// findCommand returns the command with this word, or the zero value.
-func findCommand(word string) command {
-	for _, c := range commands() {
-		if c.word == word {
-			return c
-		}
-	}
-	return command{}
-}
-
-func showHelp(_ *controls, _ context.Context, _ *tasks.Desk, h heard) (string, bool, error) {
-	return help(h.onIssue), true, nil
-}
-
-// help lists the commands as Markdown.
-func help(onIssue bool) string {
-	var b strings.Builder
-	where := "in a comment, on a line of the diff or in a review"
-	if onIssue {
-		where = "in an issue or a comment"
-	}
-	b.WriteString("To give me a task, mention me " + where + "; I answer there. Or begin a comment with one of these lines:\n\n| | |\n|---|---|")
-	for _, c := range commands() {
-		label := "`" + c.word + "`"
-		if c.argument {
-			label = "`" + c.word + " …`"
-		}
-		if c.help != "" && (c.onIssues || !onIssue) {
-			fmt.Fprintf(&b, "\n| %s | %s |", cmp.Or(c.label, label), c.help)
-		}
-	}
-	return b.String()
-}
-
-// mentioned is the work for a mention that is not a command.
-var mentioned = work{kind: kindComment, profile: agent.Write}
 
 // slash matches anything that looks like a command, including those of other bots.
 var slash = regexp.MustCompile(`^/[a-z][a-z-]*(?:\s|$)`)

@@ -104,7 +104,7 @@ func (i *interpreter) start(ctx context.Context, desk *tasks.Desk, h heard, acti
 	}
 	err = i.memory.changeState(ctx, h.origin(), func(p *prState) error {
 		if h.at.After(p.Started) {
-			p.Started = h.at
+			p.Started, p.Plan = h.at, plan{}
 		}
 		return nil
 	})
@@ -153,7 +153,7 @@ func (i *interpreter) issueOrder(ctx context.Context, h heard, w work, command, 
 	}
 	return i.settings.expected(ctx, draft{Task: tasks.Task{
 		ID: h.task(), Source: sourceName, Kind: w.kind, Thread: h.thread(), Class: tasks.Interactive, Profile: w.profile, Repo: h.repo,
-		Actor: h.author, Prompt: promptOf(o, w, command, words),
+		Actor: h.author, Prompt: promptOf(o, w, command, words), Options: tasks.Options{Plan: w.plan},
 	}, origin: o}, nil)
 }
 
@@ -291,7 +291,7 @@ const solver = `@%s, who can write to this repository, asks you to take care of 
 
 // briefIssue passes on everything that was said.
 func (b *briefer) briefIssue(ctx context.Context, t tasks.Task, o origin, _ string) (tasks.Brief, error) {
-	k, prompt, err := b.ordered(ctx, t, o, fmt.Sprintf(solver, t.Actor))
+	k, prompt, err := b.ordered(ctx, t, o, orderFor(t, o))
 	if err != nil {
 		return tasks.Brief{}, err
 	}

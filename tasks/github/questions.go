@@ -25,7 +25,8 @@ const (
 
 // reply submits a comment as the answer to the open question of the pull request's running task. Anyone who can write
 // to the repository may answer. A comment that was written before the question does not answer it: an approval of one
-// call is not an approval of the next. It returns tasks.ErrNoQuestion for a mention that answers nothing.
+// call is not an approval of the next. It returns tasks.ErrNoQuestion for a
+// mention that answers nothing, and for an approval on an issue: that of a plan.
 func (i *interpreter) reply(ctx context.Context, desk *tasks.Desk, h heard, command, words string) (said string, err error) {
 	t := tasks.Task{
 		ID: h.task(), Source: sourceName, Thread: h.thread(), Class: tasks.Interactive, Actor: h.author,
@@ -50,7 +51,7 @@ func (i *interpreter) reply(ctx context.Context, desk *tasks.Desk, h heard, comm
 	note := noQuestion
 	input, wrong := errors.AsType[*tasks.InputError](err)
 	switch {
-	case errors.Is(err, tasks.ErrNoQuestion) && command == "":
+	case errors.Is(err, tasks.ErrNoQuestion) && (command == "" || command == sayApprove && h.onIssue):
 		return "", err
 	case errors.Is(err, tasks.ErrNoQuestion):
 	case wrong:

@@ -44,6 +44,9 @@ func (r *reply) Update(agent.Event) {}
 // posted parts.
 func (r *reply) Close(ctx context.Context, e tasks.Ending) error {
 	stranger, silent, err := r.silent(ctx, e)
+	if err == nil {
+		err = r.by.memory.planEnded(ctx, r.task, r.origin, e)
+	}
 	if err != nil || silent {
 		return err
 	}
@@ -115,6 +118,9 @@ func (r *reply) bodies(e tasks.Ending) []string {
 	foot := "\n\n---\n<sub>" + r.footer(e) + "</sub>\n"
 	if note := e.Note(); note != "" {
 		foot = "\n\n" + markdown.Neutral(untrusted.Line(note, 500)) + foot
+	}
+	if r.task.Options.Plan && e.Kind == tasks.Answered {
+		foot = "\n\n" + howToApprove + foot
 	}
 	const head = 512 // room for the mark
 	parts := markdown.Parts(text(e), hub.MaxComment-head-len(foot), markdown.Bytes)

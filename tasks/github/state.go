@@ -55,6 +55,7 @@ type prState struct {
 	Begun  map[string]string `json:"begun,omitempty"`  // the tasks of automatic work, by key
 
 	Started time.Time `json:"started,omitzero"` // when work on an issue as a whole was requested last
+	Plan    plan      `json:"plan,omitzero"`    // of an issue
 
 	Approved   string `json:"approved,omitempty"` // head of a fork that a maintainer has approved
 	ApprovedBy string `json:"approved_by,omitempty"`

@@ -1,0 +1,132 @@
+package github
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/tasks"
+)
+
+// planned is a front door with an issue, on which a plan was posted. ask writes a comment and returns its task; answer
+// posts the answer of a task and ends it.
+func plannedIssue(t *testing.T) (f front, n int, ask func(user, body string) tasks.Task, answer func(tasks.Task, string)) {
+	t.Helper()
+	w := ticking(t)
+	f = w.listen()
+	n = w.issue("mallory", "Total is wrong", "It is one too much.")
+	ask = func(user, body string) tasks.Task {
+		t.Helper()
+		f.comment(n, user, body)
+		return f.latestTask()
+	}
+	answer = func(task tasks.Task, text string) {
+		t.Helper()
+		e := answered(text)
+		e.At = tasks.Born(task.ID)
+		w.close(task, e)
+		if _, err := f.desk.Cancel(t.Context(), task.ID, "ann"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	answer(ask("ann", "/plan but leave the tax alone"), "First this, then that.")
+	return f, n, ask, answer
+}
+
+// A plan is made without changes and waits. Requests change it until a person with write access approves it, which has
+// errand carry it out. Later requests are no plans.
+func TestPlan(t *testing.T) {
+	t.Parallel()
+	f, n, ask, answer := plannedIssue(t)
+	said := f.ours(n)
+	if len(said) != 1 || !strings.Contains(said[0], "First this, then that.") || !strings.Contains(said[0], howToApprove) {
+		t.Errorf("%q", said)
+	}
+	isPlan := func(task tasks.Task, plan bool) {
+		t.Helper()
+		want := map[bool]agent.Profile{true: agent.Read, false: agent.Write}[plan]
+		if task.Options.Plan != plan || task.Profile != want || task.Thread != fmt.Sprintf("github/acme/api#%d", n) {
+			t.Errorf("%+v", task)
+		}
+	}
+	correction := ask("ann", "@errand and the tax as well")
+	isPlan(correction, true)
+	if b := f.briefed(correction); !strings.Contains(b.Prompt.Text, "and the tax as well") || !strings.Contains(b.System, "You can read files but not run commands.") {
+		t.Errorf("%+v", b)
+	}
+	f.signs(n, f.comment(n, "ann", "/approve"), notDone) // what it approves is not known yet
+	f.wait(func() bool { return strings.HasPrefix(f.ours(n)[len(f.ours(n))-1], noPlan) })
+	answer(correction, "Both.")
+	f.signs(n, f.comment(n, "cleo", "/approve"), notDone)
+	if all := f.tasks(); len(all) > 0 {
+		t.Fatalf("%+v", all)
+	}
+
+	approved := ask("ann", "/approve")
+	isPlan(approved, false)
+	d, _ := f.hub.LastDelivery("issue_comment")
+	if err := f.hub.Redeliver(t.Context(), d.GUID); err != nil || f.only().ID != approved.ID {
+		t.Errorf("%v %+v", err, f.tasks())
+	}
+	b := f.briefed(approved)
+	if !strings.HasPrefix(b.Prompt.Text, "@ann, who can write to this repository, approves the plan") || !strings.Contains(b.Prompt.Text, "Both.") || b.Fixes != n {
+		t.Errorf("%+v", b)
+	}
+	f.signs(n, f.comment(n, "ann", "/approve"), notDone)
+	if f.only().ID != approved.ID {
+		t.Errorf("%+v", f.tasks())
+	}
+	isPlan(ask("ann", "@errand why so?"), false)
+}
+
+// A plan is dropped by /cancel and when the issue is worked on without it. A stranger's plan is none, and one that
+// failed is none either.
+func TestPlanIsDropped(t *testing.T) {
+	t.Parallel()
+	for name, drop := range map[string]func(f front, n int, ask func(user, body string) tasks.Task){
+		"cancelled": func(f front, n int, _ func(user, body string) tasks.Task) {
+			f.signs(n, f.comment(n, "ann", "/cancel"), eyes, done)
+		},
+		"fixed": func(_ front, _ int, ask func(user, body string) tasks.Task) { ask("ann", "/fix") },
+		"labelled": func(f front, n int, _ func(user, body string) tasks.Task) {
+			if err := f.hub.LabelIssue(f.Context(), repo, n, "errand", "ann"); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"failed": func(f front, _ int, ask func(user, body string) tasks.Task) {
+			task := ask("ann", "/plan")
+			f.close(task, tasks.Ending{Kind: tasks.Failed, Reason: "The model is overloaded.", At: ended})
+		},
+	} {
+		f, n, ask, _ := plannedIssue(t)
+		drop(f, n, ask)
+		if task := ask("ann", "@errand why?"); task.Options.Plan || task.Profile != agent.Write {
+			t.Errorf("%s: %+v", name, task)
+		}
+		f.signs(n, f.comment(n, "ann", "/approve"), notDone)
+	}
+	f, n, ask, _ := plannedIssue(t)
+	f.signs(n, f.comment(n, "cleo", "/cancel"), notDone)
+	refused := ask("cleo", "/plan FORGED")
+	wantInput(t, brief(f.world, refused), "cleo has no write access")
+	f.close(refused, tasks.Ending{Kind: tasks.Refused, Reason: "cleo has no write access.", At: ended})
+	if task := ask("ann", "@errand why?"); !task.Options.Plan {
+		t.Errorf("%+v", task)
+	}
+}
+
+// Plans are for issues.
+func TestPlanOnAPullRequest(t *testing.T) {
+	t.Parallel()
+	w := ticking(t)
+	n := w.quietOpen()
+	f := w.listen()
+	f.signs(n, f.comment(n, "ann", "/plan"), notDone)
+	w.wantOurs(n, onlyOnIssues)
+	f.signs(n, f.comment(n, "ann", "/approve"), notDone)
+	w.wantOurs(n, onlyOnIssues, noQuestion)
+	if strings.Contains(help(false), sayPlan) || !strings.Contains(help(true), sayPlan) {
+		t.Error(help(true))
+	}
+}
