@@ -16,6 +16,7 @@ import (
 
 	"github.com/errand-fleet/errand/forge"
 	hub "github.com/errand-fleet/errand/forge/github"
+	"github.com/errand-fleet/errand/internal/untrusted"
 	"github.com/errand-fleet/errand/tasks"
 )
 
@@ -81,6 +82,29 @@ func (a api) presentIssue(ctx context.Context, o origin) (*github.Client, *githu
 		return nil, nil, &tasks.InputError{Sentence: issueEnds["transferred"]}
 	}
 	return gh, issue, nil
+}
+
+// notLinked returns an *tasks.InputError if the description of somebody's open pull request says that it closes an
+// issue. It looks at the newest ones.
+func (a api) notLinked(ctx context.Context, gh *github.Client, o origin) error {
+	what := "look for pull requests for " + o.String()
+	me, err := a.forge.Login(ctx)
+	if err != nil {
+		return a.sorted(what, err)
+	}
+	owner, name := o.path()
+	list, _, err := gh.PullRequests.List(ctx, owner, name, &github.PullRequestListOptions{State: "open", ListOptions: github.ListOptions{PerPage: 100}})
+	if err != nil {
+		return a.sorted(what, err)
+	}
+	closes := regexp.MustCompile(fmt.Sprintf(`(?i)\b(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?):?\s+(?:(?:%[1]s)?#|https?://\S+/%[1]s/issues/)%[2]d\b`,
+		regexp.QuoteMeta(o.Repo), o.Number))
+	for _, pr := range list {
+		if pr.GetUser().GetLogin() != me && closes.MatchString(untrusted.Visible(pr.GetBody())) {
+			return &tasks.InputError{Sentence: fmt.Sprintf("Pull request #%d says that it closes this issue. To have me work on it all the same, comment `%s`.", pr.GetNumber(), sayFix)}
+		}
+	}
+	return nil
 }
 
 // ownPull finds errand's open pull request of a branch. It returns an ignored if no pull request has this head.

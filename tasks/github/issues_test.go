@@ -476,3 +476,42 @@ func TestIssuesSettingLater(t *testing.T) {
 		t.Errorf("%+v", f.only())
 	}
 }
+
+// A label starts no work that somebody has proposed in an open pull request; a command does.
+func TestLinkedPullRequest(t *testing.T) {
+	t.Parallel()
+	w := ticking(t)
+	f := w.listen()
+	for i, c := range []struct {
+		user, body string
+		linked     bool
+	}{
+		{"bob", "Fixes #%d.", true},
+		{"bob", "It resolves: ACME/api#%d", true},
+		{"bob", "closed https://github.com/acme/api/issues/%d", true},
+		{"bob", "See #%d.", false},
+		{"bob", "Fixes #%d0.", false},
+		{"bob", "Fixes acme/web#%d.", false},
+		{"bob", "<!-- Fixes #%d -->", false},
+		{"errand", "Fixes #%d", false}, // its own work continues there
+	} {
+		n := w.issue("mallory", "Broken", "It is.")
+		pull := w.open(func(pr *githubfake.PR) {
+			pr.Head, pr.User, pr.Body = fmt.Sprint("fix", i), c.user, fmt.Sprintf(c.body, n)
+		})
+		if err := w.hub.LabelIssue(t.Context(), repo, n, "errand", "ann"); err != nil {
+			t.Fatal(err)
+		}
+		err := brief(w, f.latestTask())
+		if c.linked {
+			wantInput(t, err, fmt.Sprintf("Pull request #%d says that it closes this issue.", pull))
+		} else if err != nil {
+			t.Errorf("%q: %v", c.body, err)
+		}
+		f.comment(n, "ann", "/fix")
+		w.briefed(f.latestTask())
+		if err := w.hub.ChangePR(t.Context(), repo, pull, "closed", "ann"); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
