@@ -158,7 +158,7 @@ func (c *Config) checkResults(p *Problems) {
 // GitHubPeople sets who may use errand on GitHub, in addition to people with write access to a repository, and the
 // limits for outside authors.
 type GitHubPeople struct {
-	Label string   `yaml:"label"`     // a person with write access sets it on a fork's pull request to allow a review; empty = errand
+	Label string   `yaml:"label"`     // a person with write access sets it on a fork's pull request to allow a review, or on an issue to have it worked on; empty = errand
 	Runs  int      `yaml:"fork_runs"` // per day (UTC) on the pull requests of one outside author; 0 = 5
 	Bots  []string `yaml:"bots"`      // logins of other bots that may ask
 }

@@ -1,6 +1,6 @@
-// Package github is the task source for GitHub. It turns an opened or updated pull request into a review, which is
-// reported by a check run (a commit status if errand has only a token), one review with a comment on the line of each
-// finding, and one summary comment.
+// Package github is the task source for GitHub. It turns requests in pull requests and issues into tasks. It also turns
+// an opened or updated pull request into a review, which is reported by a check run (a commit status if errand has only
+// a token), one review with a comment on the line of each finding, and one summary comment.
 //
 // It promises:
 //   - An event counts only with a correct X-Hub-Signature-256. It is answered within 6 s of its arrival, even if Redis
@@ -12,6 +12,9 @@
 //   - A comment counts if it mentions errand, outside of code and quotes, or begins with a command. All its deliveries
 //     give the same task. Comments by errand and by bots that are not listed are ignored. The author's write access is
 //     checked before anything runs.
+//   - Comments on issues, new issues, and issues that people with write access label or assign to errand are requests in
+//     the same way. Work on an issue is proposed with the keyword that closes it. What was requested on an issue before it
+//     was closed, deleted, transferred or locked ends.
 //   - Nothing is written to a repository that is only watched. Results are posted on a Board.
 //   - The agent's updates and questions are separate comments, each posted once. Any person with write access may
 //     answer; the first answer counts. Listed bots can request work, which counts as automatic work.
