@@ -83,11 +83,8 @@ func (i *interpreter) start(ctx context.Context, desk *tasks.Desk, h heard, acti
 		return "", err
 	}
 	for _, st := range open {
-		o, err := originOf(st.Task)
-		whole := err == nil && o.Issue != 0 && o.Asked != nil && o.Asked.Place == inIssue
-		// The text of the issue may ask for the same, but not if its author is a stranger.
-		if whole && (o.Action != actionAsked || strings.EqualFold(st.Task.Actor, h.author)) {
-			return "Task " + st.Task.ID, nil
+		if h.asksTheSame(st.Task) {
+			return "Task " + st.Task.ID, i.noteStart(ctx, h, false)
 		}
 	}
 	t, err := i.issueOrder(ctx, h, wholeIssue, "", "")
@@ -99,15 +96,9 @@ func (i *interpreter) start(ctx context.Context, desk *tasks.Desk, h heard, acti
 	}
 	t.Prompt = fmt.Sprintf("Issue #%d of %s: %s", h.number, h.repo, t.origin.Title)
 	receipt, err := i.submit(ctx, desk, t)
-	if err != nil {
-		return "", err
+	if err == nil {
+		err = i.noteStart(ctx, h, true)
 	}
-	err = i.memory.changeState(ctx, h.origin(), func(p *prState) error {
-		if h.at.After(p.Started) {
-			p.Started, p.Plan = h.at, plan{}
-		}
-		return nil
-	})
 	if err != nil {
 		return "", err
 	}
@@ -115,6 +106,35 @@ func (i *interpreter) start(ctx context.Context, desk *tasks.Desk, h heard, acti
 		h.after(func(ctx context.Context) { i.comments.sign(ctx, h, eyes) })
 	}
 	return "Task " + receipt.ID, nil
+}
+
+// sameForm is how long after an issue was opened a label may come with the form in which it was written.
+const sameForm = time.Minute
+
+// asksTheSame reports whether a task that has not ended does what a label or an assignment asks for: it works on the issue as
+// a whole, or the same person has requested it in the text of the issue that they have labelled.
+func (h heard) asksTheSame(t tasks.Task) bool {
+	o, err := originOf(t)
+	switch {
+	case err != nil || o.Issue == 0 || o.Asked == nil || o.Asked.Place != inIssue:
+		return false
+	case o.Action != actionAsked:
+		return true
+	}
+	return strings.EqualFold(t.Actor, h.author) && h.at.Before(o.Asked.At.Add(sameForm))
+}
+
+// noteStart records when work on an issue as a whole was requested, so that no poll starts it again. If it begins anew, it
+// needs no plan.
+func (i *interpreter) noteStart(ctx context.Context, h heard, anew bool) error {
+	return i.memory.changeState(ctx, h.origin(), func(p *prState) error {
+		if h.at.After(p.Started) {
+			if p.Started = h.at; anew {
+				p.Plan = plan{}
+			}
+		}
+		return nil
+	})
 }
 
 // concerns ignores other labels than errand's, and assignments of others.

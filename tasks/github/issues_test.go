@@ -152,18 +152,25 @@ func TestLabelAndAssignmentOfAnIssue(t *testing.T) {
 	}
 }
 
-// A stranger's request in the issue does not stand in the way of the label, and that of the same person is the same.
+// A request in the text of an issue does not stand in the way of the label, unless the same person gave both at once.
 func TestLabelBesideAMention(t *testing.T) {
 	t.Parallel()
-	w := ticking(t)
+	now := time.Date(2026, 11, 22, 8, 0, 0, 0, time.UTC)
+	w := newWorld(t, githubfake.Config{Now: func() time.Time { return now }}, []func(*config){func(c *config) { c.Hub.Token = "ghp_test" }})
+	w.talkers()
 	f := w.listen()
-	for user, want := range map[string]int{"mallory": 2, "ann": 1} {
-		n := w.issue(user, "Broken", "@errand fix it")
+	for _, c := range []struct {
+		user  string
+		after time.Duration
+		want  int
+	}{{"mallory", time.Second, 2}, {"ann", time.Second, 1}, {"ann", time.Hour, 2}} {
+		n := w.issue(c.user, "Broken", "@errand why?")
+		now = now.Add(c.after)
 		if err := w.hub.LabelIssue(t.Context(), repo, n, "errand", "ann"); err != nil {
 			t.Fatal(err)
 		}
-		if got := len(must(f.desk.Open(t.Context(), fmt.Sprintf("github/acme/api#%d", n)))); got != want {
-			t.Errorf("%s: %d tasks", user, got)
+		if got := len(must(f.desk.Open(t.Context(), fmt.Sprintf("github/acme/api#%d", n)))); got != c.want {
+			t.Errorf("%+v: %d tasks", c, got)
 		}
 	}
 }
@@ -391,11 +398,15 @@ func TestMissedIssues(t *testing.T) {
 	if _, err := f.desk.Cancel(t.Context(), f.only().ID, "ann"); err != nil {
 		t.Fatal(err)
 	}
+	f.issue("ann", "Two", "@errand fix it", "errand")
+	if _, err := f.desk.Cancel(t.Context(), f.only().ID, "ann"); err != nil {
+		t.Fatal(err)
+	}
 	if look(time.Hour); len(f.tasks()) > 0 {
 		t.Errorf("%+v", f.tasks())
 	}
 	f.hub.Deliver("")
-	n = f.issue("mallory", "Two", "It is.")
+	n = f.issue("mallory", "Three", "It is.")
 	if err := f.hub.LabelIssue(t.Context(), repo, n, "errand", "ann"); err != nil {
 		t.Fatal(err)
 	}
@@ -405,7 +416,7 @@ func TestMissedIssues(t *testing.T) {
 			t.Errorf("%s: %v %+v", route, err, f.tasks())
 		}
 	}
-	if look(time.Hour); f.only().Thread != "github/acme/api#2" {
+	if look(time.Hour); f.only().Thread != "github/acme/api#3" {
 		t.Errorf("%+v", f.only())
 	}
 }
