@@ -118,6 +118,14 @@ func (s *Server) AssignIssue(ctx context.Context, repo string, number int, assig
 	})
 }
 
+// UnassignIssue takes an issue from an account and delivers "unassigned".
+func (s *Server) UnassignIssue(ctx context.Context, repo string, number int, assignee, user string) error {
+	return s.alterIssue(ctx, repo, number, func(i *issue) event {
+		i.assignees, i.updated = slices.DeleteFunc(i.assignees, func(have string) bool { return have == assignee }), s.now()
+		return s.issueEvent("unassigned", i, user, object{"assignee": s.user(assignee)})
+	})
+}
+
 // EditIssue changes what an issue says, as its author or a maintainer does, and delivers "edited".
 func (s *Server) EditIssue(ctx context.Context, repo string, number int, title, body string) error {
 	return s.alterIssue(ctx, repo, number, func(i *issue) event {

@@ -95,6 +95,7 @@ func TestLabelAndAssignmentOfAnIssue(t *testing.T) {
 	t.Parallel()
 	w := ticking(t)
 	f := w.listen()
+	w.hub.SetPermission(repo, "renovate[bot]", "write")
 	n := w.issue("mallory", "Total is wrong", "It is one too much.")
 	f.comment(n, "cleo", "Here too.")
 	for _, act := range []func() error{
@@ -153,25 +154,58 @@ func TestLabelAndAssignmentOfAnIssue(t *testing.T) {
 }
 
 // A request in the text of an issue does not stand in the way of the label, unless the same person gave both at once.
+// Then no poll starts the work again.
 func TestLabelBesideAMention(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 22, 8, 0, 0, 0, time.UTC)
-	w := newWorld(t, githubfake.Config{Now: func() time.Time { return now }}, []func(*config){func(c *config) { c.Hub.Token = "ghp_test" }})
+	clock := func() time.Time { return now }
+	w := newWorld(t, githubfake.Config{Now: clock}, []func(*config){func(c *config) { c.Hub.Token, c.Now = "ghp_test", clock }})
 	w.talkers()
 	f := w.listen()
+	w.src.reconfigure(func(c *Config) { c.Repositories = []string{repo} })
 	for _, c := range []struct {
 		user  string
 		after time.Duration
 		want  int
 	}{{"mallory", time.Second, 2}, {"ann", time.Second, 1}, {"ann", time.Hour, 2}} {
+		now = now.Add(time.Hour)
+		if err := w.src.newPoller(f.desk).lookIfDue(t.Context()); err != nil {
+			t.Fatal(err)
+		}
 		n := w.issue(c.user, "Broken", "@errand why?")
 		now = now.Add(c.after)
 		if err := w.hub.LabelIssue(t.Context(), repo, n, "errand", "ann"); err != nil {
 			t.Fatal(err)
 		}
-		if got := len(must(f.desk.Open(t.Context(), fmt.Sprintf("github/acme/api#%d", n)))); got != c.want {
-			t.Errorf("%+v: %d tasks", c, got)
+		w.issueSigns(n, eyes)
+		all := must(f.desk.Open(t.Context(), fmt.Sprintf("github/acme/api#%d", n)))
+		if len(all) != c.want {
+			t.Errorf("%+v: %d tasks", c, len(all))
 		}
+		for _, st := range all {
+			if _, err := f.desk.Cancel(t.Context(), st.Task.ID, "ann"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		now = now.Add(time.Hour)
+		if err := w.src.newPoller(f.desk).lookIfDue(t.Context()); err != nil || len(f.tasks()) > 0 {
+			t.Errorf("%+v: after a poll: %v, %+v", c, err, f.tasks())
+		}
+	}
+}
+
+// Issues of a repository that is only watched are ignored.
+func TestIssuesOfAWatchedRepository(t *testing.T) {
+	t.Parallel()
+	w := withApp(t, func(c *config) { c.Board = watching{repo} })
+	w.talkers()
+	f := w.listen()
+	must(w.repo.Commit("main", "", map[string]string{".github/errand.yml": "issues: auto"}, "Say what is wanted"))
+	n := w.issue("ann", "Broken", "@errand why?")
+	f.comment(n, "ann", "@errand why?")
+	f.comment(w.issue("ann", "Broken", "It is."), "ann", "/fix")
+	if err := w.hub.LabelIssue(t.Context(), repo, n, "errand", "ann"); err != nil || len(f.tasks()) > 0 || len(w.written()) > 0 {
+		t.Errorf("%v %+v %q", err, f.tasks(), w.written())
 	}
 }
 
@@ -192,6 +226,10 @@ func TestAssignmentOfAnIssue(t *testing.T) {
 		t.Errorf("%+v", task)
 	}
 	w.briefed(task)
+	if err := w.hub.UnassignIssue(t.Context(), repo, n, "errand", "ann"); err != nil {
+		t.Fatal(err)
+	}
+	wantInput(t, brief(w, task), "no longer assigned to errand")
 }
 
 // Commands work in issues, except for those about code under review.

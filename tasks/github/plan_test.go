@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/tasks"
@@ -57,6 +58,10 @@ func TestPlan(t *testing.T) {
 	}
 	f.signs(n, f.comment(n, "ann", "/approve"), notDone) // what it approves is not known yet
 	f.wait(func() bool { return strings.HasPrefix(f.ours(n)[len(f.ours(n))-1], noPlan) })
+	late := answered("Both.")
+	late.At = tasks.Born(correction.ID).Add(time.Hour)
+	f.close(correction, late)
+	f.signs(n, f.comment(n, "ann", "/approve"), notDone) // of the plan before: it came late
 	answer(correction, "Both.")
 	f.signs(n, f.comment(n, "cleo", "/approve"), notDone)
 	if all := f.tasks(); len(all) > 0 {
@@ -114,6 +119,21 @@ func TestPlanIsDropped(t *testing.T) {
 	if task := ask("ann", "@errand why?"); !task.Options.Plan {
 		t.Errorf("%+v", task)
 	}
+}
+
+// A correction that reaches the agent while it plans is in the plan that it posts.
+func TestPlanWithCorrections(t *testing.T) {
+	t.Parallel()
+	f, n, ask, _ := plannedIssue(t)
+	task := ask("ann", "/plan")
+	correction := ask("ann", "@errand and the tax")
+	if !correction.Options.Plan || tasks.MergeKey(task) != tasks.MergeKey(correction) {
+		t.Errorf("%+v %+v", task, correction)
+	}
+	e := answered("Both.")
+	e.At, e.Covers = tasks.Born(correction.ID), []string{correction.ID}
+	f.close(task, e)
+	f.signs(n, f.comment(n, "ann", "/approve"), eyes)
 }
 
 // Plans are for issues.
