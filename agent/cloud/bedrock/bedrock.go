@@ -90,19 +90,37 @@ func (b *Bedrock) Environment(base string) map[string]string {
 // profiles are where the CLI looks for the models of an account (seen with CLI 2.1.329).
 const profiles = "/inference-profiles"
 
-var invoke = regexp.MustCompile(`^/model/([^/]+)/(invoke|invoke-with-response-stream|count-tokens)$`)
+var (
+	invoke  = regexp.MustCompile(`^/model/([^/]+)/(invoke|invoke-with-response-stream|count-tokens)$`)
+	profile = regexp.MustCompile(`^` + profiles + `/([^/]+)$`)
+
+	// identifier is the form of the ID of a model or an inference profile, or of an ARN. Whatever else could become another path at a
+	// gateway that decodes it.
+	identifier = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:-]*(/[A-Za-z0-9][A-Za-z0-9._:-]*)?$`)
+)
+
+// unescape returns the ID that is a part of a path.
+func unescape(part string) (id string, ok bool) {
+	id, err := url.PathUnescape(part)
+	return id, err == nil && identifier.MatchString(id) && !strings.Contains(id, "..")
+}
 
 // Question implements cloud.Provider.
 func (b *Bedrock) Question(method, path string) (q cloud.Question, ok bool) {
 	if method == http.MethodGet {
-		return cloud.Question{Free: true}, path == profiles || strings.HasPrefix(path, profiles+"/")
+		if ok = path == profiles; !ok {
+			if m := profile.FindStringSubmatch(path); m != nil {
+				_, ok = unescape(m[1])
+			}
+		}
+		return cloud.Question{Free: true}, ok
 	}
 	m := invoke.FindStringSubmatch(path)
 	if method != http.MethodPost || m == nil {
 		return q, false
 	}
-	model, err := url.PathUnescape(m[1])
-	return cloud.Question{Model: model, Streamed: m[2] == "invoke-with-response-stream", Free: m[2] == "count-tokens"}, err == nil
+	model, ok := unescape(m[1])
+	return cloud.Question{Model: model, Streamed: m[2] == "invoke-with-response-stream", Free: m[2] == "count-tokens"}, ok
 }
 
 // Direct implements cloud.Provider.

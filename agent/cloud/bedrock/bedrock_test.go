@@ -30,6 +30,12 @@ func TestQuestion(t *testing.T) {
 		"POST /model/claude-opus-5-5/async-invoke":                             nil,
 		"POST /model/x/../../guardrails/invoke":                                nil,
 		"POST /model/%zz/invoke":                                               nil,
+		"POST /model/claude-haiku-%2F..%2F..%2Fadmin%2Fx%3F/invoke":            nil,
+		"POST /model/a%2Fb%2Fc/invoke":                                         nil,
+		"POST /model/claude-haiku-..%2Fadmin/invoke":                           nil,
+		"GET /inference-profiles/../key/list":                                  nil,
+		"GET /inference-profiles/..%2Fkey%2Flist":                              nil,
+		"GET /inference-profiles/a/b":                                          nil,
 	} {
 		method, path, _ := strings.Cut(request, " ")
 		switch q, ok := b.Question(method, path); {

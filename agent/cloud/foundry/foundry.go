@@ -32,9 +32,9 @@ const scope = "https://cognitiveservices.azure.com/.default"
 
 // Foundry implements [cloud.Provider].
 type Foundry struct {
-	cfg        Config
-	base       string
-	credential azcore.TokenCredential // nil: Config.Key
+	cfg    Config
+	base   string
+	tokens cloud.Shared[azcore.AccessToken] // without Config.Key
 }
 
 // New prepares the credential. It asks for no token yet.
@@ -58,7 +58,9 @@ func New(_ context.Context, cfg Config) (*Foundry, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find credentials of Entra ID: %w", err)
 	}
-	f.credential = credential
+	f.tokens.Get = func(ctx context.Context) (azcore.AccessToken, error) { // kept until it expires
+		return credential.GetToken(ctx, policy.TokenRequestOptions{Scopes: []string{scope}})
+	}
 	return f, nil
 }
 
@@ -87,11 +89,11 @@ func (f *Foundry) Direct(u *url.URL) { cloud.Redirect(u, f.base) }
 
 // Sign implements cloud.Provider.
 func (f *Foundry) Sign(req *http.Request, _ []byte) error {
-	if f.credential == nil {
+	if f.cfg.Key != "" {
 		req.Header.Set("X-Api-Key", f.cfg.Key)
 		return nil
 	}
-	token, err := f.credential.GetToken(req.Context(), policy.TokenRequestOptions{Scopes: []string{scope}}) // kept until it expires
+	token, err := f.tokens.Wait(req.Context())
 	if err != nil {
 		return fmt.Errorf("get a token of Entra ID: %w", err)
 	}

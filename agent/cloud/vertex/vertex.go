@@ -27,6 +27,9 @@ type Config struct {
 	Transport http.RoundTripper // to Google's services for credentials; nil: http.DefaultTransport
 }
 
+// identifier is the form of a model's ID. Whatever else could become another path at a gateway that decodes it.
+var identifier = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9.@_-]*$`)
+
 // scope is what the tokens allow. Vertex AI has no narrower one.
 const scope = "https://www.googleapis.com/auth/cloud-platform"
 
@@ -35,7 +38,7 @@ type Vertex struct {
 	cfg    Config
 	base   string
 	models *regexp.Regexp // the paths of models
-	tokens oauth2.TokenSource
+	tokens cloud.Shared[*oauth2.Token]
 }
 
 // New finds the credential. It asks for no token yet.
@@ -43,12 +46,13 @@ func New(ctx context.Context, cfg Config) (*Vertex, error) {
 	if cfg.Project == "" || cfg.Region == "" {
 		return nil, errors.New("use Vertex AI: set ANTHROPIC_VERTEX_PROJECT_ID and CLOUD_ML_REGION")
 	}
-	client := &http.Client{Transport: cfg.Transport, Timeout: 30 * time.Second} // all requests wait for a token
+	client := &http.Client{Transport: cfg.Transport, Timeout: 30 * time.Second}
 	found, err := google.FindDefaultCredentials(context.WithValue(context.WithoutCancel(ctx), oauth2.HTTPClient, client), scope)
 	if err != nil {
 		return nil, fmt.Errorf("find credentials of Google: %w", err)
 	}
-	v := &Vertex{cfg: cfg, base: strings.TrimRight(cmp.Or(cfg.Endpoint, endpoint(cfg.Region)), "/"), tokens: found.TokenSource}
+	v := &Vertex{cfg: cfg, base: strings.TrimRight(cmp.Or(cfg.Endpoint, endpoint(cfg.Region)), "/")}
+	v.tokens.Get = func(context.Context) (*oauth2.Token, error) { return found.TokenSource.Token() } // kept until it expires
 	if _, err := url.Parse(v.base); err != nil {
 		return nil, fmt.Errorf("use Vertex AI: %w", err)
 	}
@@ -92,10 +96,13 @@ func (v *Vertex) Question(method, path string) (q cloud.Question, ok bool) {
 		return q, false
 	}
 	model, err := url.PathUnescape(m[1])
+	if err != nil || !identifier.MatchString(model) {
+		return q, false
+	}
 	if model == "count-tokens" { // the body names the model
 		return cloud.Question{Free: true}, m[2] == "rawPredict"
 	}
-	return cloud.Question{Model: model, Streamed: m[2] == "streamRawPredict"}, err == nil
+	return cloud.Question{Model: model, Streamed: m[2] == "streamRawPredict"}, true
 }
 
 // Direct implements cloud.Provider.
@@ -103,7 +110,7 @@ func (v *Vertex) Direct(u *url.URL) { cloud.Redirect(u, v.base) }
 
 // Sign implements cloud.Provider.
 func (v *Vertex) Sign(req *http.Request, _ []byte) error {
-	token, err := v.tokens.Token() // kept until it expires
+	token, err := v.tokens.Wait(req.Context())
 	if err != nil {
 		return fmt.Errorf("get a token of Google: %w", err)
 	}

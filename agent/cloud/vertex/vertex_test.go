@@ -39,6 +39,8 @@ func TestQuestion(t *testing.T) {
 		"POST " + models + "claude-sonnet-4-5@20250929:rawPredict":                                     {Model: "claude-sonnet-4-5@20250929"},
 		"POST " + models + "count-tokens:rawPredict":                                                   {Free: true},
 		"POST " + models + "count-tokens:streamRawPredict":                                             nil,
+		"POST " + models + "claude-haiku-%2F..%2F..%2Fgoogle%2Fmodels%2Fgemini:rawPredict":             nil,
+		"POST " + models + "claude-haiku-x%3AgenerateContent%3F:rawPredict":                            nil,
 		"GET " + models + "claude-opus-5-5:rawPredict":                                                 nil,
 		"POST " + models + "claude-opus-5-5:predict":                                                   nil,
 		"POST /projects/rich/locations/eu/publishers/anthropic/models/claude-opus-5-5:rawPredict":      nil,

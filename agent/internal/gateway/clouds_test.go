@@ -182,6 +182,7 @@ func TestCloudModels(t *testing.T) {
 		want    bool
 	}{
 		"offered by the CLI": {nil, nil, "eu.anthropic.claude-sonnet-4-5-20250929-v1:0", true},
+		"another account":    {nil, nil, "arn:aws:bedrock:us-east-1:999:inference-profile/us.anthropic.claude-haiku-4-5", false},
 		"another vendor":     {nil, nil, "amazon.nova-pro-v1:0", false},
 		"not chosen":         {[]string{"sonnet"}, nil, "eu.anthropic.claude-opus-5-5", false},
 		"small":              {[]string{"sonnet"}, nil, "us.anthropic.claude-haiku-4-5-20251001-v1:0", true},

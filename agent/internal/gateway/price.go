@@ -196,6 +196,9 @@ func (g *Gateway) allows(name string) bool {
 
 // among reports whether a list that models returned includes a model.
 func among(list []string, name string) bool {
+	if strings.HasPrefix(strings.ToLower(name), "arn:") { // it may name another account
+		return slices.ContainsFunc(list, func(allowed string) bool { return strings.EqualFold(allowed, name) })
+	}
 	name = ModelID(name)
 	kind := family(name)
 	return slices.ContainsFunc(list, func(allowed string) bool {

@@ -306,7 +306,9 @@ func credentialName(c config.Config) string {
 	}
 	where := c.Model.BaseURL
 	if used := c.Cloud.Used(); used != "" { // whose credential changes
-		secret, where = used, strings.Join([]string{c.Cloud.Region, c.Cloud.VertexProject, c.Cloud.VertexRegion, c.Cloud.FoundryResource, c.Cloud.FoundryURL}, "\x00")
+		cl := c.Cloud
+		secret = used + cl.BedrockKey.Reveal() + cl.FoundryKey.Reveal()
+		where = strings.Join([]string{cl.Region, cl.BedrockURL, cl.VertexProject, cl.VertexRegion, cl.VertexURL, cl.FoundryResource, cl.FoundryURL}, "\x00")
 	}
 	if secret == "" {
 		return ""
