@@ -15,7 +15,7 @@ func TestShared(t *testing.T) {
 		calls := 0
 		var broken error
 		s := Shared[int]{Get: func(context.Context) (int, error) {
-			time.Sleep(time.Second)
+			<-time.After(time.Second)
 			calls++
 			return calls, broken
 		}}
@@ -45,7 +45,7 @@ func TestShared(t *testing.T) {
 			t.Errorf("%d calls in %v", calls, time.Since(begun))
 		}
 		broken = nil
-		time.Sleep(failurePause)
+		<-time.After(failurePause)
 		if n, err := s.Wait(t.Context()); n != 3 || err != nil {
 			t.Errorf("later: %d, %v", n, err)
 		}
