@@ -90,7 +90,11 @@ func (s *Source) receive(w http.ResponseWriter, r *http.Request, d *tasks.Desk) 
 		return accepted{}, fail(status, "The body could not be read.")
 	}
 	e := s.hooks[r.PathValue("name")]
-	if e == nil || !e.signed(r.Header, body) { // the response does not tell which hooks there are
+	var signature string
+	if e != nil {
+		signature = e.verified(r.Header, body)
+	}
+	if signature == "" { // the response does not tell which hooks there are
 		if e != nil {
 			e.Log.Warn("hook refused: its signature or timestamp is missing or wrong", "hook", e.Name)
 		}
@@ -99,7 +103,7 @@ func (s *Source) receive(w http.ResponseWriter, r *http.Request, d *tasks.Desk) 
 	// A sender that leaves now does not leave half a task.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), patience)
 	defer cancel()
-	return e.accept(ctx, d, r.Header, body)
+	return e.accept(ctx, d, key(r.Header, signature), body)
 }
 
 // The headers of a request. GitHub's name of the signature is accepted, too.
@@ -110,9 +114,9 @@ const (
 	keyHeader       = "Idempotency-Key"
 )
 
-// signed reports whether a request has the HMAC of its body. With a timestamp, the HMAC is of timestamp, key and body
-// with full stops between them, and the timestamp is recent.
-func (e *endpoint) signed(h http.Header, body []byte) bool {
+// verified returns the HMAC of a request's body in hexadecimal if the request has it, or else nothing. With a timestamp,
+// the HMAC is of timestamp, key and body with full stops between them, and the timestamp is recent.
+func (e *endpoint) verified(h http.Header, body []byte) string {
 	sent := h.Get(signatureHeader)
 	if sent == "" {
 		sent = h.Get(githubSignature)
@@ -120,22 +124,25 @@ func (e *endpoint) signed(h http.Header, body []byte) bool {
 	digest, hasPrefix := strings.CutPrefix(sent, "sha256=")
 	given, err := hex.DecodeString(digest)
 	if !hasPrefix || err != nil || e.Secret == "" {
-		return false
+		return ""
 	}
 	mac := hmac.New(sha256.New, []byte(e.Secret))
 	if stamp := h.Get(timestampHeader); stamp != "" {
 		seconds, err := strconv.ParseInt(stamp, 10, 64)
 		if age := e.Now().Sub(time.Unix(seconds, 0)); err != nil || age > maxSkew || age < -maxSkew {
-			return false
+			return ""
 		}
 		_, _ = mac.Write([]byte(stamp + "." + h.Get(keyHeader) + ".")) // a hash never fails
 	}
 	_, _ = mac.Write(body)
-	return hmac.Equal(given, mac.Sum(nil))
+	if !hmac.Equal(given, mac.Sum(nil)) {
+		return ""
+	}
+	return hex.EncodeToString(given)
 }
 
 // accept submits the task of an authentic request.
-func (e *endpoint) accept(ctx context.Context, d *tasks.Desk, h http.Header, body []byte) (accepted, error) {
+func (e *endpoint) accept(ctx context.Context, d *tasks.Desk, key string, body []byte) (accepted, error) {
 	every := time.Hour / time.Duration(e.PerHour)
 	wait, err := e.Limiter.Allow(ctx, sourceName+"/"+e.Name, every, e.PerHour)
 	if err != nil {
@@ -149,7 +156,7 @@ func (e *endpoint) accept(ctx context.Context, d *tasks.Desk, h http.Header, bod
 		e.Log.Warn("fill template of hook", "hook", e.Name, "err", err)
 		return accepted{}, fail(http.StatusUnprocessableEntity, "The body is no JSON object that the hook's template fits. The log of the front door says why.")
 	}
-	id, err := e.id(ctx, key(h), body)
+	id, err := e.id(ctx, key, body)
 	if err != nil {
 		return accepted{}, err
 	}
@@ -164,12 +171,13 @@ func (e *endpoint) accept(ctx context.Context, d *tasks.Desk, h http.Header, bod
 }
 
 // key returns what repetitions of a request have in common. With a timestamp and no key it is the signature, because
-// the same signature is a replay. Empty: every request is a task.
-func key(h http.Header) string {
+// the same signature is a replay. It is the verified one, because a replay may have other headers that nothing verifies,
+// or other letters in them. Empty: every request is a task.
+func key(h http.Header, signature string) string {
 	if own := h.Get(keyHeader); own != "" || h.Get(timestampHeader) == "" {
 		return own
 	}
-	return "signature " + h.Get(signatureHeader) + h.Get(githubSignature)
+	return "signature " + signature
 }
 
 var keyForm = regexp.MustCompile(`^[ -~]{1,255}$`)

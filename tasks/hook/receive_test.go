@@ -214,10 +214,27 @@ func TestSignature(t *testing.T) {
 			t.Errorf("%s: %+v, want %d", name, got, tc.want)
 		}
 	}
-	replayed := []string{githubSignature, sign(at(0), "", body), timestampHeader, at(0)}
-	first, second := f.post(0, "alerts", body, replayed...), f.post(0, "alerts", body, replayed...)
-	if !first.New || second.New || first.Task != second.Task {
-		t.Errorf("replayed: %+v and %+v", first, second)
+}
+
+// A signature with a timestamp makes one task, whatever the headers of its repetitions look like.
+func TestReplay(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 1, tasks.Policy{}, alerts())
+	body, stamp := `{"title": "x"}`, fmt.Sprint(f.now.Unix())
+	signature := sign(stamp, "", body)
+	first := f.post(0, "alerts", body, githubSignature, signature, timestampHeader, stamp)
+	if !first.New {
+		t.Fatalf("%+v", first)
+	}
+	for name, header := range map[string][]string{
+		"the same":                 {githubSignature, signature},
+		"another header":           {signatureHeader, signature},
+		"a second, unverified one": {signatureHeader, signature, githubSignature, "sha256=x"},
+		"upper case":               {githubSignature, "sha256=" + strings.ToUpper(strings.TrimPrefix(signature, "sha256="))},
+	} {
+		if got := f.post(0, "alerts", body, append(header, timestampHeader, stamp)...); got.status != http.StatusAccepted || got.New || got.Task != first.Task {
+			t.Errorf("%s: %+v, want %s", name, got, first.Task)
+		}
 	}
 }
 
