@@ -7,8 +7,11 @@
 package mcpserver
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 
@@ -37,8 +40,12 @@ type Server struct {
 	Life   context.Context // calls that wait end with it
 }
 
-// maxBody bounds a request: a message of 1 MiB, which may be longer as JSON.
-const maxBody = 4 << 20
+const (
+	// maxBody bounds a request: a message of 1 MiB, which may be longer as JSON.
+	maxBody = 4 << 20
+	// maxCalls bounds the requests that are served at the same time. Most of them wait for a task.
+	maxCalls = 64
+)
 
 // instructions tell a client's model what the server is for.
 const instructions = "errand runs coding agents on a fleet of machines. Submit a task, then call status with wait_seconds until it has ended or asks a " +
@@ -61,10 +68,38 @@ func (s *Server) Route(out *respond.Responder, mux *http.ServeMux) {
 		// check of the origin.
 		DisableLocalhostProtection: true,
 	})
+	calls := make(chan struct{}, maxCalls)
 	out.Route(mux, map[string]respond.Route{"POST " + auth.MCPPath: respond.For(tasks.Viewer, func(w http.ResponseWriter, r *http.Request) error {
+		if err := readMessage(w, r); err != nil {
+			return err
+		}
+		select {
+		case calls <- struct{}{}:
+			defer func() { <-calls }()
+		default:
+			w.Header().Set("Retry-After", "5")
+			return respond.Error(http.StatusServiceUnavailable, "Too many calls", "The server serves as many calls as it can. Try again in a moment.")
+		}
 		handler.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), requestKey{}, r)))
 		return nil
 	})})
+}
+
+// readMessage reads the body of a request, so that a slow client does not take up a call. It refuses batches, whose
+// calls the SDK would run all at once.
+func readMessage(w http.ResponseWriter, r *http.Request) error {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return respond.Error(http.StatusRequestEntityTooLarge, "Too large", fmt.Sprintf("A request has at most %d bytes.", maxBody))
+	}
+	if err != nil {
+		return respond.Error(http.StatusBadRequest, "Invalid request", "The body could not be read.")
+	}
+	if bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("[")) {
+		return respond.Error(http.StatusBadRequest, "Invalid request", "A request is one JSON-RPC message. Batches are not supported.")
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	return nil
 }
 
 // requestKey is the key of the HTTP request in the context of a call. The SDK passes on the values of the context.
