@@ -3,9 +3,11 @@ package mcpserver
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/errand-fleet/errand/internal/legible"
@@ -188,13 +190,16 @@ func (s *Server) log(c call, in logQuery) (end logEnd, err error) {
 			err = respond.Error(http.StatusBadGateway, "Interrupted", "The log could not be read to its end. Try again.")
 		}
 	}()
-	if err := s.Logs.Send(w, c.on(cmp.Or(found.Into, found.Task.ID))); err != nil {
+	request := c.on(cmp.Or(found.Into, found.Task.ID))
+	request.Header.Set("Range", fmt.Sprintf("bytes=-%d", w.size)) // a log that only the store has is sent whole
+	if err := s.Logs.Send(w, request); err != nil {
 		return end, err
 	}
 	if w.status >= http.StatusMultipleChoices {
 		return end, errors.New("the log could not be read")
 	}
-	return logEnd{legible.Text(string(w.end)), w.cut}, nil
+	sent, isRange := strings.CutPrefix(w.header.Get("Content-Range"), "bytes ")
+	return logEnd{legible.Text(string(w.end)), w.cut || isRange && !strings.HasPrefix(sent, "0-")}, nil
 }
 
 // tail is a response of which it keeps the end.
