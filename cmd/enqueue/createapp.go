@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -30,6 +31,7 @@ type appCreation struct {
 	app     github.App
 	action  string // URL of GitHub's page
 	api     string // base URL of the REST API
+	start   string // path of the page that sends the manifest; secret, because the page has the state
 	state   string // which GitHub passes back; nobody else knows it
 	env     string // path of .env
 	key     string // path of the App's private key
@@ -44,7 +46,7 @@ func (t *terminal) newAppCreation(app github.App, page, dir string) (*appCreatio
 	}
 	c := &appCreation{
 		terminal: t, app: app, action: page + "/settings/apps/new", api: t.githubAPI(),
-		state: rand.Text(), env: filepath.Join(dir, ".env"), key: filepath.Join(dir, "github-app.pem"), created: make(chan github.CreatedApp, 1),
+		start: "/" + rand.Text() + "/", state: rand.Text(), env: filepath.Join(dir, ".env"), key: filepath.Join(dir, "github-app.pem"), created: make(chan github.CreatedApp, 1),
 	}
 	if err := create(c.env, environment(), 0o600); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, err
@@ -75,17 +77,30 @@ func (c *appCreation) run(ctx context.Context, address string) error {
 	c.app.Redirect = base + "/created"
 	mux := http.NewServeMux()
 	c.handle(mux)
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
+	server := &http.Server{Handler: refuseNames(mux), ReadHeaderTimeout: 10 * time.Second}
 	go func() { _ = server.Serve(listener) }() // the error is that of Shutdown
 	defer func() { _ = server.Shutdown(context.WithoutCancel(ctx)) }()
-	printText(c.stderr, "init github create", map[string]string{"URL": base + "/"})
+	printText(c.stderr, "init github create", map[string]string{"URL": base + c.start})
 	return c.wait(ctx)
 }
 
 // handle adds the pages of this machine.
 func (c *appCreation) handle(mux *http.ServeMux) {
-	mux.HandleFunc("GET /{$}", c.sendManifest)
+	mux.HandleFunc("GET "+c.start+"{$}", c.sendManifest)
 	mux.HandleFunc("GET /created", c.receiveCode)
+}
+
+// refuseNames refuses requests whose Host is a name other than localhost: a page elsewhere whose name was rebound to this machine
+// would read what only the person may see. An address cannot be rebound.
+func refuseNames(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		host := (&url.URL{Host: r.Host}).Hostname()
+		if _, err := netip.ParseAddr(host); err != nil && host != "localhost" {
+			http.Error(w, "Open the address that errand has shown.", http.StatusMisdirectedRequest)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // wait writes .env when the App exists.

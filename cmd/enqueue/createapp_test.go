@@ -75,6 +75,29 @@ func browse(t *testing.T, client *http.Client, method, address string, form url.
 	return resp.StatusCode, string(body)
 }
 
+// refusesNames checks that a page of this machine refuses a browser that was led there by another name.
+func refusesNames(t *testing.T, page string) {
+	t.Helper()
+	for host, want := range map[string]int{
+		"rebound.example": http.StatusMisdirectedRequest, "rebound.example:80": http.StatusMisdirectedRequest, "127.0.0.1.rebound.example": http.StatusMisdirectedRequest,
+		"localhost:9000": http.StatusOK, "[::1]:9000": http.StatusOK,
+	} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, page, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Host = host
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		if resp.StatusCode != want {
+			t.Errorf("Host %s: %d, want %d", host, resp.StatusCode, want)
+		}
+	}
+}
+
 // A person opens one page and confirms the App; its ID, key and secret come into .env by themselves.
 func TestCreateApp(t *testing.T) {
 	t.Parallel()
@@ -104,7 +127,7 @@ func TestCreateApp(t *testing.T) {
 			args := append([]string{"init", "github", "-create", "-dir", dir, "-name", "bob"}, c.args...)
 			ended := make(chan int, 1)
 			go func() { ended <- client(t.Context(), args, w) }()
-			page := said.find(t, `(http://127\.0\.0\.1:\d+/)`)
+			page := said.find(t, `(http://127\.0\.0\.1:\d+/\S+/)`)
 
 			browser := &http.Client{CheckRedirect: func(req *http.Request, _ []*http.Request) error {
 				if strings.HasSuffix(req.URL.Path, "/installations/new") {
@@ -112,9 +135,17 @@ func TestCreateApp(t *testing.T) {
 				}
 				return nil
 			}}
-			if status, _ := browse(t, browser, http.MethodGet, page+"created?code=stolen&state=guessed", nil); status != http.StatusBadRequest {
+			local := page[:strings.LastIndex(strings.TrimSuffix(page, "/"), "/")]
+			if status, _ := browse(t, browser, http.MethodGet, local+"/created?code=stolen&state=guessed", nil); status != http.StatusBadRequest {
 				t.Errorf("a code of somebody else: %d", status)
 			}
+			// Other users of the machine do not see the state, with which they could send a code of theirs.
+			for _, stranger := range []string{"/", "/GUESSED/"} {
+				if status, text := browse(t, browser, http.MethodGet, local+stranger, nil); status != http.StatusNotFound {
+					t.Errorf("%s: %d %s", stranger, status, text)
+				}
+			}
+			refusesNames(t, page)
 			_, text := browse(t, browser, http.MethodGet, page, nil)
 			form := regexp.MustCompile(`action="([^"]+)"><input type="hidden" name="manifest" value="([^"]+)"`).FindStringSubmatch(text)
 			if form == nil {
@@ -188,7 +219,7 @@ func TestCreateAppIsAbandoned(t *testing.T) {
 	go func() {
 		ended <- client(ctx, []string{"init", "github", "-create", "-dir", dir}, world{getenv: func(string) string { return "" }, stdout: io.Discard, stderr: said})
 	}()
-	said.find(t, `(http://127\.0\.0\.1:\d+/)`)
+	said.find(t, `(http://127\.0\.0\.1:\d+/\S+/)`)
 	cancel()
 	if code := <-ended; code == 0 {
 		t.Errorf("exit %d", code)

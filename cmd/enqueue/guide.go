@@ -86,7 +86,7 @@ func (t *terminal) runGuide(ctx context.Context, o guideOptions) (err error) {
 		g.asker = f
 		printf(t.stderr, "Open %s in a browser on this machine.\n", strings.TrimSuffix(g.local, "/")+f.path)
 	}
-	server := &http.Server{Handler: g.pages, ReadHeaderTimeout: 10 * time.Second}
+	server := &http.Server{Handler: refuseNames(g.pages), ReadHeaderTimeout: 10 * time.Second}
 	go func() { _ = server.Serve(listener) }() // the error is that of Shutdown
 	defer func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), guidePause+time.Second) // the browser reads the last page
@@ -214,7 +214,7 @@ func (g *guide) setUpGitHub(ctx context.Context) error {
 			return err
 		}
 		c.handle(g.pages)
-		g.say("guide github", map[string]string{"URL": g.local})
+		g.say("guide github", map[string]string{"URL": strings.TrimSuffix(g.local, "/") + c.start})
 		if err := c.wait(ctx); err != nil {
 			return err
 		}

@@ -129,6 +129,7 @@ func TestGuideInBrowser(t *testing.T) {
 			t.Errorf("%s: %d %s", stranger, status, text)
 		}
 	}
+	refusesNames(t, page)
 	field := regexp.MustCompile(`<input name="(\w+)"`)
 	for _, step := range []struct{ name, value string }{
 		{"key", "sk-wrong"}, {"key", "sk-ant-good"}, {"token", "xoxb-test"}, {"secret", "s3cr3t"}, {"channels", "#payments"},

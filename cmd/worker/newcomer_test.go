@@ -142,7 +142,7 @@ func TestNewcomer(t *testing.T) {
 	n := w.guided(dir)
 	n.sees("(Key or token)")
 	n.types("sk-ant-end-to-end")
-	page := n.clicks(http.MethodGet, n.sees(`(http://127\.0\.0\.1:\d+/)`), nil) // which sends itself on to GitHub
+	page := n.clicks(http.MethodGet, n.sees(`(http://127\.0\.0\.1:\d+/\S+/)`), nil) // which sends itself on to GitHub
 	form := regexp.MustCompile(`action="([^"]+)"><input type="hidden" name="manifest" value="([^"]+)"`).FindStringSubmatch(page)
 	if form == nil {
 		t.Fatal(page)
