@@ -8,7 +8,8 @@ import (
 	"github.com/google/go-github/v60/github"
 )
 
-// Installed lists the repositories on which the App is installed, sorted. It lists at most 1,000 of each of 100 installations.
+// Installed lists the repositories on which the App is installed, sorted. Suspended installations are
+// left out. It lists at most 1,000 of each of 100 installations.
 func (f *Forge) Installed(ctx context.Context) ([]string, error) {
 	installations, _, err := f.clients.own.Apps.ListInstallations(ctx, &github.ListOptions{PerPage: 100})
 	if err != nil {
@@ -16,6 +17,9 @@ func (f *Forge) Installed(ctx context.Context) ([]string, error) {
 	}
 	var names []string
 	for _, i := range installations {
+		if !i.GetSuspendedAt().IsZero() {
+			continue // GitHub gives no token for it
+		}
 		t, err := f.clients.installed(i.GetID())
 		if err != nil {
 			return nil, fmt.Errorf("list repositories: %w", err)

@@ -37,7 +37,14 @@ func (s *Server) appRoutes() {
 	s.api("GET /users/{u}", "", func(r *request) reply { return ok(s.user(r.PathValue("u"))) })
 	s.api("GET /app", "jwt", func(*request) reply { return ok(s.app()) })
 	s.api("GET /app/installations", "jwt", func(r *request) reply {
-		return listing(s, r, slices.DeleteFunc([]int64{s.cfg.InstallationID}, func(int64) bool { return s.uninstalled }), func(int64) object { return s.installation() })
+		var all []object
+		if s.cfg.SuspendedID != 0 {
+			all = append(all, s.suspended())
+		}
+		if !s.uninstalled {
+			all = append(all, s.installation())
+		}
+		return listing(s, r, all, func(o object) object { return o })
 	})
 	s.api("GET /app/installations/{id}", "jwt", func(r *request) reply {
 		if !s.installed(r) {
@@ -74,6 +81,9 @@ func (s *Server) installed(r *request) bool {
 
 // newToken hands out an installation token, narrowed as the request asks.
 func (s *Server) newToken(r *request) reply {
+	if s.cfg.SuspendedID != 0 && r.PathValue("id") == strconv.FormatInt(s.cfg.SuspendedID, 10) {
+		return fail(403, "This installation has been suspended")
+	}
 	if !s.installed(r) {
 		return fail(404, "Not Found")
 	}
@@ -175,4 +185,11 @@ func (s *Server) installation() object {
 		"target_type": "Organization", "repository_selection": "all", "permissions": s.cfg.Permissions,
 		"events": s.cfg.Events, "suspended_at": nil, "html_url": s.url + "/organizations/" + owner + "/settings/installations",
 	}
+}
+
+// suspended is the installation that its account has suspended. GitHub lists it too, but gives no token for it.
+func (s *Server) suspended() object {
+	o := s.installation()
+	o["id"], o["suspended_at"] = s.cfg.SuspendedID, stamp(s.now())
+	return o
 }
