@@ -272,20 +272,16 @@ func await(ctx context.Context, done func() (bool, error)) error {
 
 // configure adds a section to errand.yaml, unless it has one.
 func (g *guide) configure(section string, value any) error {
-	path := filepath.Join(g.dir, "errand.yaml")
-	text, err := os.ReadFile(path)
+	path := g.settingsFile()
+	text, exists, err := g.settings(section)
 	if err != nil {
-		return fmt.Errorf("read settings: %w", err)
-	}
-	var present map[string]any
-	if err := yaml.Unmarshal(text, &present); err != nil {
-		return fmt.Errorf("read settings: %s: %w", path, err)
+		return err
 	}
 	added, err := yaml.Marshal(map[string]any{section: value})
 	if err != nil {
 		return fmt.Errorf("write settings: %w", err)
 	}
-	if _, exists := present[section]; exists {
+	if exists {
 		g.say("guide kept", map[string]string{"File": path, "Section": section})
 		return nil
 	}
@@ -294,6 +290,22 @@ func (g *guide) configure(section string, value any) error {
 	}
 	g.say("guide added", map[string]string{"File": path, "Added": strings.TrimSpace(string(added))})
 	return nil
+}
+
+func (g *guide) settingsFile() string { return filepath.Join(g.dir, "errand.yaml") }
+
+// settings returns the text of errand.yaml, and whether it has a section.
+func (g *guide) settings(section string) (text []byte, exists bool, err error) {
+	text, err = os.ReadFile(g.settingsFile())
+	if err != nil {
+		return nil, false, fmt.Errorf("read settings: %w", err)
+	}
+	var present map[string]any
+	if err := yaml.Unmarshal(text, &present); err != nil {
+		return nil, false, fmt.Errorf("read settings: %s: %w", g.settingsFile(), err)
+	}
+	_, exists = present[section]
+	return text, exists, nil
 }
 
 // awaitStart says how errand is started, and waits for its front door. The person may still change .env.

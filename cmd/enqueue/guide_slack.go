@@ -19,20 +19,20 @@ import (
 
 // setUpSlack asks for the tokens of the Slack app, which it can create, and for channels.
 func (g *guide) setUpSlack(ctx context.Context) error {
-	token, receives := g.env["SLACK_BOT_TOKEN"], g.env["SLACK_APP_TOKEN"] != "" || g.env["SLACK_SIGNING_SECRET"] != ""
-	if token != "" && receives {
-		return nil
-	}
+	token := g.env["SLACK_BOT_TOKEN"]
 	if token == "" {
 		var err error
 		if token, err = g.setUpApp(ctx); err != nil || token == "" {
 			return err
 		}
 	}
-	if !receives {
+	if g.env["SLACK_APP_TOKEN"] == "" && g.env["SLACK_SIGNING_SECRET"] == "" {
 		if err := g.setUpEvents(ctx); err != nil {
 			return err
 		}
+	}
+	if _, chosen, err := g.settings("channels"); chosen || err != nil {
+		return err
 	}
 	return g.chooseChannels(ctx, g.slackClient(token))
 }
@@ -102,7 +102,8 @@ func (g *guide) setUpEvents(ctx context.Context) error {
 // maxChannels is how many channels the guide shows.
 const maxChannels = 200
 
-// chooseChannels lets the bot join public channels, and says which repository messages there are about.
+// chooseChannels lets the bot join public channels, and says which repository messages there are about. It writes this even if it is
+// nothing, so that the channels are chosen once.
 func (g *guide) chooseChannels(ctx context.Context, api *slackapi.Client) error {
 	all, _, err := api.GetConversationsContext(ctx, &slackapi.GetConversationsParameters{ExcludeArchived: true, Limit: maxChannels, Types: []string{"public_channel"}})
 	if err != nil {
@@ -121,6 +122,7 @@ func (g *guide) chooseChannels(ctx context.Context, api *slackapi.Client) error 
 	}
 	routes := map[string]map[string]string{}
 	err = g.ask(ctx, &q, func(answers map[string]string) error {
+		clear(routes) // of an answer that was refused
 		repo := answers["repository"]
 		if len(g.repositories) == 1 {
 			repo = g.repositories[0]
@@ -142,7 +144,7 @@ func (g *guide) chooseChannels(ctx context.Context, api *slackapi.Client) error 
 		}
 		return nil
 	})
-	if err != nil || len(routes) == 0 {
+	if err != nil {
 		return err
 	}
 	return g.configure("channels", routes)

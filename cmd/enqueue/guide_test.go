@@ -96,7 +96,7 @@ func TestGuide(t *testing.T) {
 	if err := setVariables(filepath.Join(dir, ".env"), [][2]string{{"SLACK_APP_TOKEN", ""}}); err != nil {
 		t.Fatal(err)
 	}
-	w.stdin = strings.NewReader("xapp-test\npayments\n")
+	w.stdin = strings.NewReader("xapp-test\n")
 	if code := client(t.Context(), args, w); code != 0 {
 		t.Errorf("exit %d: %s", code, said.String())
 	}
@@ -171,5 +171,39 @@ func TestGuideRefusesURL(t *testing.T) {
 	}
 	if got, err := godotenv.Read(filepath.Join(dir, ".env")); err != nil || len(got) != 2 {
 		t.Errorf("written: %v %v", got, err)
+	}
+}
+
+// After an interruption between the tokens and the channels, the guide asks for the channels only. Of a refused answer nothing is kept.
+func TestGuideChannelsAfterInterruption(t *testing.T) {
+	t.Parallel()
+	slack := slackfake.New(slackfake.Config{Channels: []slackfake.Channel{{ID: "C0PAYMENTS", Name: "payments", Outside: true}, {ID: "C0WEB", Name: "web", Outside: true}}})
+	t.Cleanup(slack.Close)
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "errand.yaml"), []byte("repositories: {acme/web: {}}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	setUp := func(answers string) error {
+		w := world{getenv: func(string) string { return slack.APIURL() }, stdin: strings.NewReader(answers), stdout: io.Discard, stderr: io.Discard}
+		g := &guide{
+			terminal: newTerminal(w), guideOptions: guideOptions{dir: dir}, repositories: []string{"acme/web"},
+			env: map[string]string{"SLACK_BOT_TOKEN": "xoxb-test", "SLACK_APP_TOKEN": "xapp-test"},
+		}
+		g.asker = g.terminal
+		return g.setUpSlack(t.Context())
+	}
+	slack.Fail("conversations.list", slackfake.Failure{Error: "internal_error"})
+	if err := setUp(""); err == nil {
+		t.Error("the channels could not be listed")
+	}
+	if err := setUp("#payments #typo\n#web\n"); err != nil {
+		t.Fatal(err)
+	}
+	want := "repositories: {acme/web: {}}\n\nchannels:\n    C0WEB:\n        repository: acme/web\n"
+	if got := read(t, dir, "errand.yaml"); got != want {
+		t.Errorf("errand.yaml is %s", got)
+	}
+	if err := setUp(""); err != nil { // has nothing to ask
+		t.Error(err)
 	}
 }
