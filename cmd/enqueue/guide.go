@@ -89,10 +89,13 @@ func (t *terminal) runGuide(ctx context.Context, o guideOptions) (err error) {
 	server := &http.Server{Handler: refuseNames(g.pages), ReadHeaderTimeout: 10 * time.Second}
 	go func() { _ = server.Serve(listener) }() // the error is that of Shutdown
 	defer func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), guidePause+time.Second) // the browser reads the last page
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), guidePause)
 		defer cancel()
 		_ = server.Shutdown(ctx)
 	}()
+	if f, ok := g.asker.(*forms); ok {
+		defer f.finish(ctx)
+	}
 	if o.base != "" {
 		if err := g.set("ERRAND_PUBLIC_URL", o.base); err != nil {
 			return err

@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"time"
 
 	xterm "golang.org/x/term"
 
@@ -74,16 +75,31 @@ type forms struct {
 	mu   sync.Mutex
 	said []string
 	open *question // nil: none
+
+	over   bool          // nothing more is said
+	served chan struct{} // full once the last page was served
 }
 
 func newForms() *forms {
-	return &forms{path: "/" + rand.Text() + "/", answers: make(chan map[string]string, 1)}
+	return &forms{path: "/" + rand.Text() + "/", answers: make(chan map[string]string, 1), served: make(chan struct{}, 1)}
 }
 
 func (f *forms) say(text string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.said = append(f.said, text)
+}
+
+// finish waits until the browser has loaded the last page, which it does by itself, or until it seems to be closed.
+func (f *forms) finish(ctx context.Context) {
+	f.mu.Lock()
+	f.over = true
+	f.mu.Unlock()
+	select {
+	case <-f.served:
+	case <-time.After(guidePause + time.Second):
+	case <-ctx.Done():
+	}
 }
 
 func (f *forms) ask(ctx context.Context, q question) (map[string]string, error) {
@@ -100,7 +116,7 @@ func (f *forms) ask(ctx context.Context, q question) (map[string]string, error) 
 
 var formsPage = template.Must(template.New("").Funcs(template.FuncMap{"lines": linked}).Parse(`<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><meta name="color-scheme" content="light dark">
-{{if not .Open}}<meta http-equiv="refresh" content="2">{{end}}<title>Set up errand</title>
+{{if not (or .Open .Over)}}<meta http-equiv="refresh" content="2">{{end}}<title>Set up errand</title>
 <style>body{font:16px/1.5 system-ui,sans-serif;max-width:44rem;margin:2rem auto;padding:0 1rem;overflow-wrap:anywhere}
 label,input,button{display:block;font:inherit}input{width:100%;box-sizing:border-box;padding:.4rem;margin:.2rem 0 1rem}button{padding:.4rem 1rem}
 p{white-space:pre-line}a{display:inline-block;max-width:100%;overflow:hidden;text-overflow:ellipsis;white-space:nowrap;vertical-align:bottom}.problem{color:#c62828}section{border-top:1px solid #8886}</style></head>
@@ -131,7 +147,10 @@ func (f *forms) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		_ = formsPage.Execute(w, map[string]any{"Said": f.said, "Open": f.open})
+		_ = formsPage.Execute(w, map[string]any{"Said": f.said, "Open": f.open, "Over": f.over})
+		if f.over && len(f.served) == 0 {
+			f.served <- struct{}{}
+		}
 	case http.MethodPost:
 		f.receive(w, r)
 	default:
