@@ -94,7 +94,7 @@ contracts: $(PEERS)/node_modules/.package-lock.json ## 12 min | Record the calls
 	cd $(PEERS) && RECORD_CALLS=$(CURDIR)/e2e/out/calls.ndjson go test -count=1 -run TestContractsAreDocumented . -update
 
 pictures: ## 1 min | Make the pictures of the README again
-	@$(MAKE) browser ARGS='-run TestDemo -pictures'
+	@$(MAKE) browser ARGS='-run "TestDemo|TestMovingPicture" -pictures'
 
 proof: setup build ## 1 min | Check Dockerfile, chart, alerts and dashboard with BuildKit's, Helm's and Prometheus' own code, and a Prometheus that scrapes the demo; 2 min more on first use
 	@scripts/machine prometheus
