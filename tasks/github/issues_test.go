@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -157,8 +158,10 @@ func TestLabelAndAssignmentOfAnIssue(t *testing.T) {
 // Then no poll starts the work again.
 func TestLabelBesideAMention(t *testing.T) {
 	t.Parallel()
-	now := time.Date(2026, 11, 22, 8, 0, 0, 0, time.UTC)
-	clock := func() time.Time { return now }
+	var now atomic.Int64 // the fake reads it as long as a connection of it lives
+	pass := func(d time.Duration) { now.Add(int64(d)) }
+	pass(time.Duration(time.Date(2026, 11, 22, 8, 0, 0, 0, time.UTC).UnixNano()))
+	clock := func() time.Time { return time.Unix(0, now.Load()).UTC() }
 	w := newWorld(t, githubfake.Config{Now: clock}, []func(*config){func(c *config) { c.Hub.Token, c.Now = "ghp_test", clock }})
 	w.talkers()
 	f := w.listen()
@@ -168,12 +171,12 @@ func TestLabelBesideAMention(t *testing.T) {
 		after time.Duration
 		want  int
 	}{{"mallory", time.Second, 2}, {"ann", time.Second, 1}, {"ann", time.Hour, 2}} {
-		now = now.Add(time.Hour)
+		pass(time.Hour)
 		if err := w.src.newPoller(f.desk).lookIfDue(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		n := w.issue(c.user, "Broken", "@errand why?")
-		now = now.Add(c.after)
+		pass(c.after)
 		if err := w.hub.LabelIssue(t.Context(), repo, n, "errand", "ann"); err != nil {
 			t.Fatal(err)
 		}
@@ -187,7 +190,7 @@ func TestLabelBesideAMention(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		now = now.Add(time.Hour)
+		pass(time.Hour)
 		if err := w.src.newPoller(f.desk).lookIfDue(t.Context()); err != nil || len(f.tasks()) > 0 {
 			t.Errorf("%+v: after a poll: %v, %+v", c, err, f.tasks())
 		}
