@@ -13,8 +13,9 @@ import (
 )
 
 // The README's moving picture is the page of a task from its request to its answer, with the real CLI behind it.
+//
+//nolint:paralleltest // alone, because encoding takes the processors that the waits of the other tests need
 func TestMovingPicture(t *testing.T) {
-	t.Parallel()
 	l := newLive(t)
 	l.as(looks[0])
 	bash := func(command, about string) modelfake.ToolCall {
