@@ -61,7 +61,7 @@ func TestListByKeyboard(t *testing.T) {
 	tb.keys("j")
 	tb.wait("document.activeElement.closest('dialog') !== null")
 	tb.keys("\x1b")
-	tb.wait("!document.getElementById('keys').open")
+	tb.wait("!document.getElementById('keys').open && document.activeElement === document.body")
 
 	tb.keys("k") // from where the reader was
 	tb.focused(third)

@@ -26,7 +26,7 @@ const keys = {
 
 document.addEventListener("keydown", (event) => {
   if (event.key === "Escape" && event.target.matches(".search input")) event.target.blur();
-  if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing || event.target.closest("input, textarea, select, dialog")) return;
+  if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing || event.target.closest("input, textarea, select, dialog[open]")) return;
   const act = keys[event.key];
   if (!act) return;
   event.preventDefault();
