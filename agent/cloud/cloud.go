@@ -6,8 +6,10 @@
 package cloud
 
 import (
+	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 )
 
 // Provider is the model in a cloud. It is safe for concurrent use.
@@ -40,13 +42,18 @@ type Question struct {
 	Free     bool   // costs nothing: a list, or a count of tokens
 }
 
-// Redirect changes the base of a URL and keeps the rest, as it was escaped.
-func Redirect(u *url.URL, base string) {
-	to, err := url.Parse(base)
+// Base parses a URL below which requests go.
+func Base(address string) (*url.URL, error) {
+	base, err := url.Parse(strings.TrimRight(address, "/"))
 	if err != nil {
-		panic(err) // New of each cloud has checked it
+		return nil, fmt.Errorf("read the address of the model: %w", err)
 	}
+	return base, nil
+}
+
+// Redirect changes the base of a URL and keeps the rest, as it was escaped.
+func Redirect(u, base *url.URL) {
 	path, raw := u.Path, u.EscapedPath()
-	u.Scheme, u.Host = to.Scheme, to.Host
-	u.Path, u.RawPath = to.Path+path, to.EscapedPath()+raw
+	u.Scheme, u.Host = base.Scheme, base.Host
+	u.Path, u.RawPath = base.Path+path, base.EscapedPath()+raw
 }

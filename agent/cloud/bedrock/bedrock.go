@@ -26,15 +26,13 @@ type Config struct {
 	Region   string // empty: that of AWS' own configuration
 	Endpoint string // base URL of all requests; empty: those of the region
 	Key      string // an API key of Bedrock; empty: credentials of AWS, by the chain of its SDK
-
-	Transport http.RoundTripper // to AWS' services for credentials; nil: the SDK's own
 }
 
 // Bedrock implements [cloud.Provider].
 type Bedrock struct {
 	cfg         Config
-	runtime     string // base URL of the runtime
-	control     string // base URL of the control plane, which lists inference profiles
+	runtime     *url.URL // base of the runtime
+	control     *url.URL // base of the control plane, which lists inference profiles
 	credentials aws.CredentialsProvider
 	signer      *v4.Signer
 }
@@ -45,9 +43,6 @@ func New(ctx context.Context, cfg Config) (*Bedrock, error) {
 	if cfg.Region != "" {
 		options = append(options, config.WithRegion(cfg.Region))
 	}
-	if cfg.Transport != nil {
-		options = append(options, config.WithHTTPClient(&http.Client{Transport: cfg.Transport}))
-	}
 	loaded, err := config.LoadDefaultConfig(ctx, options...)
 	if err != nil {
 		return nil, fmt.Errorf("read the configuration of AWS: %w", err)
@@ -55,15 +50,12 @@ func New(ctx context.Context, cfg Config) (*Bedrock, error) {
 	if cfg.Region = loaded.Region; cfg.Region == "" {
 		return nil, errors.New("use Bedrock: no region: set AWS_REGION")
 	}
-	b := &Bedrock{
-		cfg: cfg, credentials: loaded.Credentials, signer: v4.NewSigner(),
-		runtime: strings.TrimRight(cmp.Or(cfg.Endpoint, "https://bedrock-runtime."+cfg.Region+"."+domain(cfg.Region)), "/"),
-		control: strings.TrimRight(cmp.Or(cfg.Endpoint, "https://bedrock."+cfg.Region+"."+domain(cfg.Region)), "/"),
+	b := &Bedrock{cfg: cfg, credentials: loaded.Credentials, signer: v4.NewSigner()}
+	if b.runtime, err = cloud.Base(cmp.Or(cfg.Endpoint, "https://bedrock-runtime."+cfg.Region+"."+domain(cfg.Region))); err != nil {
+		return nil, err
 	}
-	if _, err := url.Parse(b.runtime); err != nil {
-		return nil, fmt.Errorf("use Bedrock: %w", err)
-	}
-	return b, nil
+	b.control, err = cloud.Base(cmp.Or(cfg.Endpoint, "https://bedrock."+cfg.Region+"."+domain(cfg.Region)))
+	return b, err
 }
 
 // domain returns the domain of a region's services.
@@ -78,7 +70,7 @@ func domain(region string) string {
 func (b *Bedrock) Name() string { return "Amazon Bedrock" }
 
 // Host implements cloud.Provider.
-func (b *Bedrock) Host() string { return strings.TrimPrefix(b.runtime, "https://") }
+func (b *Bedrock) Host() string { return b.runtime.Host }
 
 // Environment implements cloud.Provider.
 func (b *Bedrock) Environment(base string) map[string]string {

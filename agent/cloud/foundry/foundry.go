@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"strings"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
@@ -23,8 +22,6 @@ type Config struct {
 	Resource string // the name of the resource
 	Endpoint string // base URL instead, like https://name.services.ai.azure.com/anthropic
 	Key      string // an API key; empty: Entra ID, by the chain of Azure's SDK
-
-	Transport http.RoundTripper // to Entra ID; nil: the SDK's own
 }
 
 // scope is that of the tokens which the CLI itself would ask for (seen with CLI 2.1.329).
@@ -33,27 +30,25 @@ const scope = "https://cognitiveservices.azure.com/.default"
 // Foundry implements [cloud.Provider].
 type Foundry struct {
 	cfg    Config
-	base   string
+	base   *url.URL
 	tokens cloud.Shared[azcore.AccessToken] // without Config.Key
 }
 
 // New prepares the credential. It asks for no token yet.
-func New(_ context.Context, cfg Config) (*Foundry, error) {
+func New(cfg Config) (*Foundry, error) {
 	if cfg.Resource == "" && cfg.Endpoint == "" {
 		return nil, errors.New("use Foundry: set ANTHROPIC_FOUNDRY_RESOURCE or ANTHROPIC_FOUNDRY_BASE_URL")
 	}
-	f := &Foundry{cfg: cfg, base: strings.TrimRight(cmp.Or(cfg.Endpoint, "https://"+cfg.Resource+".services.ai.azure.com/anthropic"), "/")}
-	if _, err := url.Parse(f.base); err != nil {
-		return nil, fmt.Errorf("use Foundry: %w", err)
+	base, err := cloud.Base(cmp.Or(cfg.Endpoint, "https://"+cfg.Resource+".services.ai.azure.com/anthropic"))
+	if err != nil {
+		return nil, err
 	}
+	f := &Foundry{cfg: cfg, base: base}
 	if cfg.Key != "" {
 		return f, nil
 	}
 	// The SDK would ask Microsoft's public cloud about an authority that it does not know, such as that of a private cloud.
 	options := azidentity.DefaultAzureCredentialOptions{DisableInstanceDiscovery: os.Getenv("AZURE_AUTHORITY_HOST") != ""}
-	if cfg.Transport != nil {
-		options.Transport = &http.Client{Transport: cfg.Transport}
-	}
 	credential, err := azidentity.NewDefaultAzureCredential(&options)
 	if err != nil {
 		return nil, fmt.Errorf("find credentials of Entra ID: %w", err)
@@ -68,10 +63,7 @@ func New(_ context.Context, cfg Config) (*Foundry, error) {
 func (f *Foundry) Name() string { return "Microsoft Foundry" }
 
 // Host implements cloud.Provider.
-func (f *Foundry) Host() string {
-	host, _, _ := strings.Cut(strings.TrimPrefix(f.base, "https://"), "/")
-	return host
-}
+func (f *Foundry) Host() string { return f.base.Host }
 
 // Environment implements cloud.Provider.
 func (f *Foundry) Environment(base string) map[string]string {

@@ -8,7 +8,7 @@ import (
 
 func TestFoundry(t *testing.T) {
 	t.Parallel()
-	f, err := New(t.Context(), Config{Resource: "acme", Key: "foundry-key"})
+	f, err := New(Config{Resource: "acme", Key: "foundry-key"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +33,7 @@ func TestFoundry(t *testing.T) {
 	if err := f.Sign(req, nil); err != nil || req.Header.Get("X-Api-Key") != "foundry-key" || req.Header.Get("Authorization") != "" {
 		t.Errorf("%v: %v", err, req.Header)
 	}
-	if _, err := New(t.Context(), Config{}); err == nil {
+	if _, err := New(Config{}); err == nil {
 		t.Error("there is no resource")
 	}
 }

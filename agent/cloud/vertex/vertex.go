@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
-	"strings"
 	"time"
 
 	"golang.org/x/oauth2"
@@ -23,8 +22,6 @@ type Config struct {
 	Project  string
 	Region   string // such as europe-west1, eu or global
 	Endpoint string // base URL with its version, like https://aiplatform.googleapis.com/v1; empty: that of the region
-
-	Transport http.RoundTripper // to Google's services for credentials; nil: http.DefaultTransport
 }
 
 // identifier is the form of a model's ID. Whatever else could become another path at a gateway that decodes it.
@@ -36,7 +33,7 @@ const scope = "https://www.googleapis.com/auth/cloud-platform"
 // Vertex implements [cloud.Provider].
 type Vertex struct {
 	cfg    Config
-	base   string
+	base   *url.URL
 	models *regexp.Regexp // the paths of models
 	tokens cloud.Shared[*oauth2.Token]
 }
@@ -46,16 +43,17 @@ func New(ctx context.Context, cfg Config) (*Vertex, error) {
 	if cfg.Project == "" || cfg.Region == "" {
 		return nil, errors.New("use Vertex AI: set ANTHROPIC_VERTEX_PROJECT_ID and CLOUD_ML_REGION")
 	}
-	client := &http.Client{Transport: cfg.Transport, Timeout: 30 * time.Second}
+	base, err := cloud.Base(cmp.Or(cfg.Endpoint, endpoint(cfg.Region)))
+	if err != nil {
+		return nil, err
+	}
+	client := &http.Client{Timeout: 30 * time.Second}
 	found, err := google.FindDefaultCredentials(context.WithValue(context.WithoutCancel(ctx), oauth2.HTTPClient, client), scope)
 	if err != nil {
 		return nil, fmt.Errorf("find credentials of Google: %w", err)
 	}
-	v := &Vertex{cfg: cfg, base: strings.TrimRight(cmp.Or(cfg.Endpoint, endpoint(cfg.Region)), "/")}
+	v := &Vertex{cfg: cfg, base: base}
 	v.tokens.Get = func(context.Context) (*oauth2.Token, error) { return found.TokenSource.Token() } // kept until it expires
-	if _, err := url.Parse(v.base); err != nil {
-		return nil, fmt.Errorf("use Vertex AI: %w", err)
-	}
 	v.models = regexp.MustCompile(`^/projects/` + regexp.QuoteMeta(cfg.Project) + `/locations/` + regexp.QuoteMeta(cfg.Region) +
 		`/publishers/anthropic/models/([^/:]+):(rawPredict|streamRawPredict)$`)
 	return v, nil
@@ -76,10 +74,7 @@ func endpoint(region string) string {
 func (v *Vertex) Name() string { return "Google Vertex AI" }
 
 // Host implements cloud.Provider.
-func (v *Vertex) Host() string {
-	host, _, _ := strings.Cut(strings.TrimPrefix(v.base, "https://"), "/")
-	return host
-}
+func (v *Vertex) Host() string { return v.base.Host }
 
 // Environment implements cloud.Provider.
 func (v *Vertex) Environment(base string) map[string]string {

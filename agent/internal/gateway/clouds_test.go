@@ -17,7 +17,7 @@ import (
 
 // sky is a cloud whose models are at /ask/MODEL.
 type sky struct {
-	base string
+	base *url.URL
 
 	mu   sync.Mutex
 	fail error
@@ -26,7 +26,7 @@ type sky struct {
 func (*sky) Name() string                              { return "Sky" }
 func (*sky) Host() string                              { return "sky.example" }
 func (*sky) Environment(base string) map[string]string { return map[string]string{"SKY_URL": base} }
-func (s *sky) Direct(u *url.URL)                       { cloud.Redirect(u, s.base+"/v9") }
+func (s *sky) Direct(u *url.URL)                       { cloud.Redirect(u, s.base) }
 
 func (*sky) Question(method, path string) (q cloud.Question, ok bool) {
 	name, ok := strings.CutPrefix(path, "/ask/")
@@ -65,7 +65,11 @@ func newSky(t *testing.T, run Run) (s *sky, base string, requests func() []arriv
 		_, _ = io.WriteString(w, `{"type":"message","usage":{"input_tokens":1000000,"output_tokens":0}}`)
 	}))
 	t.Cleanup(server.Close)
-	s = &sky{base: server.URL}
+	base9, err := cloud.Base(server.URL + "/v9")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s = &sky{base: base9}
 	u, err := NewUpstream(Config{Cloud: s, Getenv: func(string) string { return "" }, Log: slog.New(slog.DiscardHandler), Headers: http.Header{"X-Team": {"platform"}}})
 	if err != nil {
 		t.Fatal(err)

@@ -51,7 +51,7 @@ func modelCloud(c config.Cloud) (cloud.Provider, error) {
 	case c.Vertex:
 		return vertex.New(ctx, vertex.Config{Project: c.VertexProject, Region: c.VertexRegion, Endpoint: c.VertexURL})
 	case c.Foundry:
-		return foundry.New(ctx, foundry.Config{Resource: c.FoundryResource, Endpoint: c.FoundryURL, Key: c.FoundryKey.Reveal()})
+		return foundry.New(foundry.Config{Resource: c.FoundryResource, Endpoint: c.FoundryURL, Key: c.FoundryKey.Reveal()})
 	}
 	return nil, nil //nolint:nilnil // no cloud is no error
 }
