@@ -53,10 +53,8 @@ func (c ModelCredential) expand(getenv func(string) string) (gateway.Named, erro
 	if text == "" || given.With(text) != given {
 		return gateway.Named{}, errors.New("it has no value, or several: set one of api_key, oauth_token and auth_token")
 	}
-	for _, pattern := range c.Repositories {
-		if _, err := path.Match(pattern, ""); err != nil {
-			return gateway.Named{}, fmt.Errorf("%q is not a pattern of owner/name", pattern)
-		}
+	if err := checkPatterns(c.Repositories); err != nil {
+		return gateway.Named{}, err
 	}
 	value, err := tools.Secret("credential", text, getenv)
 	if err != nil {
@@ -95,6 +93,16 @@ func (r *Runner) credentials(s Spec) (names []string, err *Error) {
 		return nil, e
 	}
 	return names, nil
+}
+
+// checkPatterns returns an error if one of the patterns of repositories cannot be used.
+func checkPatterns(patterns []string) error {
+	for _, pattern := range patterns {
+		if _, err := path.Match(pattern, ""); err != nil {
+			return fmt.Errorf("%q is not a pattern of owner/name", pattern)
+		}
+	}
+	return nil
 }
 
 // applies reports whether one of the patterns describes a repository, ignoring case. Without patterns all do.

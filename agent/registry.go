@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -77,10 +76,8 @@ func (r Registry) expand(getenv func(string) string) (egress.Registry, error) {
 	case (r.Bearer == "") == (r.Basic == ""):
 		return egress.Registry{}, errors.New("it has no credential, or two: set bearer or basic")
 	}
-	for _, pattern := range r.Repositories {
-		if _, err := path.Match(pattern, ""); err != nil {
-			return egress.Registry{}, fmt.Errorf("%q is not a pattern of owner/name", pattern)
-		}
+	if err := checkPatterns(r.Repositories); err != nil {
+		return egress.Registry{}, err
 	}
 	for _, p := range r.Paths {
 		if !strings.HasPrefix(p, "/") {
