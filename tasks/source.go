@@ -105,6 +105,16 @@ type Report interface {
 	Close(ctx context.Context, e Ending) error
 }
 
+// NoReport is the Report of a source that has no place to post to. The run's events and the ending are in the store, where the
+// console, the command line and the API read them.
+type NoReport struct{}
+
+// Update does nothing: the worker has stored the event already.
+func (NoReport) Update(agent.Event) {}
+
+// Close does nothing: the ending was stored before it is called.
+func (NoReport) Close(context.Context, Ending) error { return nil }
+
 // Brief holds what a source adds to a task that is about to run.
 type Brief struct {
 	Prompt agent.Message   // the first user message; empty: the task's prompt

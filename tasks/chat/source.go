@@ -106,18 +106,10 @@ func (s *Source) Brief(_ context.Context, t tasks.Task, _ string) (tasks.Brief, 
 	return tasks.Brief{Prompt: prompt, System: system, Keep: true}, nil
 }
 
-// Open returns a report that does nothing.
-func (s *Source) Open(context.Context, tasks.Task) (tasks.Report, error) { return report{}, nil }
-
-// report does nothing: a chat has no thread outside errand to post to. The run's events and the ending are in the
-// store, where the stream of /api/chat, the console and the command line read them at any time.
-type report struct{}
-
-// Update does nothing: the worker has stored the event already.
-func (report) Update(agent.Event) {}
-
-// Close does nothing: the ending was stored before it is called.
-func (report) Close(context.Context, tasks.Ending) error { return nil }
+// Open returns a report that does nothing: a chat has no thread outside errand.
+func (s *Source) Open(context.Context, tasks.Task) (tasks.Report, error) {
+	return tasks.NoReport{}, nil
+}
 
 // Say does nothing: the worker has stored the words already.
 func (s *Source) Say(context.Context, tasks.Task, string) error { return nil }

@@ -128,13 +128,6 @@ func (s *Source) Brief(_ context.Context, t tasks.Task, _ string) (tasks.Brief, 
 }
 
 // Open returns a report that does nothing.
-func (s *Source) Open(context.Context, tasks.Task) (tasks.Report, error) { return report{}, nil }
-
-// report does nothing: the run's events and the ending are in the store.
-type report struct{}
-
-// Update does nothing: the worker has stored the event already.
-func (report) Update(agent.Event) {}
-
-// Close does nothing: the ending was stored before it is called.
-func (report) Close(context.Context, tasks.Ending) error { return nil }
+func (s *Source) Open(context.Context, tasks.Task) (tasks.Report, error) {
+	return tasks.NoReport{}, nil
+}
