@@ -69,19 +69,31 @@ func (t *terminal) newAppCreation(app github.App, page, dir string) (*appCreatio
 
 // run serves the page until the App exists, and writes .env. Without an App, it leaves no file for its key.
 func (c *appCreation) run(ctx context.Context, address string) error {
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
-	if err != nil {
-		return errors.Join(fmt.Errorf("listen for the browser: %w", err), os.Remove(c.key))
-	}
-	base := "http://" + listener.Addr().String()
-	c.app.Redirect = base + "/created"
 	mux := http.NewServeMux()
+	base, stop, err := servePages(ctx, address, mux)
+	if err != nil {
+		return errors.Join(err, os.Remove(c.key))
+	}
+	defer stop()
+	c.app.Redirect = base + "/created"
 	c.handle(mux)
-	server := &http.Server{Handler: refuseNames(mux), ReadHeaderTimeout: 10 * time.Second}
-	go func() { _ = server.Serve(listener) }() // the error is that of Shutdown
-	defer func() { _ = server.Shutdown(context.WithoutCancel(ctx)) }()
 	printText(c.stderr, "init github create", map[string]string{"URL": base + c.start})
 	return c.wait(ctx)
+}
+
+// servePages serves pages to a browser on this machine until stop is called. More pages may be added meanwhile.
+func servePages(ctx context.Context, address string, pages *http.ServeMux) (base string, stop func(), err error) {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+	if err != nil {
+		return "", nil, fmt.Errorf("listen for the browser: %w", err)
+	}
+	server := &http.Server{Handler: refuseNames(pages), ReadHeaderTimeout: 10 * time.Second}
+	go func() { _ = server.Serve(listener) }() // the error is that of Shutdown
+	return "http://" + listener.Addr().String(), func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), guidePause)
+		defer cancel()
+		_ = server.Shutdown(ctx)
+	}, nil
 }
 
 // handle adds the pages of this machine.
@@ -206,7 +218,7 @@ func (t *terminal) githubURL() string {
 }
 
 func (t *terminal) githubAPI() string {
-	return cmp.Or(t.getenv("GITHUB_API_URL"), "https://api.github.com/")
+	return strings.TrimRight(cmp.Or(t.getenv("GITHUB_API_URL"), "https://api.github.com"), "/") + "/"
 }
 
 // appPage returns the base of GitHub's pages about the Apps of an account.

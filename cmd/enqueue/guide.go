@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -30,7 +29,7 @@ type guide struct {
 	*terminal
 	asker asker
 	pages *http.ServeMux // of this machine, for GitHub to return to
-	local string         // URL of the pages, with a slash
+	local string         // URL of the pages, without a slash at its end
 
 	guideOptions
 	env          map[string]string // the variables of .env
@@ -74,26 +73,17 @@ func (t *terminal) runGuide(ctx context.Context, o guideOptions) (err error) {
 	if err := t.initFiles(o.dir); err != nil {
 		return err
 	}
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", o.address)
-	if err != nil {
-		return fmt.Errorf("listen for the browser: %w", err)
+	g := &guide{terminal: t, asker: t, pages: http.NewServeMux(), guideOptions: o}
+	var stop func()
+	if g.local, stop, err = servePages(ctx, o.address, g.pages); err != nil {
+		return err
 	}
-	g := &guide{terminal: t, pages: http.NewServeMux(), local: "http://" + listener.Addr().String() + "/", guideOptions: o}
-	g.asker = t
+	defer stop()
 	if o.browser {
 		f := newForms()
 		g.pages.Handle(f.path, f)
 		g.asker = f
-		printf(t.stderr, "Open %s in a browser on this machine.\n", strings.TrimSuffix(g.local, "/")+f.path)
-	}
-	server := &http.Server{Handler: refuseNames(g.pages), ReadHeaderTimeout: 10 * time.Second}
-	go func() { _ = server.Serve(listener) }() // the error is that of Shutdown
-	defer func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), guidePause)
-		defer cancel()
-		_ = server.Shutdown(ctx)
-	}()
-	if f, ok := g.asker.(*forms); ok {
+		printf(t.stderr, "Open %s in a browser on this machine.\n", g.local+f.path)
 		defer f.finish(ctx)
 	}
 	if o.base != "" {
@@ -212,12 +202,12 @@ func (g *guide) setUpGitHub(ctx context.Context) error {
 		return nil
 	}
 	if g.env["GITHUB_APP_ID"] == "" {
-		c, err := g.newAppCreation(github.App{Name: g.name, Base: g.base, Redirect: g.local + "created"}, g.appPage(g.org), g.dir)
+		c, err := g.newAppCreation(github.App{Name: g.name, Base: g.base, Redirect: g.local + "/created"}, g.appPage(g.org), g.dir)
 		if err != nil {
 			return err
 		}
 		c.handle(g.pages)
-		g.say("guide github", map[string]string{"URL": strings.TrimSuffix(g.local, "/") + c.start})
+		g.say("guide github", map[string]string{"URL": g.local + c.start})
 		if err := c.wait(ctx); err != nil {
 			return err
 		}
@@ -235,7 +225,7 @@ func (g *guide) awaitInstallation(ctx context.Context) error {
 		return fmt.Errorf("read the App's key: %w", err)
 	}
 	id, _ := strconv.ParseInt(g.env["GITHUB_APP_ID"], 10, 64)
-	forge, err := github.New(github.Config{APIURL: strings.TrimRight(g.githubAPI(), "/") + "/", URL: g.githubURL(), AppID: id, AppKey: key})
+	forge, err := github.New(github.Config{APIURL: g.githubAPI(), URL: g.githubURL(), AppID: id, AppKey: key})
 	if err != nil {
 		return err
 	}
