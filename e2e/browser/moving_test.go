@@ -21,7 +21,7 @@ func TestMovingPicture(t *testing.T) {
 	bash := func(command, about string) modelfake.ToolCall {
 		return modelfake.ToolCall{Name: "Bash", Input: map[string]string{"command": command, "description": about}}
 	}
-	gates := make([]chan struct{}, 5)
+	gates := make([]chan struct{}, 4)
 	for i := range gates {
 		gates[i] = make(chan struct{})
 	}
