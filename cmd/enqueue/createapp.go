@@ -115,12 +115,17 @@ func refuseNames(next http.Handler) http.Handler {
 	})
 }
 
-// wait writes .env when the App exists.
+// wait writes .env when the App exists, also if it exists just when ctx ends.
 func (c *appCreation) wait(ctx context.Context) error {
 	select {
 	case app := <-c.created:
 		return c.keep(app)
 	case <-ctx.Done():
+	}
+	select {
+	case app := <-c.created:
+		return c.keep(app)
+	default:
 		return errors.Join(context.Cause(ctx), os.Remove(c.key))
 	}
 }
@@ -153,7 +158,8 @@ func (c *appCreation) receiveCode(w http.ResponseWriter, req *http.Request) {
 		http.Error(w, "This is not the answer to the page that errand has shown. Begin again there.", http.StatusBadRequest)
 		return
 	}
-	app, err := github.CreateApp(req.Context(), c.api, query.Get("code"))
+	// The code is good for one exchange, which goes on if the person closes the page. It has a time limit of its own.
+	app, err := github.CreateApp(context.WithoutCancel(req.Context()), c.api, query.Get("code"))
 	if err != nil {
 		http.Error(w, "GitHub did not return the App: "+err.Error()+". Delete it in GitHub's settings, and begin again.", http.StatusBadGateway)
 		return

@@ -6,6 +6,7 @@ import (
 	"html"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -226,5 +227,43 @@ func TestCreateAppIsAbandoned(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(dir, "github-app.pem")); err == nil {
 		t.Error("the key's file is still there")
+	}
+}
+
+// An App that exists is kept, also if the person leaves or closes the page at that moment: GitHub gives its key once.
+func TestCreatedAppIsKept(t *testing.T) {
+	t.Parallel()
+	asked, answer := make(chan struct{}), make(chan struct{})
+	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		close(asked)
+		<-answer
+		w.WriteHeader(http.StatusCreated)
+		_, _ = io.WriteString(w, `{"id": 4711, "slug": "bob", "pem": "the key", "html_url": "https://hub.example/apps/bob"}`)
+	}))
+	t.Cleanup(api.Close)
+	w := world{getenv: func(name string) string { return map[string]string{"GITHUB_API_URL": api.URL}[name] }, stdout: io.Discard, stderr: io.Discard}
+	c, err := newTerminal(w).newAppCreation(github.App{Name: "bob"}, api.URL, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, closePage := context.WithCancel(t.Context())
+	received := make(chan struct{})
+	go func() {
+		defer close(received)
+		req := httptest.NewRequestWithContext(page, http.MethodGet, "/created?code=once&state="+c.state, nil)
+		c.receiveCode(httptest.NewRecorder(), req)
+	}()
+	<-asked
+	closePage()
+	close(answer)
+	<-received
+
+	over, leave := context.WithCancel(t.Context())
+	leave()
+	if err := c.wait(over); err != nil {
+		t.Errorf("the App is not kept: %v", err)
+	}
+	if key := read(t, c.key); key != "the key" {
+		t.Errorf("the key is %q", key)
 	}
 }
