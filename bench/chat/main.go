@@ -15,13 +15,11 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"text/tabwriter"
 	"time"
 
-	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/bench/door"
 	"github.com/errand-fleet/errand/bench/table"
 	"github.com/errand-fleet/errand/internal/modelfake"
@@ -114,22 +112,8 @@ func start(ctx context.Context, bin, ready string) (s *system, err error) {
 	if s.dir, err = os.MkdirTemp("", "b"); err != nil {
 		return s, fmt.Errorf("create directory: %w", err)
 	}
-	here, err := os.Getwd()
-	if err != nil {
-		return s, fmt.Errorf("find the CLI: %w", err)
-	}
-	cli, err := agent.Find("", here, "")
-	if err != nil {
-		return s, err
-	}
-	s.worker, err = door.Program{
-		Name: "worker", Args: []string{filepath.Join(bin, "worker"), "-standalone"}, Dir: s.dir,
-		Env: []string{
-			"ERRAND_STATE_DIR=" + filepath.Join(s.dir, "state"), "ERRAND_HTTP_ADDR=127.0.0.1:0", "ERRAND_WORKER_ADDR=127.0.0.1:0",
-			"ERRAND_CONSOLE_TOKEN=" + door.Token, "ERRAND_CLAUDE=" + cli, "ERRAND_ALLOW_ROOT=true", "ERRAND_READY_CLIS=" + ready,
-			"ANTHROPIC_BASE_URL=" + s.model.URL(), "ANTHROPIC_API_KEY=sk-ant-bench-key",
-		},
-	}.Serve(ctx)
+	s.worker, err = door.Standalone(ctx, bin, s.dir,
+		"ERRAND_READY_CLIS="+ready, "ANTHROPIC_BASE_URL="+s.model.URL(), "ANTHROPIC_API_KEY=sk-ant-bench-key")
 	return s, err
 }
 

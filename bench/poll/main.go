@@ -18,7 +18,6 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/bench/door"
 	"github.com/errand-fleet/errand/bench/table"
 	"github.com/errand-fleet/errand/internal/githubfake"
@@ -71,7 +70,9 @@ func measure(ctx context.Context, o options, progress io.Writer) (_ table.Report
 	if err := fill(ctx, hub, dir, o); err != nil {
 		return nil, err
 	}
-	worker, err := start(ctx, o.Bin, dir, hub, model)
+	worker, err := door.Standalone(ctx, o.Bin, dir,
+		"ERRAND_CONFIG="+filepath.Join(dir, "errand.yaml"), "ERRAND_SANDBOX=none", "ANTHROPIC_BASE_URL="+model.URL(), "ANTHROPIC_API_KEY=sk-ant-bench-key",
+		"GITHUB_API_URL="+hub.APIURL(), "GITHUB_URL="+hub.URL(), "GITHUB_TOKEN=ghp_test", "GITHUB_POLL=20s")
 	if err != nil {
 		return nil, err
 	}
@@ -130,27 +131,6 @@ func fill(ctx context.Context, hub *githubfake.Server, dir string, o options) er
 		return fmt.Errorf("write settings: %w", err)
 	}
 	return nil
-}
-
-func start(ctx context.Context, bin, dir string, hub *githubfake.Server, model *modelfake.Server) (*door.Server, error) {
-	here, err := os.Getwd()
-	if err != nil {
-		return nil, fmt.Errorf("find the CLI: %w", err)
-	}
-	cli, err := agent.Find("", here, "")
-	if err != nil {
-		return nil, err
-	}
-	return door.Program{
-		Name: "worker", Args: []string{filepath.Join(bin, "worker"), "-standalone"}, Dir: dir,
-		Env: []string{
-			"ERRAND_STATE_DIR=" + filepath.Join(dir, "state"), "ERRAND_CONFIG=" + filepath.Join(dir, "errand.yaml"),
-			"ERRAND_HTTP_ADDR=127.0.0.1:0", "ERRAND_WORKER_ADDR=127.0.0.1:0", "ERRAND_CONSOLE_TOKEN=" + door.Token,
-			"ERRAND_CLAUDE=" + cli, "ERRAND_ALLOW_ROOT=true", "ERRAND_SANDBOX=none",
-			"ANTHROPIC_BASE_URL=" + model.URL(), "ANTHROPIC_API_KEY=sk-ant-bench-key",
-			"GITHUB_API_URL=" + hub.APIURL(), "GITHUB_URL=" + hub.URL(), "GITHUB_TOKEN=ghp_test", "GITHUB_POLL=20s",
-		},
-	}.Serve(ctx)
 }
 
 type report struct {
