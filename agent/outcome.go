@@ -96,7 +96,7 @@ func retryAt(c Class, limit *protocol.RateLimit, api *API) (at time.Time) {
 	case RetrySoon, RetryLater, RetryReset:
 	case RetryNever:
 		if api != nil && (c == ClassAuth || c == ClassBilling) && !api.FreeAt.After(time.Now()) {
-			return api.FreeAt // another credential can be used; zero: there is none
+			return api.FreeAt // another credential can be used; zero: no other one can
 		}
 		return time.Time{}
 	default:

@@ -158,7 +158,7 @@ func (c *appCreation) receiveCode(w http.ResponseWriter, req *http.Request) {
 		http.Error(w, "This is not the answer to the page that errand has shown. Begin again there.", http.StatusBadRequest)
 		return
 	}
-	// The code is good for one exchange, which goes on if the person closes the page. It has a time limit of its own.
+	// The code is good for one exchange, which goes on if the person closes the page. It has its own time limit.
 	app, err := github.CreateApp(context.WithoutCancel(req.Context()), c.api, query.Get("code"))
 	if err != nil {
 		http.Error(w, "GitHub did not return the App: "+err.Error()+". Delete it in GitHub's settings, and begin again.", http.StatusBadGateway)

@@ -65,7 +65,7 @@ type Config struct {
 	AppKey         *rsa.PublicKey // verifies the App's JWT; required with AppID
 	InstallationID int64          // 1 when zero; all repositories but forks belong to it
 
-	// SuspendedID is another installation, which its account has suspended; 0: there is none.
+	// SuspendedID is another installation, which its account has suspended; 0: no such installation.
 	SuspendedID int64
 
 	// Permissions are what the App was granted when it was installed. Nil means all that has a route here.

@@ -119,7 +119,7 @@ func (t Timetable) Next(after time.Time) time.Time {
 	}
 }
 
-// Latest returns the last time after one moment and not after another; zero if there is none.
+// Latest returns the last time after one moment and not after another, or the zero time.
 func (t Timetable) Latest(after, until time.Time) (latest time.Time) {
 	for back := time.Hour; ; back *= 24 {
 		from := until.Add(-back)

@@ -54,7 +54,7 @@ func (i *interpreter) workOf(ctx context.Context, h heard, command string) (work
 }
 
 // approvePlan records that a person approves the plan that was posted before their comment. It returns an
-// *tasks.InputError if there is none, or if they may not.
+// *tasks.InputError if no plan waits, or if they may not.
 func (i *interpreter) approvePlan(ctx context.Context, h heard) error {
 	if err := i.gate.mustWrite(ctx, h.origin(), h.author); err != nil {
 		return err

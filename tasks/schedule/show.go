@@ -25,7 +25,7 @@ func (s *Source) Schedules(ctx context.Context) ([]tasks.Schedule, error) {
 	return list, nil
 }
 
-// ResumeSchedule ends the pause of a schedule. It returns [tasks.ErrNotFound] if there is none with that name.
+// ResumeSchedule ends the pause of a schedule. It returns [tasks.ErrNotFound] for an unknown name.
 func (s *Source) ResumeSchedule(ctx context.Context, name string) (tasks.Schedule, error) {
 	for _, one := range s.series {
 		role := tasks.VisitorOf(ctx).RoleIn(ctx, one.Repo)

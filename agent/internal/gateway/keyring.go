@@ -104,7 +104,7 @@ type lease struct {
 	current *key // guarded by ring.mu; nil: the lease was returned
 }
 
-// next returns the credential for a request that was already sent with others; nil: there is none left. held says that it is
+// next returns the credential for a request that was already sent with others; nil: all were tried. held says that it is
 // used although it is held, for lack of another one.
 func (l *lease) next(tried []*key) (k *key, held bool) {
 	l.ring.mu.Lock()

@@ -151,7 +151,7 @@ func (p *Program) Start(ctx context.Context, order Order, s Sandbox) (*Process, 
 	return process, nil
 }
 
-// startKeeper starts the process of a keeper, in a group of its own if that is possible, and closes the keeper's ends of the
+// startKeeper starts the process of a keeper, in a separate group if that is possible, and closes the keeper's ends of the
 // channels.
 func (p *Program) startKeeper(program *os.File, c *channels, order Order, s Sandbox) (*exec.Cmd, *group, error) {
 	defer c.closeKeeperEnds()
