@@ -15,8 +15,8 @@ import (
 
 func TestComments(t *testing.T) {
 	t.Parallel()
-	now := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
-	s, _ := start(t, githubfake.Config{Now: func() time.Time { return now }})
+	clock := githubfake.NewClock(time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC), 0)
+	s, _ := start(t, githubfake.Config{Now: clock.Now})
 	open(t, s)
 	c := newClient(t, s, "ghp_test")
 	write := func(body string) (*github.IssueComment, error) {
@@ -24,7 +24,7 @@ func TestComments(t *testing.T) {
 		return v, err
 	}
 	first := must(write("hello"))(t)
-	now = now.Add(time.Minute)
+	clock.Pass(time.Minute)
 	if _, _, err := c.Issues.EditComment(t.Context(), "acme", "api", first.GetID(), &github.IssueComment{Body: new("bye")}); err != nil {
 		t.Fatal(err)
 	}

@@ -16,8 +16,8 @@ import (
 // What people do to an issue shows in its webhooks, its history and its lists, in which pull requests are issues too.
 func TestIssues(t *testing.T) {
 	t.Parallel()
-	now := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
-	s, _ := start(t, githubfake.Config{Now: func() time.Time { now = now.Add(time.Second); return now }})
+	clock := githubfake.NewClock(time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC), time.Second)
+	s, _ := start(t, githubfake.Config{Now: clock.Now})
 	rc := receive(t, s)
 	open(t, s)
 	n := must(s.OpenIssue(t.Context(), githubfake.Issue{Repo: repo, Title: "Broken", Body: "It is.", User: "mallory", Labels: []string{"bug"}}))(t)

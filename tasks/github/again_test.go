@@ -15,8 +15,8 @@ import (
 // before that.
 func TestRetryTakesWhatWentWrong(t *testing.T) {
 	t.Parallel()
-	now := time.Unix(1_790_000_000, 0)
-	w := newWorld(t, githubfake.Config{Now: func() time.Time { now = now.Add(time.Second); return now }}, []func(*config){func(c *config) { c.Hub.Token = "ghp_test" }})
+	clock := githubfake.NewClock(time.Unix(1_790_000_000, 0), time.Second)
+	w := newWorld(t, githubfake.Config{Now: clock.Now}, []func(*config){func(c *config) { c.Hub.Token = "ghp_test" }})
 	w.talkers()
 	n, other := w.quietOpen(), w.quietOpen(func(pr *githubfake.PR) { pr.Head = "other" })
 	f := w.listen()
@@ -42,7 +42,7 @@ func TestRetryTakesWhatWentWrong(t *testing.T) {
 	if _, err := f.desk.Withdraw(t.Context(), withdrawn.ID); err != nil {
 		t.Fatal(err)
 	}
-	now = time.Now().Add(time.Minute) // the tasks have ended by our own clock
+	clock.Set(time.Now().Add(time.Minute)) // the tasks have ended by our own clock
 	states := func(want ...string) {
 		t.Helper()
 		if diff := cmp.Diff(want, f.states(first, review, elsewhere, withdrawn)); diff != "" {

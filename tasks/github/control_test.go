@@ -118,8 +118,8 @@ func TestCancelCommand(t *testing.T) {
 
 func TestRetryCommand(t *testing.T) {
 	t.Parallel()
-	now := time.Unix(1_790_000_000, 0)
-	w := newWorld(t, githubfake.Config{Now: func() time.Time { now = now.Add(time.Second); return now }}, []func(*config){func(c *config) { c.Hub.Token = "ghp_test" }})
+	clock := githubfake.NewClock(time.Unix(1_790_000_000, 0), time.Second)
+	w := newWorld(t, githubfake.Config{Now: clock.Now}, []func(*config){func(c *config) { c.Hub.Token = "ghp_test" }})
 	w.talkers()
 	n := w.quietOpen()
 	f := w.listen()
@@ -132,7 +132,7 @@ func TestRetryCommand(t *testing.T) {
 	if _, err := f.desk.Cancel(t.Context(), task.ID, "ann"); err != nil {
 		t.Fatal(err)
 	}
-	now = time.Now().Add(time.Minute) // the task has ended by our own clock
+	clock.Set(time.Now().Add(time.Minute)) // the task has ended by our own clock
 	w.signs(n, f.comment(n, "cleo", "/retry"), "confused")
 	w.wantOurs(n, neverFailed, intake.StillRunning, noWork)
 	w.signs(n, f.comment(n, "ann", "/retry"), "eyes", "hooray")

@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -158,11 +157,8 @@ func TestLabelAndAssignmentOfAnIssue(t *testing.T) {
 // Then no poll starts the work again.
 func TestLabelBesideAMention(t *testing.T) {
 	t.Parallel()
-	var now atomic.Int64 // the fake reads it as long as a connection of it lives
-	pass := func(d time.Duration) { now.Add(int64(d)) }
-	pass(time.Duration(time.Date(2026, 11, 22, 8, 0, 0, 0, time.UTC).UnixNano()))
-	clock := func() time.Time { return time.Unix(0, now.Load()).UTC() }
-	w := newWorld(t, githubfake.Config{Now: clock}, []func(*config){func(c *config) { c.Hub.Token, c.Now = "ghp_test", clock }})
+	clock := githubfake.NewClock(time.Date(2026, 11, 22, 8, 0, 0, 0, time.UTC), 0)
+	w := newWorld(t, githubfake.Config{Now: clock.Now}, []func(*config){func(c *config) { c.Hub.Token, c.Now = "ghp_test", clock.Now }})
 	w.talkers()
 	f := w.listen()
 	w.src.reconfigure(func(c *Config) { c.Repositories = []string{repo} })
@@ -171,12 +167,12 @@ func TestLabelBesideAMention(t *testing.T) {
 		after time.Duration
 		want  int
 	}{{"mallory", time.Second, 2}, {"ann", time.Second, 1}, {"ann", time.Hour, 2}} {
-		pass(time.Hour)
+		clock.Pass(time.Hour)
 		if err := w.src.newPoller(f.desk).lookIfDue(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		n := w.issue(c.user, "Broken", "@errand why?")
-		pass(c.after)
+		clock.Pass(c.after)
 		if err := w.hub.LabelIssue(t.Context(), repo, n, "errand", "ann"); err != nil {
 			t.Fatal(err)
 		}
@@ -190,7 +186,7 @@ func TestLabelBesideAMention(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		pass(time.Hour)
+		clock.Pass(time.Hour)
 		if err := w.src.newPoller(f.desk).lookIfDue(t.Context()); err != nil || len(f.tasks()) > 0 {
 			t.Errorf("%+v: after a poll: %v, %+v", c, err, f.tasks())
 		}
@@ -282,8 +278,8 @@ func TestCommandsOnIssues(t *testing.T) {
 // the event was lost. A comment that closes the issue still counts, and so do later ones.
 func TestEndOfAnIssue(t *testing.T) {
 	t.Parallel()
-	now := time.Date(2026, 11, 22, 8, 0, 0, 0, time.UTC)
-	w := newWorld(t, githubfake.Config{Now: func() time.Time { return now }}, []func(*config){func(c *config) { c.Hub.Token = "ghp_test" }})
+	clock := githubfake.NewClock(time.Date(2026, 11, 22, 8, 0, 0, 0, time.UTC), 0)
+	w := newWorld(t, githubfake.Config{Now: clock.Now}, []func(*config){func(c *config) { c.Hub.Token = "ghp_test" }})
 	w.talkers()
 	must(w.hub.CreateRepo("acme", "web", nil))
 	f := w.listen()
@@ -297,7 +293,7 @@ func TestEndOfAnIssue(t *testing.T) {
 	for action, why := range issueEnds {
 		n := w.issue("ann", "One", "@errand why?")
 		task := f.only()
-		now = now.Add(time.Minute)
+		clock.Pass(time.Minute)
 		if err := end(n, action); err != nil {
 			t.Fatal(err)
 		}
@@ -314,7 +310,7 @@ func TestEndOfAnIssue(t *testing.T) {
 		}
 	}
 	n := w.issue("bob", "Two", "It is.")
-	now = now.Add(time.Minute)
+	clock.Pass(time.Minute)
 	f.comment(n, "ann", "@errand say so in the manual, then.")
 	if err := end(n, "closed"); err != nil {
 		t.Fatal(err)
@@ -322,7 +318,7 @@ func TestEndOfAnIssue(t *testing.T) {
 	task := f.only()
 	w.briefed(task)
 	closed, _ := w.hub.LastDelivery("issues")
-	now = now.Add(time.Minute)
+	clock.Pass(time.Minute)
 	f.comment(n, "ann", "@errand and now?")
 	if err := w.hub.Redeliver(t.Context(), closed.GUID); err != nil || len(f.tasks()) != 2 {
 		t.Errorf("%v %+v", err, f.tasks())

@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -18,11 +17,9 @@ import (
 // asked GitHub for.
 func polled(t *testing.T) (f front, look func(time.Duration) []githubfake.Call) {
 	t.Helper()
-	begun := time.Date(2026, 11, 22, 8, 0, 0, 0, time.UTC)
-	var passed atomic.Int64
-	clock := func() time.Time { return begun.Add(time.Duration(passed.Load())) }
-	w := newWorld(t, githubfake.Config{Now: clock}, []func(*config){func(c *config) {
-		c.Hub.Token, c.Hub.Polled, c.Now, c.WebhookSecret, c.Poll = "ghp_test", true, clock, "", 20*time.Second
+	clock := githubfake.NewClock(time.Date(2026, 11, 22, 8, 0, 0, 0, time.UTC), 0)
+	w := newWorld(t, githubfake.Config{Now: clock.Now}, []func(*config){func(c *config) {
+		c.Hub.Token, c.Hub.Polled, c.Now, c.WebhookSecret, c.Poll = "ghp_test", true, clock.Now, "", 20*time.Second
 	}})
 	f = w.listen()
 	f.hub.Deliver("")
@@ -30,7 +27,7 @@ func polled(t *testing.T) (f front, look func(time.Duration) []githubfake.Call) 
 	w.src.reconfigure(func(c *Config) { c.Repositories, c.Limiter = []string{repo}, w.db.Memos })
 	return f, func(d time.Duration) []githubfake.Call {
 		t.Helper()
-		passed.Add(int64(d))
+		clock.Pass(d)
 		before := len(f.hub.Calls(""))
 		if err := w.src.newPoller(f.desk).lookIfDue(t.Context()); err != nil {
 			t.Fatal(err)

@@ -17,8 +17,8 @@ import (
 
 // ticking is a world in which a second passes with everything that happens on GitHub.
 func ticking(t *testing.T) *world {
-	now := time.Date(2026, 11, 22, 8, 0, 0, 0, time.UTC)
-	w := newWorld(t, githubfake.Config{Now: func() time.Time { now = now.Add(time.Second); return now }}, []func(*config){func(c *config) { c.Hub.Token = "ghp_test" }})
+	clock := githubfake.NewClock(time.Date(2026, 11, 22, 8, 0, 0, 0, time.UTC), time.Second)
+	w := newWorld(t, githubfake.Config{Now: clock.Now}, []func(*config){func(c *config) { c.Hub.Token = "ghp_test" }})
 	w.talkers()
 	return w
 }
