@@ -1,14 +1,12 @@
 package store
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 )
 
 // MaxEnvironments bounds the environments in a heartbeat.
@@ -29,6 +27,7 @@ type Environment struct {
 // nothing.
 type Rebuild struct {
 	Repo string    `json:"repo"`
+	Key  string    `json:"key,omitempty"` // of the only environment that is meant; empty: all of the repository
 	By   string    `json:"by,omitempty"`
 	At   time.Time `json:"at"`
 }
@@ -46,31 +45,38 @@ func (r Rebuild) suffix() string {
 	return "-" + strconv.FormatInt(r.At.UnixMicro(), 10)
 }
 
-// Rebuild makes the next run of a repository set up a new environment on every worker.
+// field is the field of a rebuild in the hash of rebuilds: keys have no slash.
+func (r Rebuild) field() string { return cmp.Or(r.Key, strings.ToLower(r.Repo)) }
+
+// Rebuild makes the next run that would use what r names set up a new environment, on every worker.
 func (s *Environments) Rebuild(ctx context.Context, r Rebuild) error {
 	value := strconv.FormatInt(r.At.UnixMicro(), 10) + " " + strings.TrimSpace(r.By)
-	err := s.redis.HSet(ctx, s.rebuilds(), strings.ToLower(r.Repo), value).Err()
+	err := s.redis.HSet(ctx, s.rebuilds(), r.field(), value).Err()
 	return wrapf(err, "rebuild the environment of %s", r.Repo)
 }
 
-// Rebuilt returns the last rebuild of a repository.
-func (s *Environments) Rebuilt(ctx context.Context, repo string) (Rebuild, error) {
-	value, err := s.redis.HGet(ctx, s.rebuilds(), strings.ToLower(repo)).Result()
-	if err != nil && !errors.Is(err, redis.Nil) {
-		return Rebuild{}, fmt.Errorf("read the rebuild of %s: %w", repo, err)
+// Rebuilds are the last rebuilds of repositories and of single environments.
+type Rebuilds map[string]Rebuild
+
+// Of returns the last rebuild of an environment of a repository, by its key or ID.
+func (all Rebuilds) Of(repo, id string) Rebuild {
+	key, _, _ := strings.Cut(id, "-")
+	whole, one := all[Rebuild{Repo: repo}.field()], all[key]
+	if one.At.After(whole.At) {
+		return Rebuild{Repo: repo, Key: key, By: one.By, At: one.At}
 	}
-	return rebuild(repo, value), nil
+	return whole
 }
 
-// Rebuilds returns the last rebuild of each repository, by its name in lower case.
-func (s *Environments) Rebuilds(ctx context.Context) (map[string]Rebuild, error) {
+// Rebuilds returns the last rebuilds.
+func (s *Environments) Rebuilds(ctx context.Context) (Rebuilds, error) {
 	fields, err := s.redis.HGetAll(ctx, s.rebuilds()).Result()
 	if err != nil {
 		return nil, fmt.Errorf("read rebuilds: %w", err)
 	}
-	all := map[string]Rebuild{}
-	for repo, value := range fields {
-		all[repo] = rebuild(repo, value)
+	all := Rebuilds{}
+	for field, value := range fields {
+		all[field] = rebuild(field, value)
 	}
 	return all, nil
 }

@@ -172,7 +172,7 @@ const others = "SweepObjects Announce Announced Enqueue Counts InLine Leader Run
 	"Costs.Days Access.SaveLogin Access.Login Access.DropLogin Access.Once Access.SaveToken Access.Token Access.Tokens Access.DropToken " +
 	"Audit.Append Audit.List Audit.Verify Tally.Hours " +
 	"Halts.Pause Halts.Resume Halts.Paused Halts.Cordon Halts.Uncordon Halts.Cordoned " +
-	"Environments.Rebuild Environments.Rebuilt Environments.Rebuilds "
+	"Environments.Rebuild Environments.Rebuilds "
 
 // TestStateMachine tries every step in every situation, and wants the transitions that docs/runs.md draws, no less
 // and no more.

@@ -160,6 +160,9 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 		post("/api/fleet/environments/"+name+"/rebuild", "")
 	}
 	get("/api/fleet/environments")
+	for _, key := range []string{"e", "none"} {
+		check("DELETE", "/api/fleet/environments/"+key, "")
+	}
 	for _, name := range []string{"x", "none"} {
 		post("/api/schedules/"+name+"/resume", "")
 	}

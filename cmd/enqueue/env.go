@@ -26,6 +26,10 @@ func envCommand(t *terminal, _ *flag.FlagSet) runFunc {
 			return show(ctx, t, "POST /api/fleet/environments/"+url.PathEscape(args[1])+"/rebuild", nil, func(r store.Rebuild) {
 				printf(t.stdout, "the next run in %s sets up its environment anew, on every worker\n", legible.Line(r.Repo))
 			})
+		case len(args) == 2 && args[0] == "rm":
+			return show(ctx, t, "DELETE /api/fleet/environments/"+url.PathEscape(args[1]), nil, func(r store.Rebuild) {
+				printf(t.stdout, "the workers remove this environment of %s when no run uses it\n", legible.Line(r.Repo))
+			})
 		}
 		return exitUsage
 	}

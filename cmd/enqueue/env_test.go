@@ -44,8 +44,17 @@ func TestEnvironments(t *testing.T) {
 	if _, _, errs := f.run("env", "show", "acme/none"); errs != noEnvironment {
 		t.Errorf("of a repository without an environment it says %q", errs)
 	}
-	if r, err := f.Store.Environments.Rebuilt(t.Context(), "acme/api"); err != nil || r.At.Before(at) {
-		t.Errorf("%+v, %v", r, err)
+	if all, err := f.Store.Environments.Rebuilds(t.Context()); err != nil || all.Of("acme/api", "e").At.Before(at) {
+		t.Errorf("%+v, %v", all, err)
+	}
+	if code, out, errs := f.run("env", "rm", "other"); code != 0 || errs != "" || !strings.HasPrefix(out, "the workers remove this environment of acme/web") {
+		t.Errorf("exit %d, %q, %s", code, out, errs)
+	}
+	if all, err := f.Store.Environments.Rebuilds(t.Context()); err != nil || !all.Of("acme/web", "other").Outdated("other") || all.Of("acme/web", "e").Outdated("e") {
+		t.Errorf("%+v, %v", all, err)
+	}
+	if code, _, errs := f.run("env", "rm", "none"); code == 0 || !strings.Contains(errs, `No live worker keeps an environment with the key "none"`) {
+		t.Errorf("exit %d, %s", code, errs)
 	}
 	if code, out, _ := f.run("env", "list", "-o", "json"); code != 0 || !strings.Contains(out, `"set_up_seconds": 41`) {
 		t.Errorf("exit %d, %s", code, out)

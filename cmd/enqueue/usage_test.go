@@ -38,7 +38,7 @@ func TestUsage(t *testing.T) {
 		"show":               {2, "usage: enqueue show ID"},
 		"cancel a b":         {2, "usage: enqueue cancel ID"},
 		"logs":               {2, "usage: enqueue logs"},
-		"env":                {2, "usage: enqueue env list | show OWNER/NAME | rebuild OWNER/NAME"},
+		"env":                {2, "usage: enqueue env list | show OWNER/NAME | rebuild OWNER/NAME | rm KEY"},
 		"doctor me":          {2, "usage: enqueue doctor [-repo o/r]\n"},
 		"init gitlab":        {2, "usage: enqueue init [guide | slack | github]"},
 		"show -json id more": {2, "usage: enqueue show ID"},

@@ -67,12 +67,13 @@ func (c *Config) environmentID(ctx context.Context, clone workspace.Clone, d env
 	if err != nil {
 		return "", nil, err
 	}
-	rebuilt, err := c.Store.Environments.Rebuilt(ctx, clone.Repo)
+	rebuilds, err := c.Store.Environments.Rebuilds(ctx)
 	if err != nil {
 		return "", nil, err
 	}
 	// The set-up runs what is on the base branch, so those of other branches are others.
-	return rebuilt.Name(d.Key(clone.Repo, append(slices.Clone(versions), clone.Base))), versions, nil
+	key := d.Key(clone.Repo, append(slices.Clone(versions), clone.Base))
+	return rebuilds.Of(clone.Repo, key).Name(key), versions, nil
 }
 
 // runSetUp runs the lines of a set-up where script says, and reports it to the task's followers.

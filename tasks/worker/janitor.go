@@ -34,14 +34,24 @@ type janitor struct {
 // It removes nothing of a thread with a waiting or running task, and no task of the thread can start meanwhile: the
 // store's lock decides, and without it nothing is removed.
 func (j *janitor) tidy(ctx context.Context) {
-	if j.LogDir == "" {
-		return
-	}
-	_, err := j.Workspace.Alone(func() error {
+	j.alone(ctx, func() error {
 		// Threads first: the work that is saved from them counts as logs.
 		return errors.Join(j.discardOutdated(ctx), j.tidyThreads(ctx), j.Workspace.Empty(), j.tidyLogs(ctx), j.Store.SweepObjects(ctx))
 	})
-	if err != nil && ctx.Err() == nil {
+}
+
+// tidyOutdated removes the environments that no run will use again. It runs often: an operator who asks for it may need the
+// disk.
+func (j *janitor) tidyOutdated(ctx context.Context) {
+	j.alone(ctx, func() error { return errors.Join(j.discardOutdated(ctx), j.Workspace.Empty()) })
+}
+
+// alone calls do unless another worker tidies up the same disk.
+func (j *janitor) alone(ctx context.Context, do func() error) {
+	if j.LogDir == "" {
+		return
+	}
+	if _, err := j.Workspace.Alone(do); err != nil && ctx.Err() == nil {
 		j.Log.Warn("tidy up", "err", err)
 	}
 }
@@ -79,7 +89,7 @@ func (j *janitor) tidyThreads(ctx context.Context) error {
 	return j.Retention.Threads.apply(time.Now(), all)
 }
 
-// discardOutdated discards the environments that no run will use again, because an operator has asked for new ones.
+// discardOutdated discards the environments that no run will use again, because an operator has said so.
 func (j *janitor) discardOutdated(ctx context.Context) error {
 	environments, err := workspace.EnvironmentsOf(j.Workspace).List()
 	if err != nil || len(environments) == 0 {
@@ -90,7 +100,7 @@ func (j *janitor) discardOutdated(ctx context.Context) error {
 		return err
 	}
 	for _, e := range environments {
-		if rebuilds[strings.ToLower(e.Repo)].Outdated(e.ID) {
+		if rebuilds.Of(e.Repo, e.ID).Outdated(e.ID) {
 			if _, err := j.discardEnvironment(ctx, e); err != nil {
 				return err
 			}

@@ -235,6 +235,7 @@ func (w *Worker) Run(ctx context.Context) error {
 		{w.cfg.Timing.Reconcile, w.recovery.reconcile},
 		{w.cfg.Timing.Observe, w.outage.inform},
 		{w.cfg.Timing.Tidy, w.janitor.tidy},
+		{inventoryKept, w.janitor.tidyOutdated},
 	} {
 		running.Go(func() { every(loops, l.every, l.do) })
 	}

@@ -70,6 +70,7 @@ func (a *API) Route(mux *http.ServeMux) {
 		"GET /api/openapi.yaml":       respond.For(tasks.Viewer, a.describe),
 
 		"GET /api/fleet/environments":                 respond.For(tasks.Viewer, a.environments),
+		"DELETE /api/fleet/environments/{key}":        respond.For(tasks.Operator, a.removeEnvironment),
 		"POST /api/fleet/environments/{name}/rebuild": respond.For(tasks.Operator, a.rebuild),
 
 		"GET /api/schedules":                respond.For(tasks.Viewer, a.schedules),
@@ -126,6 +127,11 @@ func (a *API) environments(w http.ResponseWriter, r *http.Request) error {
 
 func (a *API) rebuild(w http.ResponseWriter, r *http.Request) error {
 	done, err := a.View.Rebuild(r)
+	return a.send(w, done, err)
+}
+
+func (a *API) removeEnvironment(w http.ResponseWriter, r *http.Request) error {
+	done, err := a.View.RemoveEnvironment(r)
 	return a.send(w, done, err)
 }
 
