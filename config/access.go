@@ -3,7 +3,6 @@ package config
 import (
 	"fmt"
 	"net/url"
-	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -59,11 +58,7 @@ func (v routingCheck) roles(r Routing) {
 		if g.Role == "admin" && len(g.Repositories) > 0 {
 			v.add("limits admins to repositories, but tokens and the audit log belong to all", "remove repositories, or choose operator", at...)
 		}
-		for _, pattern := range slices.Concat(g.People, g.Repositories) {
-			if _, err := path.Match(pattern, ""); err != nil || pattern == "" {
-				v.add(fmt.Sprintf("has %q, which is not a pattern", pattern), "write a name, or * for any part of it", at...)
-			}
-		}
+		v.patterns(slices.Concat(g.People, g.Repositories), at)
 	}
 }
 

@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"maps"
+	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -23,38 +24,61 @@ type Schedule struct {
 
 // Hook configures an address at which other programs start tasks with signed requests.
 type Hook struct {
-	Secret     string  `yaml:"secret"`     // {{env "NAME"}}: a variable of front doors
-	Template   string  `yaml:"template"`   // makes the prompt from a request's JSON
-	Repository string  `yaml:"repository"` // "owner/name"; empty = none
-	Branch     string  `yaml:"branch"`     // to start from; empty = the repository's base
-	Profile    string  `yaml:"profile"`    // ProfileWrite or ProfileRead; empty = read
-	Budget     float64 `yaml:"budget"`     // of a task, in US dollars; 0 = the one of budgets
-	Rate       int     `yaml:"rate"`       // requests an hour; 0 = 60
+	Secret     EnvReference `yaml:"secret"`     // of front doors
+	Template   string       `yaml:"template"`   // makes the prompt from a request's JSON
+	Repository string       `yaml:"repository"` // "owner/name"; empty = none
+	Branch     string       `yaml:"branch"`     // to start from; empty = the repository's base
+	Profile    string       `yaml:"profile"`    // ProfileWrite or ProfileRead; empty = read
+	Budget     float64      `yaml:"budget"`     // of a task, in US dollars; 0 = the one of budgets
+	Rate       int          `yaml:"rate"`       // requests an hour; 0 = 60
 }
+
+// Webhook configures a receiver that gets a signed request when a task ends.
+type Webhook struct {
+	URL          string       `yaml:"url"`
+	Secret       EnvReference `yaml:"secret"`       // of front doors
+	Endings      []string     `yaml:"endings"`      // kinds, such as failed; empty = all
+	Repositories []string     `yaml:"repositories"` // patterns such as acme/*; empty = all, and tasks without one
+}
+
+// EnvReference is {{env "NAME"}}: a variable with a secret.
+type EnvReference string
 
 var envReference = regexp.MustCompile(`^\{\{ *env +"([A-Za-z_][A-Za-z0-9_]*)" *\}\}$`)
 
-// SecretVariable returns the variable with the secret, or "".
-func (h Hook) SecretVariable() string {
-	if m := envReference.FindStringSubmatch(strings.TrimSpace(h.Secret)); m != nil {
+// Variable returns the name of the variable, or "".
+func (e EnvReference) Variable() string {
+	if m := envReference.FindStringSubmatch(strings.TrimSpace(string(e))); m != nil {
 		return m[1]
 	}
 	return ""
 }
 
-// minHookSecret is as short as a secret may be, in bytes.
-const minHookSecret = 16
+// minSigningSecret is as short as the secret of a hook or webhook may be, in bytes.
+const minSigningSecret = 16
 
-// ReadSecret returns the secret. The error shows nothing of it.
-func (h Hook) ReadSecret(getenv func(string) string) (Secret, error) {
-	secret := getenv(h.SecretVariable())
+// Read returns a secret that signs requests. The error shows nothing of it.
+func (e EnvReference) Read(getenv func(string) string) (Secret, error) {
+	secret := getenv(e.Variable())
 	switch {
 	case secret == "":
-		return "", fmt.Errorf("the variable %s is not set", h.SecretVariable())
-	case len(secret) < minHookSecret:
-		return Secret(secret), fmt.Errorf("the variable %s has less than %d characters", h.SecretVariable(), minHookSecret)
+		return "", fmt.Errorf("the variable %s is not set", e.Variable())
+	case len(secret) < minSigningSecret:
+		return Secret(secret), fmt.Errorf("the variable %s has less than %d characters", e.Variable(), minSigningSecret)
 	}
 	return Secret(secret), nil
+}
+
+// SigningSecrets returns the secrets of hooks and webhooks by their place in errand.yaml.
+func (r Routing) SigningSecrets() map[string]EnvReference {
+	all := map[string]EnvReference{}
+	for name, h := range r.Hooks {
+		all["hooks."+name+".secret"] = h.Secret
+	}
+	for name, w := range r.Webhooks {
+		all["webhooks."+name+".secret"] = w.Secret
+	}
+	return all
 }
 
 // maxRate of a hook, in requests an hour.
@@ -64,12 +88,7 @@ func (v routingCheck) hooks(r Routing) {
 	for _, name := range slices.Sorted(maps.Keys(r.Hooks)) {
 		h, path := r.Hooks[name], []string{"hooks", name}
 		v.automation(r, name, series{h.Repository, h.Branch, h.Profile, h.Budget}, path)
-		switch {
-		case h.Secret == "":
-			v.add("has no secret", "add `secret: '{{env \"NAME\"}}'`, and set NAME at front doors", path...)
-		case h.SecretVariable() == "":
-			v.add(inPlain, inPlainRemedy, append(path, "secret")...)
-		}
+		v.signingSecret(h.Secret, path)
 		if _, err := template.New(name).Parse(h.Template); err != nil {
 			v.add("cannot be read: "+err.Error(), "see docs/automation.md", append(path, "template")...)
 		} else if strings.TrimSpace(h.Template) == "" {
@@ -81,11 +100,44 @@ func (v routingCheck) hooks(r Routing) {
 	}
 }
 
+func (v routingCheck) signingSecret(secret EnvReference, path []string) {
+	switch {
+	case secret == "":
+		v.add("has no secret", "add `secret: '{{env \"NAME\"}}'`, and set NAME at front doors", path...)
+	case secret.Variable() == "":
+		v.add(inPlain, inPlainRemedy, append(path, "secret")...)
+	}
+}
+
+// Endings are the kinds of endings that a webhook can choose. A withdrawn task posts nothing.
+var Endings = []string{"answered", "failed", "timed_out", "stalled", "cancelled", "refused", "lost", "superseded"}
+
+func (v routingCheck) webhooks(r Routing) {
+	for _, name := range slices.Sorted(maps.Keys(r.Webhooks)) {
+		w, path := r.Webhooks[name], []string{"webhooks", name}
+		if !automationName.MatchString(name) {
+			v.add("cannot be a name", automationNameRemedy, path...)
+		}
+		v.signingSecret(w.Secret, path)
+		if u, err := url.Parse(w.URL); err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" {
+			v.add("has no URL that errand can call", "write it like https://example.com/errand", append(path, "url")...)
+		}
+		for _, kind := range w.Endings {
+			if !slices.Contains(Endings, kind) {
+				v.add(fmt.Sprintf("has %q, which is no ending", kind), "write some of "+strings.Join(Endings, ", "), append(path, "endings")...)
+			}
+		}
+		v.patterns(w.Repositories, append(path, "repositories"))
+	}
+}
+
 // maxSchedules keeps a look at all of them short.
 const maxSchedules = 100
 
-// automationName describes the names of schedules and hooks, which are part of task IDs.
+// automationName describes the names of schedules, hooks and webhooks, which are part of IDs.
 var automationName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,31}$`)
+
+const automationNameRemedy = "write lower-case letters, digits and dashes, at most 32, with a letter first"
 
 func (v routingCheck) schedules(r Routing) {
 	if len(r.Schedules) > maxSchedules {
@@ -112,7 +164,7 @@ type series struct {
 
 func (v routingCheck) automation(r Routing, name string, s series, path []string) {
 	if !automationName.MatchString(name) {
-		v.add("cannot be a name", "write lower-case letters, digits and dashes, at most 32, with a letter first", path...)
+		v.add("cannot be a name", automationNameRemedy, path...)
 	}
 	if _, listed := r.Repository(s.repository); s.repository != "" {
 		switch {

@@ -60,11 +60,7 @@ func (v routingCheck) credentials(r Routing) {
 		if !(c.Weight >= 0 && c.Weight <= maxWeight) { // written so that it also holds for .nan
 			v.add(fmt.Sprintf("must be a number above 0, at most %d", maxWeight), "", append(at, "weight")...)
 		}
-		for _, pattern := range c.Repositories {
-			if _, err := path.Match(pattern, ""); err != nil || pattern == "" {
-				v.add(fmt.Sprintf("has %q, which is not a pattern", pattern), "write owner/name, or * for any part of it", append(at, "repositories")...)
-			}
-		}
+		v.patterns(c.Repositories, append(at, "repositories"))
 	}
 }
 

@@ -100,6 +100,7 @@ func (c Config) Summary() string {
 	count(len(r.MCP), "MCP server", "MCP servers")
 	count(len(r.Schedules), "schedule", "schedules")
 	count(len(r.Hooks), "hook", "hooks")
+	count(len(r.Webhooks), "webhook", "webhooks")
 	count(len(r.Credentials), "credential for the model", "credentials for the model")
 	count(r.Limits.Repository, "run at once in a repository", "runs at once in a repository")
 	count(r.Limits.User, "run at once for a person", "runs at once for a person")

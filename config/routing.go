@@ -55,6 +55,8 @@ type Routing struct {
 	Schedules map[string]Schedule `yaml:"schedules"`
 	// Hooks by the last part of their path.
 	Hooks map[string]Hook `yaml:"hooks"`
+	// Webhooks by name.
+	Webhooks map[string]Webhook `yaml:"webhooks"`
 }
 
 // Repository configures a repository.
@@ -158,7 +160,7 @@ func parseRouting(p *Problems, file string, data []byte) Routing {
 	}
 	v := routingCheck{p, file, &root}
 	for _, check := range []func(Routing){
-		v.repositories, v.egress, v.registries, v.credentials, v.results, v.channels, v.people, v.servers, v.rules, v.options, v.limits, v.budgets, v.slack, v.github, v.login, v.roles, v.schedules, v.hooks,
+		v.repositories, v.egress, v.registries, v.credentials, v.results, v.channels, v.people, v.servers, v.rules, v.options, v.limits, v.budgets, v.slack, v.github, v.login, v.roles, v.schedules, v.hooks, v.webhooks,
 	} {
 		check(r)
 	}
@@ -354,7 +356,7 @@ func keysOf(name string) string {
 	for _, t := range []reflect.Type{
 		reflect.TypeFor[Routing](), reflect.TypeFor[Repository](), reflect.TypeFor[Channel](), reflect.TypeFor[Person](),
 		reflect.TypeFor[Server](), reflect.TypeFor[Registry](), reflect.TypeFor[Rule](), reflect.TypeFor[Limits](), reflect.TypeFor[Budgets](), reflect.TypeFor[SlackPeople](),
-		reflect.TypeFor[Login](), reflect.TypeFor[Grant](), reflect.TypeFor[RepositorySecret](), reflect.TypeFor[Schedule](), reflect.TypeFor[Hook](), reflect.TypeFor[Credential](),
+		reflect.TypeFor[Login](), reflect.TypeFor[Grant](), reflect.TypeFor[RepositorySecret](), reflect.TypeFor[Schedule](), reflect.TypeFor[Hook](), reflect.TypeFor[Webhook](), reflect.TypeFor[Credential](),
 	} {
 		if t.Name() != name {
 			continue

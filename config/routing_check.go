@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"net/url"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -333,4 +334,18 @@ func (v routingCheck) literal(values map[string]string, path []string) {
 			v.add(inPlain, inPlainRemedy, slices.Concat(path, []string{name})...)
 		}
 	}
+}
+
+// patterns checks what names several repositories or people.
+func (v routingCheck) patterns(patterns, path []string) {
+	for _, pattern := range patterns {
+		if !isPattern(pattern) {
+			v.add(fmt.Sprintf("has %q, which is not a pattern", pattern), "write a name, or * for any part of it", path...)
+		}
+	}
+}
+
+func isPattern(s string) bool {
+	_, err := path.Match(s, "")
+	return err == nil && s != ""
 }

@@ -33,6 +33,8 @@ schedules:
   deps: {when: every weekday at 07:00 Europe/Berlin, prompt: Update., repository: acme/api, branch: next, profile: write, budget: 2.5}
 hooks:
   alerts: {secret: '{{env "ALERTS_SECRET"}}', template: "Look at {{.title}}.", repository: acme/web, rate: 10}
+webhooks:
+  ops: {url: "https://ops.example", secret: '{{env "OPS_SECRET"}}', endings: [failed], repositories: ["acme/*"]}
 `))
 	want := Routing{
 		Repositories: map[string]Repository{"acme/api": {Trusted: true, Base: "develop", Profile: ProfileRead}, "acme/web": {}, "acme/handbook": {Profile: ProfileRead, Results: "C0456"}},
@@ -46,6 +48,9 @@ hooks:
 		},
 		GitHub: GitHubPeople{Label: "run errand", Runs: 3, Bots: []string{"renovate[bot]"}},
 		Hooks:  map[string]Hook{"alerts": {Secret: `{{env "ALERTS_SECRET"}}`, Template: "Look at {{.title}}.", Repository: "acme/web", Rate: 10}},
+		Webhooks: map[string]Webhook{"ops": {
+			URL: "https://ops.example", Secret: `{{env "OPS_SECRET"}}`, Endings: []string{"failed"}, Repositories: []string{"acme/*"},
+		}},
 		Schedules: map[string]Schedule{"deps": {
 			When: "every weekday at 07:00 Europe/Berlin", Prompt: "Update.", Repository: "acme/api", Branch: "next", Profile: ProfileWrite, Budget: 2.5,
 		}},
@@ -153,6 +158,13 @@ func TestRoutingProblems(t *testing.T) {
 		{"hooks:\n  x:\n    secret: s3cret\n    template: '{{.a'", strings.Join([]string{
 			`f:3: hooks.x.secret holds a credential; put it into the environment as NAME and write {{env "NAME"}} in its place`,
 			"f:4: hooks.x.template cannot be read: template: x:1: unclosed action; see docs/automation.md",
+		}, "\n")},
+		{"webhooks:\n  X:\n    url: ftp://ops\n    endings: [late]\n    repositories: ['[']", strings.Join([]string{
+			"f:2: webhooks.X cannot be a name; write lower-case letters, digits and dashes, at most 32, with a letter first",
+			"f:2: webhooks.X has no secret; add `secret: '{{env \"NAME\"}}'`, and set NAME at front doors",
+			"f:3: webhooks.X.url has no URL that errand can call; write it like https://example.com/errand",
+			`f:4: webhooks.X.endings has "late", which is no ending; write some of answered, failed, timed_out, stalled, cancelled, refused, lost, superseded`,
+			`f:5: webhooks.X.repositories has "[", which is not a pattern; write a name, or * for any part of it`,
 		}, "\n")},
 		{
 			"repositories:\n  o/r: &x {profile: admin}\n  o/s: *x",

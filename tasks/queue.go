@@ -263,6 +263,9 @@ func retryDelay(n int, err error, _ *asynq.Task) time.Duration {
 // Backoff returns the wait after n failures: 2 s, doubling up to 5 min.
 func Backoff(n int) time.Duration { return min(2*time.Second<<min(max(n, 0), 8), 5*time.Minute) }
 
+// AsynqLogger returns a logger for asynq that writes its messages to log.
+func AsynqLogger(log *slog.Logger) asynq.Logger { return asynqLog{log} }
+
 // asynqLog writes asynq's log messages to slog.
 type asynqLog struct{ log *slog.Logger }
 

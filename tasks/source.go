@@ -239,6 +239,17 @@ func (e Ending) Note() string {
 	return said
 }
 
+// Undelivered is a delivery of a webhook that has failed.
+type Undelivered struct {
+	ID       string    `json:"id"`
+	Webhook  string    `json:"webhook"`
+	Task     string    `json:"task"`
+	Attempts int       `json:"attempts"`
+	Failed   time.Time `json:"failed"` // the last of them
+	Problem  string    `json:"problem"`
+	Next     time.Time `json:"next,omitzero"` // attempt; zero: none until an operator replays it
+}
+
 // Schedule is the state of a series of tasks that errand starts by itself at set times.
 type Schedule struct {
 	Name     string    `json:"name"`

@@ -85,7 +85,7 @@ func TestEveryPropertyIsDescribed(t *testing.T) {
 		"Fleet": view.Fleet{}, "Queue": tasks.Depth{}, "Pool": tasks.PoolState{}, "Halt": store.Halt{}, "Halted": tasks.Halted{}, "Environments": api.Environments{}, "Environment": tasks.Environment{}, "Rebuild": store.Rebuild{}, "Outlook": tasks.Outlook{}, "Fact": tasks.Fact{}, "Worker": view.Worker{}, "Finding": store.Finding{}, "Costs": api.Costs{}, "CostRow": tasks.CostRow{}, "CostSum": tasks.CostSum{},
 		"ConfigReport": view.ConfigReport{}, "Setting": view.Setting{}, "WorkerSettings": view.WorkerSettings{},
 		"AuditPage": api.AuditPage{}, "AuditEntry": tasks.AuditEntry{}, "Verified": api.Verified{}, "TokenRequest": api.TokenRequest{}, "Token": auth.Token{},
-		"NewToken": api.NewToken{}, "TokenList": api.TokenList{}, "Offer": tasks.Offer{}, "Schedules": api.Schedules{}, "Schedule": tasks.Schedule{}, "Project": view.Project{},
+		"NewToken": api.NewToken{}, "TokenList": api.TokenList{}, "Offer": tasks.Offer{}, "UndeliveredList": api.Undelivered{}, "Undelivered": tasks.Undelivered{}, "Replayed": api.Replayed{}, "Schedules": api.Schedules{}, "Schedule": tasks.Schedule{}, "Project": view.Project{},
 	} {
 		var names []string
 		for _, f := range reflect.VisibleFields(reflect.TypeOf(v)) {
@@ -115,11 +115,25 @@ func (scheduler) ResumeSchedule(_ context.Context, name string) (tasks.Schedule,
 	return tasks.Schedule{Name: name, When: "every hour", Next: time.Now()}, nil
 }
 
+// receivers have one failed delivery, x.
+type receivers struct{}
+
+func (receivers) Undelivered(context.Context) ([]tasks.Undelivered, error) {
+	return []tasks.Undelivered{{ID: "x", Webhook: "ops", Task: "1-x", Attempts: 2, Failed: time.Now(), Problem: "refused", Next: time.Now()}}, nil
+}
+
+func (receivers) Replay(_ context.Context, id string) error {
+	if id != "x" {
+		return tasks.ErrNotFound
+	}
+	return nil
+}
+
 // Every described response occurs and matches its description.
 func TestAnswersAreAsDescribed(t *testing.T) {
 	t.Parallel()
 	d := describedAPI(t)
-	h := newHarness(t, func(c *Config) { c.Scheduler = scheduler{} })
+	h := newHarness(t, func(c *Config) { c.Scheduler, c.Webhooks = scheduler{}, receivers{} })
 	check := func(method, path, body string, hs ...string) {
 		t.Helper()
 		a := h.do(method, path, body, hs...)
@@ -167,6 +181,10 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 		post("/api/schedules/"+name+"/resume", "")
 	}
 	get("/api/schedules")
+	for _, id := range []string{"x", "none"} {
+		post("/api/webhooks/"+id+"/replay", "")
+	}
+	get("/api/webhooks")
 	get("/api/health?projectPath=/srv/x")
 	get("/api/agents?repo=acme/api")
 	get("/api/health/services")

@@ -42,6 +42,12 @@ type Inbound = view.Inbound
 // Scheduler starts tasks at set times.
 type Scheduler = api.Scheduler
 
+// Webhooks tell other programs that tasks have ended.
+type Webhooks = api.Webhooks
+
+// Task returns what the API returns of a task.
+func Task(s tasks.Status) any { return view.NewTask(s) }
+
 // The parts of the page of the configuration.
 type (
 	Configuration = view.Configuration
@@ -75,6 +81,7 @@ type Config struct {
 	Examine func(context.Context) []store.Finding // checks the services of the sources; nil if there are none
 
 	Scheduler Scheduler // nil: there are no schedules
+	Webhooks  Webhooks  // nil: there are none
 
 	Mux   *http.ServeMux              // has, or will have, the routes of the sources; nil: an empty one
 	Roles map[string]tasks.Role       // what the other routes of Mux need, by pattern; a route without a role is closed
@@ -141,7 +148,7 @@ func New(cfg Config) (*Handler, error) {
 	life, cancel := context.WithCancel(context.Background())
 	h.cancel, h.close = cancel, sync.OnceValue(h.console.Close)
 	(&api.API{
-		View: h.view, Logs: h.logs, Out: out, Audit: audit, Tokens: tokens, Examine: cfg.Examine, Scheduler: cfg.Scheduler, Heartbeat: cmp.Or(cfg.Heartbeat, 15*time.Second), Life: life,
+		View: h.view, Logs: h.logs, Out: out, Audit: audit, Tokens: tokens, Examine: cfg.Examine, Scheduler: cfg.Scheduler, Webhooks: cfg.Webhooks, Heartbeat: cmp.Or(cfg.Heartbeat, 15*time.Second), Life: life,
 	}).Route(h.mux)
 	(&mcpserver.Server{View: h.view, Logs: h.logs, Audit: audit, Poster: cfg.Chat.Source, Life: life}).Route(out, h.mux)
 	h.route(cfg.Roles)

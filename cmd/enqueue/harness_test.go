@@ -20,6 +20,7 @@ import (
 	"github.com/errand-fleet/errand/tasks/chat"
 	"github.com/errand-fleet/errand/tasks/schedule"
 	"github.com/errand-fleet/errand/tasks/taskstest"
+	"github.com/errand-fleet/errand/tasks/webhook"
 	"github.com/errand-fleet/errand/web"
 	"github.com/hibiken/asynq"
 	"github.com/redis/go-redis/v9"
@@ -80,9 +81,9 @@ func newFrontDoor(t *testing.T) *frontDoor {
 	door, err := web.New(web.Config{
 		Token: testToken, Desk: f.Desk, Store: f.Store, LogDir: f.logs, Mux: mux, FleetToken: fleetToken,
 		Roles:     map[string]tasks.Role{chat.Pattern: tasks.User},
-		Scheduler: timed,
-		Examine:   func(context.Context) []store.Finding { return f.services },
-		Redis:     asynq.RedisClientOpt{Addr: opt.Addr, Username: opt.Username, Password: opt.Password},
+		Scheduler: timed, Webhooks: webhook.New(webhook.Config{Redis: rdb}),
+		Examine: func(context.Context) []store.Finding { return f.services },
+		Redis:   asynq.RedisClientOpt{Addr: opt.Addr, Username: opt.Username, Password: opt.Password},
 	})
 	if err != nil {
 		t.Fatal(err)

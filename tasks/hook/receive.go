@@ -126,19 +126,33 @@ func (e *endpoint) verified(h http.Header, body []byte) string {
 	if !hasPrefix || err != nil || e.Secret == "" {
 		return ""
 	}
-	mac := hmac.New(sha256.New, []byte(e.Secret))
 	if stamp := h.Get(timestampHeader); stamp != "" {
 		seconds, err := strconv.ParseInt(stamp, 10, 64)
 		if age := e.Now().Sub(time.Unix(seconds, 0)); err != nil || age > maxSkew || age < -maxSkew {
 			return ""
 		}
-		_, _ = mac.Write([]byte(stamp + "." + h.Get(keyHeader) + ".")) // a hash never fails
 	}
-	_, _ = mac.Write(body)
-	if !hmac.Equal(given, mac.Sum(nil)) {
+	if !hmac.Equal(given, digestOf(h, e.Secret, body)) {
 		return ""
 	}
 	return hex.EncodeToString(given)
+}
+
+// digestOf returns the HMAC of a request.
+func digestOf(h http.Header, secret string, body []byte) []byte {
+	mac := hmac.New(sha256.New, []byte(secret))
+	if stamp := h.Get(timestampHeader); stamp != "" {
+		_, _ = mac.Write([]byte(stamp + "." + h.Get(keyHeader) + ".")) // a hash never fails
+	}
+	_, _ = mac.Write(body)
+	return mac.Sum(nil)
+}
+
+// Sign adds the headers to a request that a hook with that secret verifies. key is its Idempotency-Key.
+func Sign(h http.Header, secret, key string, now time.Time, body []byte) {
+	h.Set(keyHeader, key)
+	h.Set(timestampHeader, strconv.FormatInt(now.Unix(), 10))
+	h.Set(signatureHeader, "sha256="+hex.EncodeToString(digestOf(h, secret, body)))
 }
 
 // accept submits the task of an authentic request.

@@ -2,11 +2,40 @@ package worker
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/tasks"
 )
+
+// An ending is noted after its final message was posted, and again if that failed.
+func TestEndingIsNoted(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	noted := make(chan string, 10)
+	var calls atomic.Int32
+	f.worker(func(c *Config) {
+		c.Ended = func(_ context.Context, task tasks.Task, kind tasks.EndingKind, at time.Time) error {
+			f.ending(task.ID) // its message is posted
+			if calls.Add(1) == 1 {
+				return errors.New("Redis is gone")
+			}
+			noted <- fmt.Sprintf("%s %s %t", task.ID, kind, at.IsZero())
+			return nil
+		}
+	})
+	id := f.submit(f.task("a", "x"))
+	if got := <-noted; got != id+" answered false" {
+		t.Error(got)
+	}
+	if n := calls.Load(); n != 2 {
+		t.Errorf("%d calls", n)
+	}
+}
 
 // While a source lets a final message wait, another thread's task runs in the slot and at the place under the cap. The
 // thread's own next task starts after the message.

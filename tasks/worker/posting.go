@@ -91,6 +91,9 @@ func (o *outboxPoster) send(ctx context.Context, p store.Post, report tasks.Repo
 		o.Log.Error("final message dropped: it could not be posted", "run", p.ID, "attempt", p.Attempt, "err", err)
 		err = nil
 	}
+	if err == nil && o.Ended != nil && m.task.ID != "" {
+		err = o.Ended(ctx, m.task, m.ending.Kind, m.at)
+	}
 	if err == nil {
 		if err = o.Store.Outbox.MarkPosted(ctx, p); err != nil {
 			o.Log.Warn("record posted message", "run", p.ID, "err", err)

@@ -44,9 +44,11 @@ type Config struct {
 	Publisher tasks.Publisher // nil: nothing is published
 	// Commands returns the verification commands of a repository, which should succeed before work on a branch is
 	// published. nil: none.
-	Commands   func(ctx context.Context, repo, base string) ([]string, error)
-	Secrets    func(repo string) map[string]string // variables that the set-up of a repository gets in addition; nil: none
-	Mise       bool                                // the machine has mise, which installs versions of tools
+	Commands func(ctx context.Context, repo, base string) ([]string, error)
+	Secrets  func(repo string) map[string]string // variables that the set-up of a repository gets in addition; nil: none
+	Mise     bool                                // the machine has mise, which installs versions of tools
+	// Ended notes that a task has ended, after its final message was posted; it is called again if it fails. nil: nothing.
+	Ended      func(ctx context.Context, t tasks.Task, kind tasks.EndingKind, at time.Time) error
 	Exposed    func(repo string) map[string]string // those of Secrets that runs and checks get too; nil: none
 	ConsoleURL string                              // base URL of the console, without a trailing slash; may be empty
 

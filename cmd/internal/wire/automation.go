@@ -2,15 +2,19 @@ package wire
 
 import (
 	"cmp"
+	"context"
 	"maps"
 	"os"
 	"slices"
+	"time"
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/config"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/hook"
 	"github.com/errand-fleet/errand/tasks/schedule"
+	"github.com/errand-fleet/errand/tasks/webhook"
+	"github.com/errand-fleet/errand/web"
 )
 
 // schedules returns the schedules by name.
@@ -29,9 +33,9 @@ func schedules(c config.Config) (list []schedule.Schedule) {
 func hooks(c config.Config, getenv func(string) string) (list []hook.Hook) {
 	for _, name := range slices.Sorted(maps.Keys(c.Routing.Hooks)) {
 		h := c.Routing.Hooks[name]
-		secret, err := h.ReadSecret(getenv)
+		secret, err := h.Secret.Read(getenv)
 		if err != nil {
-			secret = "" // checkHooks has reported it at a front door
+			secret = "" // checkSigningSecrets has reported it at a front door
 		}
 		list = append(list, hook.Hook{
 			Name: name, Secret: secret.Reveal(), Template: h.Template, Repo: h.Repository, Branch: h.Branch,
@@ -41,16 +45,40 @@ func hooks(c config.Config, getenv func(string) string) (list []hook.Hook) {
 	return list
 }
 
-// checkHooks reports the secrets of hooks that a front door cannot use.
-func checkHooks(c config.Config, getenv func(string) string) (problems config.Problems) {
-	for _, name := range slices.Sorted(maps.Keys(c.Routing.Hooks)) {
-		if _, err := c.Routing.Hooks[name].ReadSecret(getenv); err != nil && c.Routing.Hooks[name].SecretVariable() != "" {
+// webhooks returns the webhooks by name. Workers do not have their secrets.
+func webhooks(c config.Config, getenv func(string) string) (list []webhook.Webhook) {
+	for _, name := range slices.Sorted(maps.Keys(c.Routing.Webhooks)) {
+		w := c.Routing.Webhooks[name]
+		secret, err := w.Secret.Read(getenv)
+		if err != nil {
+			secret = "" // likewise
+		}
+		one := webhook.Webhook{Name: name, URL: w.URL, Secret: secret.Reveal(), Repositories: w.Repositories}
+		for _, kind := range w.Endings {
+			one.Endings = append(one.Endings, tasks.EndingKind(kind))
+		}
+		list = append(list, one)
+	}
+	return list
+}
+
+// checkSigningSecrets reports the secrets of hooks and webhooks that a front door cannot use.
+func checkSigningSecrets(c config.Config, getenv func(string) string) (problems config.Problems) {
+	all := c.Routing.SigningSecrets()
+	for _, where := range slices.Sorted(maps.Keys(all)) {
+		if _, err := all[where].Read(getenv); err != nil && all[where].Variable() != "" {
 			problems = append(problems, config.Problem{
-				Where: c.Paths.File + ": hooks." + name + ".secret", What: "cannot be used: " + err.Error(), Remedy: "set it to the output of `openssl rand -hex 32`, at front doors and at the sender",
+				Where: c.Paths.File + ": " + where, What: "cannot be used: " + err.Error(), Remedy: "set it to the output of `openssl rand -hex 32`, at front doors and at the other side",
 			})
 		}
 	}
 	return problems
+}
+
+// told returns a task as webhooks tell it: as the API does.
+func (p *Parts) told(ctx context.Context, id string) (body any, ended time.Time, err error) {
+	s, err := p.Desk.Status(ctx, id)
+	return web.Task(s), s.Ended, err
 }
 
 // automation makes the sources of tasks that start without a person.

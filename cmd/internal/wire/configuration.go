@@ -87,6 +87,9 @@ func sections(r config.Routing) []web.Table {
 	add("Hooks", []string{"hook", "repository", "profile", "requests an hour"}, rows(r.Hooks, func(one config.Hook) []string {
 		return []string{one.Repository, either(one.Profile != "", one.Profile, config.ProfileRead), strconv.Itoa(either(one.Rate > 0, one.Rate, hook.DefaultPerHour))}
 	}))
+	add("Webhooks", []string{"webhook", "endings", "repositories"}, rows(r.Webhooks, func(one config.Webhook) []string {
+		return []string{either(len(one.Endings) > 0, list(one.Endings), "all"), either(len(one.Repositories) > 0, list(one.Repositories), "all")}
+	}))
 	var credentials [][]string
 	for _, one := range r.Credentials {
 		credentials = append(credentials, []string{one.Name, one.Kind(), strconv.FormatFloat(cmp.Or(one.Weight, 1), 'f', -1, 64), either(len(one.Repositories) > 0, list(one.Repositories), "all")})

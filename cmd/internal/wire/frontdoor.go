@@ -39,6 +39,7 @@ var signed = []string{"/slack/", "/github/", hook.Prefix}
 type Door struct {
 	*web.Handler
 	parts *Parts
+	stop  func() // the deliveries of webhooks
 }
 
 // ServeHTTP serves the metrics to requests with the metrics token. web's handler serves them to requests with the
@@ -88,7 +89,7 @@ func (p *Parts) FrontDoor(ctx context.Context) (*Door, error) {
 	h, err := web.New(web.Config{
 		Token: p.Config.HTTP.ConsoleToken.Reveal(), Desk: p.Desk, Store: p.Store, Redis: queuesRedis{p}, LogDir: LogDir(p.Config),
 		FleetToken: p.Config.FleetToken().Reveal(), Examine: p.examine, Notices: p.notices, Shown: configuration(p.Config),
-		Inbound: inbound, Chat: talk, Links: p.links, Reviews: reviews, Scheduler: scheduler, Open: signed, Mux: mux, Ready: p.Ready, Log: p.Log,
+		Inbound: inbound, Chat: talk, Links: p.links, Reviews: reviews, Scheduler: scheduler, Webhooks: p.webhooks, Open: signed, Mux: mux, Ready: p.Ready, Log: p.Log,
 		QueuesWritable: p.Config.HTTP.QueuesWritable,
 		Roles:          map[string]tasks.Role{chat.Pattern: tasks.User, "GET /metrics": tasks.Operator},
 		Proxy:          auth.Proxy{Header: p.Config.HTTP.ProxyHeader, Groups: p.Config.HTTP.ProxyGroups, From: p.Config.HTTP.Proxies},
@@ -97,7 +98,19 @@ func (p *Parts) FrontDoor(ctx context.Context) (*Door, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Door{Handler: h, parts: p}, nil
+	d := &Door{Handler: h, parts: p, stop: func() {}}
+	if len(p.Config.Routing.Webhooks) > 0 {
+		if d.stop, err = p.webhooks.Deliver(); err != nil {
+			return nil, errors.Join(err, h.Close())
+		}
+	}
+	return d, nil
+}
+
+// Close ends event streams and stops the deliveries of webhooks.
+func (d *Door) Close() error {
+	d.stop()
+	return d.Handler.Close()
 }
 
 // links returns the pages of other products that a task is about.
@@ -266,7 +279,7 @@ func (p *Parts) examine(ctx context.Context) (list []store.Finding) {
 			all.Go(func() { found[i] = s.Diagnose(ctx) })
 		}
 	}
-	found = append(found, p.checkObjects(ctx))
+	found = append(found, p.checkObjects(ctx), p.webhooks.Diagnose(ctx))
 	all.Wait()
 	for _, findings := range found {
 		for _, c := range findings {

@@ -35,7 +35,7 @@ func Load(getenv func(string) string, role config.Role) (config.Config, error) {
 	_, wrong := rules(c)
 	problems = append(problems, wrong...)
 	if role != config.RoleWorker {
-		problems = append(problems, checkHooks(c, getenv)...)
+		problems = append(problems, checkSigningSecrets(c, getenv)...)
 	}
 	if role != config.RoleFrontdoor { // a front door starts no run
 		for _, err := range agent.CheckRegistries(registries(c), getenv) {
@@ -385,8 +385,8 @@ func registries(c config.Config) (list []agent.Registry) {
 // redactor knows every secret that errand was given.
 func redactor(c config.Config) *agent.Redactor {
 	all := slices.Concat(c.Secrets(), agent.ServerSecrets(servers(c), os.Getenv), agent.RegistrySecrets(registries(c), os.Getenv), agent.CredentialSecrets(credentials(c), os.Getenv))
-	for _, h := range c.Routing.Hooks {
-		if secret, _ := h.ReadSecret(os.Getenv); secret != "" {
+	for _, reference := range c.Routing.SigningSecrets() {
+		if secret, _ := reference.Read(os.Getenv); secret != "" {
 			all = append(all, secret.Reveal())
 		}
 	}

@@ -35,6 +35,7 @@ import (
 	"github.com/errand-fleet/errand/tasks/chat"
 	"github.com/errand-fleet/errand/tasks/github"
 	"github.com/errand-fleet/errand/tasks/slack"
+	"github.com/errand-fleet/errand/tasks/webhook"
 	"github.com/errand-fleet/errand/tasks/worker"
 	"github.com/errand-fleet/errand/workspace"
 )
@@ -59,6 +60,7 @@ type Parts struct {
 	registry     *prometheus.Registry
 	commands     func(ctx context.Context, repo, base string) ([]string, error) // lists a repository's verification commands; may be nil
 	objects      objects.Bucket
+	webhooks     *webhook.Webhooks
 	notices      []store.Finding // about the configuration
 	redisChecked bool            // Redis has answered once
 	traces       *traces.Exporter
@@ -109,6 +111,7 @@ func New(c config.Config, log *slog.Logger, o Options) (*Parts, error) {
 	if err := p.sources(o); err != nil {
 		return nil, errors.Join(err, p.Close())
 	}
+	p.webhooks = webhook.New(webhook.Config{Webhooks: webhooks(c, os.Getenv), Redis: p.Redis, Task: p.told, Log: log})
 	return p, nil
 }
 
@@ -298,6 +301,7 @@ func (p *Parts) Worker(version, address string, o Options) (*worker.Worker, erro
 	return worker.New(worker.Config{
 		Store: p.Store, Queue: p.Queue, Runner: runner, Workspace: space, Sources: p.Sources, Policy: p.policy, Publisher: p.Forge, Commands: p.commands,
 		Mise:       noMise == nil,
+		Ended:      p.webhooks.Note,
 		Secrets:    func(repo string) map[string]string { return secrets[strings.ToLower(repo)] },
 		Exposed:    func(repo string) map[string]string { return exposed[strings.ToLower(repo)] },
 		ConsoleURL: strings.TrimRight(c.HTTP.PublicURL, "/"),
