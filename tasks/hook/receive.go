@@ -106,18 +106,13 @@ func (s *Source) receive(w http.ResponseWriter, r *http.Request, d *tasks.Desk) 
 	return e.accept(ctx, d, key(r.Header, signature), body)
 }
 
-// The headers of a request. GitHub's name of the signature is accepted, too.
-const (
-	signatureHeader = "X-Errand-Signature-256"
-	githubSignature = "X-Hub-Signature-256"
-	timestampHeader = "X-Errand-Timestamp"
-	keyHeader       = "Idempotency-Key"
-)
+// githubSignature is GitHub's name of the header with the signature.
+const githubSignature = "X-Hub-Signature-256"
 
-// verified returns the HMAC of a request's body in hexadecimal if the request has it, or else nothing. With a timestamp,
-// the HMAC is of timestamp, key and body with full stops between them, and the timestamp is recent.
+// verified returns the HMAC of a request in hexadecimal if the request has it and its timestamp, if any, is recent; or else
+// nothing.
 func (e *endpoint) verified(h http.Header, body []byte) string {
-	sent := h.Get(signatureHeader)
+	sent := h.Get(intake.SignatureHeader)
 	if sent == "" {
 		sent = h.Get(githubSignature)
 	}
@@ -126,33 +121,16 @@ func (e *endpoint) verified(h http.Header, body []byte) string {
 	if !hasPrefix || err != nil || e.Secret == "" {
 		return ""
 	}
-	if stamp := h.Get(timestampHeader); stamp != "" {
+	if stamp := h.Get(intake.TimestampHeader); stamp != "" {
 		seconds, err := strconv.ParseInt(stamp, 10, 64)
 		if age := e.Now().Sub(time.Unix(seconds, 0)); err != nil || age > maxSkew || age < -maxSkew {
 			return ""
 		}
 	}
-	if !hmac.Equal(given, digestOf(h, e.Secret, body)) {
+	if !hmac.Equal(given, intake.Digest(h, e.Secret, body)) {
 		return ""
 	}
 	return hex.EncodeToString(given)
-}
-
-// digestOf returns the HMAC of a request.
-func digestOf(h http.Header, secret string, body []byte) []byte {
-	mac := hmac.New(sha256.New, []byte(secret))
-	if stamp := h.Get(timestampHeader); stamp != "" {
-		_, _ = mac.Write([]byte(stamp + "." + h.Get(keyHeader) + ".")) // a hash never fails
-	}
-	_, _ = mac.Write(body)
-	return mac.Sum(nil)
-}
-
-// Sign adds the headers to a request that a hook with that secret verifies. key is its Idempotency-Key.
-func Sign(h http.Header, secret, key string, now time.Time, body []byte) {
-	h.Set(keyHeader, key)
-	h.Set(timestampHeader, strconv.FormatInt(now.Unix(), 10))
-	h.Set(signatureHeader, "sha256="+hex.EncodeToString(digestOf(h, secret, body)))
 }
 
 // accept submits the task of an authentic request.
@@ -188,7 +166,7 @@ func (e *endpoint) accept(ctx context.Context, d *tasks.Desk, key string, body [
 // the same signature is a replay. It is the verified one, because a replay may have other headers that nothing verifies,
 // or other letters in them. Empty: every request is a task.
 func key(h http.Header, signature string) string {
-	if own := h.Get(keyHeader); own != "" || h.Get(timestampHeader) == "" {
+	if own := h.Get(intake.KeyHeader); own != "" || h.Get(intake.TimestampHeader) == "" {
 		return own
 	}
 	return "signature " + signature

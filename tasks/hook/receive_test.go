@@ -23,6 +23,7 @@ import (
 	"github.com/errand-fleet/errand/internal/redisserver"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/intake"
 	"github.com/errand-fleet/errand/tasks/taskstest"
 )
 
@@ -154,7 +155,7 @@ func TestOneKeyOneTask(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range 100 {
 		all.Go(func() {
-			got := f.post(i%3, "alerts", body, signatureHeader, sign(body), keyHeader, "alert 7")
+			got := f.post(i%3, "alerts", body, intake.SignatureHeader, sign(body), intake.KeyHeader, "alert 7")
 			mu.Lock()
 			defer mu.Unlock()
 			if made[fmt.Sprint(got.status, " ", got.Task)]++; got.New {
@@ -167,13 +168,13 @@ func TestOneKeyOneTask(t *testing.T) {
 	if err != nil || len(list.Tasks) != 1 || len(made) != 1 || fresh != 1 || made["202 "+list.Tasks[0].Task.ID] != 100 {
 		t.Fatalf("answers %v, %d of them new; tasks %+v, %v", slices.Collect(maps.Keys(made)), fresh, list.Tasks, err)
 	}
-	if got := f.post(0, "alerts", body, signatureHeader, sign(body), keyHeader, "alert 8"); !got.New {
+	if got := f.post(0, "alerts", body, intake.SignatureHeader, sign(body), intake.KeyHeader, "alert 8"); !got.New {
 		t.Errorf("another key: %+v", got)
 	}
-	if got := f.post(0, "alerts", body, signatureHeader, sign(body)); !got.New {
+	if got := f.post(0, "alerts", body, intake.SignatureHeader, sign(body)); !got.New {
 		t.Errorf("no key: %+v", got)
 	}
-	if got := f.post(0, "alerts", "{}", signatureHeader, sign("{}"), keyHeader, "alert 7"); got.status != http.StatusUnprocessableEntity || !strings.Contains(got.Detail, "another body") {
+	if got := f.post(0, "alerts", "{}", intake.SignatureHeader, sign("{}"), intake.KeyHeader, "alert 7"); got.status != http.StatusUnprocessableEntity || !strings.Contains(got.Detail, "another body") {
 		t.Errorf("another body: %+v", got)
 	}
 }
@@ -193,22 +194,22 @@ func TestSignature(t *testing.T) {
 		want   int
 	}{
 		"none":                  {"alerts", nil, 401},
-		"of another body":       {"alerts", []string{signatureHeader, sign("{}")}, 401},
-		"without prefix":        {"alerts", []string{signatureHeader, strings.TrimPrefix(sign(body), "sha256=")}, 401},
-		"not hexadecimal":       {"alerts", []string{signatureHeader, "sha256=x"}, 401},
-		"both, the first wrong": {"alerts", []string{signatureHeader, sign("{}"), githubSignature, sign(body)}, 401},
-		"unknown hook":          {"none", []string{signatureHeader, sign(body)}, 401},
-		"no secret":             {"nothing", []string{signatureHeader, "sha256=" + hex.EncodeToString(none.Sum(nil))}, 401},
-		"unsigned timestamp":    {"alerts", []string{signatureHeader, sign(body), timestampHeader, at(0)}, 401},
-		"old timestamp":         {"alerts", []string{signatureHeader, sign(at(-6*time.Minute), "", body), timestampHeader, at(-6 * time.Minute)}, 401},
-		"future timestamp":      {"alerts", []string{signatureHeader, sign(at(6*time.Minute), "", body), timestampHeader, at(6 * time.Minute)}, 401},
-		"no timestamp":          {"alerts", []string{signatureHeader, sign("now", "", body), timestampHeader, "now"}, 401},
+		"of another body":       {"alerts", []string{intake.SignatureHeader, sign("{}")}, 401},
+		"without prefix":        {"alerts", []string{intake.SignatureHeader, strings.TrimPrefix(sign(body), "sha256=")}, 401},
+		"not hexadecimal":       {"alerts", []string{intake.SignatureHeader, "sha256=x"}, 401},
+		"both, the first wrong": {"alerts", []string{intake.SignatureHeader, sign("{}"), githubSignature, sign(body)}, 401},
+		"unknown hook":          {"none", []string{intake.SignatureHeader, sign(body)}, 401},
+		"no secret":             {"nothing", []string{intake.SignatureHeader, "sha256=" + hex.EncodeToString(none.Sum(nil))}, 401},
+		"unsigned timestamp":    {"alerts", []string{intake.SignatureHeader, sign(body), intake.TimestampHeader, at(0)}, 401},
+		"old timestamp":         {"alerts", []string{intake.SignatureHeader, sign(at(-6*time.Minute), "", body), intake.TimestampHeader, at(-6 * time.Minute)}, 401},
+		"future timestamp":      {"alerts", []string{intake.SignatureHeader, sign(at(6*time.Minute), "", body), intake.TimestampHeader, at(6 * time.Minute)}, 401},
+		"no timestamp":          {"alerts", []string{intake.SignatureHeader, sign("now", "", body), intake.TimestampHeader, "now"}, 401},
 		"key that is not signed": {
-			"alerts", []string{signatureHeader, sign(at(0), "", body), timestampHeader, at(0), keyHeader, "k"}, 401,
+			"alerts", []string{intake.SignatureHeader, sign(at(0), "", body), intake.TimestampHeader, at(0), intake.KeyHeader, "k"}, 401,
 		},
-		"signed":           {"alerts", []string{signatureHeader, sign(body)}, 202},
-		"recent timestamp": {"alerts", []string{signatureHeader, sign(at(-4*time.Minute), "k", body), timestampHeader, at(-4 * time.Minute), keyHeader, "k"}, 202},
-		"invalid key":      {"alerts", []string{signatureHeader, sign(body), keyHeader, "ü"}, 400},
+		"signed":           {"alerts", []string{intake.SignatureHeader, sign(body)}, 202},
+		"recent timestamp": {"alerts", []string{intake.SignatureHeader, sign(at(-4*time.Minute), "k", body), intake.TimestampHeader, at(-4 * time.Minute), intake.KeyHeader, "k"}, 202},
+		"invalid key":      {"alerts", []string{intake.SignatureHeader, sign(body), intake.KeyHeader, "ü"}, 400},
 	} {
 		if got := f.post(0, tc.hook, body, tc.header...); got.status != tc.want {
 			t.Errorf("%s: %+v, want %d", name, got, tc.want)
@@ -222,17 +223,17 @@ func TestReplay(t *testing.T) {
 	f := newFleet(t, 1, tasks.Policy{}, alerts())
 	body, stamp := `{"title": "x"}`, fmt.Sprint(f.now.Unix())
 	signature := sign(stamp, "", body)
-	first := f.post(0, "alerts", body, githubSignature, signature, timestampHeader, stamp)
+	first := f.post(0, "alerts", body, githubSignature, signature, intake.TimestampHeader, stamp)
 	if !first.New {
 		t.Fatalf("%+v", first)
 	}
 	for name, header := range map[string][]string{
 		"the same":                 {githubSignature, signature},
-		"another header":           {signatureHeader, signature},
-		"a second, unverified one": {signatureHeader, signature, githubSignature, "sha256=x"},
+		"another header":           {intake.SignatureHeader, signature},
+		"a second, unverified one": {intake.SignatureHeader, signature, githubSignature, "sha256=x"},
 		"upper case":               {githubSignature, "sha256=" + strings.ToUpper(strings.TrimPrefix(signature, "sha256="))},
 	} {
-		if got := f.post(0, "alerts", body, append(header, timestampHeader, stamp)...); got.status != http.StatusAccepted || got.New || got.Task != first.Task {
+		if got := f.post(0, "alerts", body, append(header, intake.TimestampHeader, stamp)...); got.status != http.StatusAccepted || got.New || got.Task != first.Task {
 			t.Errorf("%s: %+v, want %s", name, got, first.Task)
 		}
 	}
@@ -244,15 +245,15 @@ func TestLimitsOfAHook(t *testing.T) {
 	h.PerHour = 3
 	f := newFleet(t, 1, tasks.Policy{}, h)
 	large := `{"title": "` + strings.Repeat("x", maxBody) + `"}`
-	if got := f.post(0, "alerts", large, signatureHeader, sign(large)); got.status != http.StatusRequestEntityTooLarge {
+	if got := f.post(0, "alerts", large, intake.SignatureHeader, sign(large)); got.status != http.StatusRequestEntityTooLarge {
 		t.Errorf("a large body: %d", got.status)
 	}
 	for body, want := range map[string]int{"[]": 422, `{"title": "x"}`: 202, "{}": 202} {
-		if got := f.post(0, "alerts", body, signatureHeader, sign(body)); got.status != want {
+		if got := f.post(0, "alerts", body, intake.SignatureHeader, sign(body)); got.status != want {
 			t.Errorf("%s: %+v, want %d", body, got, want)
 		}
 	}
-	got := f.post(0, "alerts", "{}", signatureHeader, sign("{}"))
+	got := f.post(0, "alerts", "{}", intake.SignatureHeader, sign("{}"))
 	if got.status != http.StatusTooManyRequests || got.header.Get("Retry-After") == "" {
 		t.Errorf("the fourth: %+v", got)
 	}
@@ -264,7 +265,7 @@ func TestRefusedByPolicy(t *testing.T) {
 	h := alerts()
 	h.Repo = "acme/api"
 	f := newFleet(t, 1, tasks.Policy{Repository: func(string) (tasks.Repository, bool) { return tasks.Repository{}, false }}, h)
-	if got := f.post(0, "alerts", "{}", signatureHeader, sign("{}")); got.status != http.StatusUnprocessableEntity || !strings.Contains(got.Detail, "acme/api") {
+	if got := f.post(0, "alerts", "{}", intake.SignatureHeader, sign("{}")); got.status != http.StatusUnprocessableEntity || !strings.Contains(got.Detail, "acme/api") {
 		t.Errorf("%+v", got)
 	}
 }
@@ -295,8 +296,8 @@ func TestWithoutRedis(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, Prefix+"alerts", strings.NewReader("{}"))
-	r.Header.Set(signatureHeader, sign("{}"))
-	r.Header.Set(keyHeader, "k")
+	r.Header.Set(intake.SignatureHeader, sign("{}"))
+	r.Header.Set(intake.KeyHeader, "k")
 	w := httptest.NewRecorder()
 	mux.ServeHTTP(w, r)
 	if w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "same Idempotency-Key") {

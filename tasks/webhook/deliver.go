@@ -15,7 +15,7 @@ import (
 	"github.com/hibiken/asynq"
 
 	"github.com/errand-fleet/errand/tasks"
-	"github.com/errand-fleet/errand/tasks/hook"
+	"github.com/errand-fleet/errand/tasks/intake"
 )
 
 const (
@@ -84,7 +84,7 @@ func (w *Webhooks) post(ctx context.Context, to Webhook, key string, body []byte
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("User-Agent", "errand")
-	hook.Sign(req.Header, to.Secret, key, time.Now(), body)
+	intake.Sign(req.Header, to.Secret, key, time.Now(), body)
 	resp, err := w.http.Do(req)
 	if err != nil {
 		if failed, ok := errors.AsType[*url.Error](err); ok {

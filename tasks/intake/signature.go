@@ -1,0 +1,35 @@
+package intake
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// The headers of signed requests.
+const (
+	SignatureHeader = "X-Errand-Signature-256"
+	TimestampHeader = "X-Errand-Timestamp"
+	KeyHeader       = "Idempotency-Key"
+)
+
+// Digest returns the HMAC of a request's body. With a timestamp it is of timestamp, key and body with full stops between
+// them.
+func Digest(h http.Header, secret string, body []byte) []byte {
+	mac := hmac.New(sha256.New, []byte(secret))
+	if stamp := h.Get(TimestampHeader); stamp != "" {
+		_, _ = mac.Write([]byte(stamp + "." + h.Get(KeyHeader) + ".")) // a hash never fails
+	}
+	_, _ = mac.Write(body)
+	return mac.Sum(nil)
+}
+
+// Sign adds the headers to a request. key is its Idempotency-Key.
+func Sign(h http.Header, secret, key string, now time.Time, body []byte) {
+	h.Set(KeyHeader, key)
+	h.Set(TimestampHeader, strconv.FormatInt(now.Unix(), 10))
+	h.Set(SignatureHeader, "sha256="+hex.EncodeToString(Digest(h, secret, body)))
+}
