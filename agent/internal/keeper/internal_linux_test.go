@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // The worker's death should shorten a stop that is under way, because the thread must not look free while its CLI
@@ -31,6 +33,43 @@ func TestWorkerDiesDuringAStop(t *testing.T) {
 	if c.Exit.Signal != "SIGKILL" {
 		t.Errorf("exit = %+v", c.Exit)
 	}
+}
+
+// A keeper starts whatever the numbers of its descriptors are. The Go runtime moves its pipe for errors, in the child, to the
+// number above the highest one that it passes on; that must not be the one of the program.
+func TestDescriptorsOfAStart(t *testing.T) {
+	t.Parallel()
+	var p Program
+	own, unavailable := p.open(t.Context())
+	if unavailable != nil {
+		t.Fatal(unavailable)
+	}
+	at := func(f *os.File, least int) *os.File {
+		fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, least)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return os.NewFile(uintptr(fd), f.Name())
+	}
+	c, err := openChannels(Order{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	high := at(c.stderr.keeper, 700) // other tests do not get so far
+	_ = c.stderr.keeper.Close()
+	c.stderr.keeper = high
+	program := at(own, int(high.Fd())+1)
+	defer program.Close()
+	if program.Fd() != high.Fd()+1 {
+		t.Fatalf("descriptors %d and %d", high.Fd(), program.Fd())
+	}
+	cmd, err := spawn(program, c, Order{}, Sandbox{}, nil)
+	c.closeKeeperEnds()
+	c.closeWorkerEnds() // so the keeper ends
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait() // it gets no order, and says so
 }
 
 // Processes that were left behind and ended by themselves are reaped as they come, not killed at the end, however

@@ -177,13 +177,15 @@ func spawn(program *os.File, c *channels, order Order, s Sandbox, in *group) (*e
 		// A process that sleeps needs one processor and a small heap; GOMAXPROCS keeps its threads, and so its memory, few.
 		Env:   []string{"GOMAXPROCS=1", "GOGC=10", "GOTRACEBACK=none", "GORACE=atexit_sleep_ms=0"}, // the last for tests with -race
 		Stdin: c.stdin.keeper, Stdout: c.stdout.keeper, Stderr: c.stderr.keeper,
-		ExtraFiles: []*os.File{c.control.keeper, c.status.keeper},
+		// Executing a file by its descriptor needs the descriptor among these: to its pipe for errors the Go runtime gives, in
+		// the child, the number above the highest one that it knows of (forkAndExecInChild1).
+		ExtraFiles: []*os.File{c.control.keeper, c.status.keeper, program},
 		// In a new session: a terminal's Ctrl-C and hang-up concern the worker, and the agent must not reach a
 		// terminal.
 		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
 	}
 	if len(s.Args) > 0 {
-		files, err := s.wrap(cmd, program, filepath.Dir(order.RunDir))
+		files, err := s.wrap(cmd, filepath.Dir(order.RunDir))
 		if err != nil {
 			return nil, err
 		}
@@ -202,7 +204,7 @@ func spawn(program *os.File, c *channels, order Order, s Sandbox, in *group) (*e
 
 // wrap turns the command of a keeper into one of bubblewrap. The files belong to the new process: close them once it
 // has started.
-func (s Sandbox) wrap(cmd *exec.Cmd, program *os.File, temp string) (files []*os.File, err error) {
+func (s Sandbox) wrap(cmd *exec.Cmd, temp string) (files []*os.File, err error) {
 	for _, open := range []func() (*os.File, error){func() (*os.File, error) { return os.Open(temp) }, s.Seccomp} {
 		f, err := open()
 		if err != nil {
@@ -214,7 +216,7 @@ func (s Sandbox) wrap(cmd *exec.Cmd, program *os.File, temp string) (files []*os
 	cmd.Path = s.Args[0]
 	cmd.Args = slices.Insert(slices.Clone(s.Args), 1, "--seccomp", strconv.Itoa(supervise.FilterFD))
 	cmd.Args = append(cmd.Args, fmt.Sprintf("/proc/self/fd/%d", supervise.ProgramFD), Name)
-	cmd.ExtraFiles = append(append(cmd.ExtraFiles, program), files...)
+	cmd.ExtraFiles = append(cmd.ExtraFiles, files...)
 	if len(s.Overlays) > 0 {
 		err = overlaid(cmd, supervise.ProgramFD, s.Overlays)
 	}

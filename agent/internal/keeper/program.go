@@ -86,6 +86,7 @@ func checkVersion(ctx context.Context, program *os.File) error {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, executable(program), "-version")
 	cmd.Args[0], cmd.Dir, cmd.Env, cmd.WaitDelay = supervise.Name, "/", []string{}, time.Second
+	cmd.ExtraFiles = []*os.File{program} // see spawn
 	out, err := cmd.Output()
 	if err != nil {
 		return fmt.Errorf("ask for its version: %w", err)

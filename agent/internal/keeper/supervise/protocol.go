@@ -33,12 +33,12 @@ type Overlay struct{ Lower, Upper, Work, At string }
 const (
 	ControlFD = 3 // reads the Order, then one Command per line; its end means that the worker is gone
 	StatusFD  = 4 // writes one StartStatus and one Exit, as JSON lines
+	ProgramFD = 5 // the keeper's program, which may not be visible in a sandbox
 
 	// In a sandbox only.
-	ProgramFD = 5 // the keeper's program, which may not be visible inside
-	TempFD    = 6 // the parent of Order.RunDir, outside the sandbox
-	FilterFD  = 7 // the seccomp filter; bubblewrap reads and closes it
-	ListenFD  = 8 // with Order.Ports: passes the listening sockets to the worker
+	TempFD   = 6 // the parent of Order.RunDir, outside the sandbox
+	FilterFD = 7 // the seccomp filter; bubblewrap reads and closes it
+	ListenFD = 8 // with Order.Ports: passes the listening sockets to the worker
 )
 
 // Order is the first line of the control pipe. It carries what must not be seen in /proc: arguments and environment are
