@@ -182,6 +182,7 @@ func (c *Config) checkRole(p *Problems, role Role) {
 	c.checkSlack(p, role)
 	c.checkGitHub(p, role)
 	c.checkResults(p)
+	c.checkRights(p)
 	c.checkLogin(p, role)
 	// A custom gateway may need no credential.
 	c.checkModel(p, role)

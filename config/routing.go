@@ -65,6 +65,7 @@ type Repository struct {
 	Base    string `yaml:"base"`    // branch to start from and to open pull requests against; empty = the default branch
 	Profile string `yaml:"profile"` // the most a run may do: ProfileWrite or ProfileRead; empty = write, or read with Results
 	Results string `yaml:"results"` // Slack channel for the results of its pull requests, which are then read-only; empty = results go to GitHub
+	Open    bool   `yaml:"open"`    // people in Slack whose GitHub account is unknown may have it read
 	Pool    string `yaml:"pool"`    // of the workers that run its tasks; empty = default
 
 	environment.Declaration `yaml:",inline"` // wins over the repository's own
@@ -81,6 +82,7 @@ const (
 // Channel configures a Slack channel.
 type Channel struct {
 	Repository string `yaml:"repository"` // "owner/name" for mentions that name no repository
+	Private    bool   `yaml:"private"`    // answers about all private repositories may be posted there, not only about Repository
 }
 
 // Person is one person's accounts. Either may be empty.
@@ -254,6 +256,9 @@ func (v routingCheck) channels(r Routing) {
 			v.add("is not "+channelID.what, channelID.remedy, path...)
 		}
 		name := r.Channels[id].Repository
+		if name == "" && r.Channels[id].Private {
+			continue
+		}
 		if !fullName.MatchString(name) {
 			v.add("has no repository of the form owner/name", "add `repository: owner/name`", path...)
 			continue

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"net/url"
@@ -156,6 +157,13 @@ func (c *Config) checkResults(p *Problems) {
 	}
 }
 
+// checkRights refuses limits for people in Slack that cannot be checked.
+func (c *Config) checkRights(p *Problems) {
+	if u := c.Routing.Slack.Unmapped; u != "" && u != UnmappedAll && !c.GitHub.Enabled() {
+		p.add(c.Paths.File+": slack.unmapped", "limits people by their rights on GitHub, which is not configured", "set GITHUB_APP_ID or GITHUB_TOKEN (docs/github.md), or remove it")
+	}
+}
+
 // GitHubPeople sets who may use errand on GitHub, in addition to people with write access to a repository, and the
 // limits for outside authors.
 type GitHubPeople struct {
@@ -192,10 +200,39 @@ type SlackPeople struct {
 	Channels  []string `yaml:"channels"`  // channel IDs in which errand may be used, besides direct messages; empty = everywhere
 	Bots      []string `yaml:"bots"`      // bot IDs of other bots that may use errand
 	Approvers []string `yaml:"approvers"` // user IDs that may stop, repeat and approve other people's tasks
+	Unmapped  string   `yaml:"unmapped"`  // what people may do whose GitHub account is unknown; empty: see Routing.Unmapped
+}
+
+// The values of SlackPeople.Unmapped.
+const (
+	UnmappedRead   = "read"   // have repositories read that are open
+	UnmappedRefuse = "refuse" // nothing
+	UnmappedAll    = "all"    // the same as everybody else
+)
+
+// Unmapped returns what people in Slack may do whose GitHub account is unknown. If nobody's account is known and the
+// operator has not decided, they may do everything.
+func (r Routing) Unmapped() string {
+	for _, person := range r.People {
+		if person.GitHub != "" {
+			return cmp.Or(r.Slack.Unmapped, UnmappedRead)
+		}
+	}
+	return cmp.Or(r.Slack.Unmapped, UnmappedAll)
+}
+
+// Lists reports whether answers about a private repository may be posted in a Slack channel.
+func (r Routing) Lists(channel, repo string) bool {
+	c := r.Channels[channel]
+	known, _ := r.Repository(repo)
+	return c.Private || strings.EqualFold(c.Repository, repo) || known.Results == channel
 }
 
 func (v routingCheck) slack(r Routing) {
 	s := r.Slack
+	if !slices.Contains([]string{"", UnmappedRead, UnmappedRefuse, UnmappedAll}, s.Unmapped) {
+		v.add(fmt.Sprintf("must be `read`, `refuse` or `all`, not %q", s.Unmapped), "", "slack", "unmapped")
+	}
 	for _, list := range []struct {
 		key  string
 		ids  []string

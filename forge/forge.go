@@ -32,6 +32,9 @@ type Forge interface {
 	Publish(ctx context.Context, p Proposal) (PullRequestRef, error)
 	// Permission returns what an account may do in a repository.
 	Permission(ctx context.Context, repo, login string) (Permission, error)
+	// Private reports whether a repository is not public. The error is ErrNotFound if it does not exist or cannot be
+	// seen.
+	Private(ctx context.Context, repo string) (bool, error)
 	// CIStatus reads the checks of a commit.
 	CIStatus(ctx context.Context, repo, commit string) (CIStatus, error)
 }

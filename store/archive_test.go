@@ -89,7 +89,7 @@ func TestArchive(t *testing.T) {
 			h.Errorf("the log: %v", parts)
 		}
 
-		must(s.Retry(ctx, id))
+		must(s.Retry(ctx, id, nil))
 		if left := must(h.rdb.TTL(ctx, "errand:log:"+id).Result()); left > 0 {
 			h.Errorf("the archive of a task that is retried expires in %s", left)
 		}
@@ -102,7 +102,7 @@ func TestArchive(t *testing.T) {
 		h.lapse("errand:events:"+id, streamLife)
 		check(again)
 
-		must(s.Retry(ctx, id))
+		must(s.Retry(ctx, id, nil))
 		run(20, 2) // more than the cap in all
 		h.ok(s.Events.Archive(ctx, id))
 		h.lapse("errand:events:"+id, streamLife)

@@ -80,7 +80,7 @@ func TestCapsDoNotLeak(t *testing.T) {
 			"crash":                  func(c *Claim) { h.crash(c); h.takeover(s, c) },
 			"crash, then withdrawn":  func(c *Claim) { h.crash(c); h.takeover(s, c); must(s.EndWaiting(ctx, c.ID(), nil)) },
 			"released while running": func(c *Claim) { h.ok(c.Release(ctx)); h.takeover(s, c) },
-			"end, then retry":        func(c *Claim) { h.ok(c.End(ctx, nil)); must(s.Retry(ctx, c.ID())) },
+			"end, then retry":        func(c *Claim) { h.ok(c.End(ctx, nil)); must(s.Retry(ctx, c.ID(), nil)) },
 		}
 		n := 0
 		for way, leave := range ways {

@@ -98,7 +98,7 @@ func TestCheckpointLivesAsLongAsItsTask(t *testing.T) {
 				h.crash(c)
 			}
 			do(h, s, c)
-			must(s.Retry(ctx, id))
+			must(s.Retry(ctx, id, nil))
 			if _, err := s.Checkpoint(ctx, id); !errors.Is(err, ErrNotFound) {
 				h.Errorf("%s, then tried again: %v, want %v", end, err, ErrNotFound)
 			}

@@ -140,7 +140,7 @@ func TestEventsOfAbsorbedAndRetriedTasks(t *testing.T) {
 		f.want(h, "end")
 		f.over(h, nil)
 
-		must(s.Retry(ctx, b.ID))
+		must(s.Retry(ctx, b.ID, nil))
 		h.explain(s, b.ID, 2)
 		h.explain(s, b.ID, 3)
 		h.wantEvents(s, b.ID, `{"n":1}`, `"absorbed"`, `{"n":2}`, `{"n":3}`)

@@ -249,7 +249,7 @@ func TestFollowGoesOnAfterARetry(t *testing.T) {
 		first := follow(ctx, s, c.ID(), "")
 		last := first.want(h, `{"n":1}`, "end")
 		first.over(h, nil)
-		must(s.Retry(ctx, c.ID()))
+		must(s.Retry(ctx, c.ID(), nil))
 		whole, rest := follow(ctx, s, c.ID(), ""), follow(ctx, s, c.ID(), last)
 		c = h.claim(s, c.ID())
 		h.ok(c.Append(ctx, event(2)))

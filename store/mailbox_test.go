@@ -356,7 +356,7 @@ func TestCoveredTask(t *testing.T) {
 			h.Errorf("live: %v", live)
 		}
 		h.ok(c.Release(ctx))
-		rec = must(s.Retry(ctx, ids[1]))
+		rec = must(s.Retry(ctx, ids[1], nil))
 		if rec.State != Waiting || rec.Into != "" || rec.Outbox != 0 {
 			h.Errorf("tried again: %+v", rec)
 		}

@@ -125,7 +125,7 @@ func TestOutboxAfterARetry(t *testing.T) {
 		id := h.ended(s, 1)
 		old, _, err := s.Outbox.Take(ctx, id)
 		h.ok(err)
-		must(s.Retry(ctx, id))
+		must(s.Retry(ctx, id, nil))
 		h.overdue(id) // if it were still there
 		if _, got, err := s.Outbox.Take(ctx, id); got || err != nil {
 			h.Errorf("a task that waits again is posted: %t, %v", got, err)

@@ -38,7 +38,7 @@ func TestPictures(t *testing.T) {
 		if ttl := s.redis.PTTL(ctx, s.key.pictures(id)).Val(); ttl <= 0 || ttl > s.cfg.Retention {
 			h.Errorf("kept for %s", ttl)
 		}
-		_, err = s.Retry(ctx, id)
+		_, err = s.Retry(ctx, id, nil)
 		h.ok(err)
 		if ttl := s.redis.PTTL(ctx, s.key.pictures(id)).Val(); ttl != -1 {
 			h.Errorf("of a task that runs again, kept for %s", ttl)

@@ -79,7 +79,7 @@ func TestQuestionOutlivesItsRun(t *testing.T) {
 		if _, err := s.Questions.Answer(ctx, id, "k", json.RawMessage(`3`), ""); !errors.Is(err, ErrEnded) {
 			h.Errorf("an answer after the end = %v", err)
 		}
-		_ = must(s.Retry(ctx, id))
+		_ = must(s.Retry(ctx, id, nil))
 		if left := must(s.Questions.List(ctx, id)); len(left) != 0 {
 			h.Errorf("a task that is tried again still knows %v", left)
 		}

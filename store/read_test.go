@@ -103,7 +103,7 @@ func TestLive(t *testing.T) {
 		}
 		// Retried while its holder still posts: the claim is the old run's, and the record still has it.
 		h.ok(alive.End(ctx, nil))
-		again := must(s.Retry(ctx, head))
+		again := must(s.Retry(ctx, head, nil))
 		if live := must(s.Live(ctx)); live[0].State != Waiting || !live[0].Claimed {
 			h.Errorf("tried again: %+v", live[0])
 		} else if due := live[0].Due(); !due.Equal(again.Retried) || !due.After(again.Created) { // earlier waits do not count

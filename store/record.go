@@ -61,8 +61,9 @@ type Record struct {
 	Runs     []Run     // the latest 20 since it was last retried, oldest first
 	Cost     float64   // US dollars of all settled runs; see [Claim.Spend]
 
-	Created, Started, Ended time.Time // by Redis' clock; Started is the latest run's
-	Retried                 time.Time // since when it is retried; zero if it is not
+	Created, Started, Ended time.Time       // by Redis' clock; Started is the latest run's
+	Retried                 time.Time       // since when it is retried; zero if it is not
+	RetriedBy               json.RawMessage // who retried it; opaque, nil if unknown
 
 	CancelBy, CancelCause string          // the tombstone: the first cancel wins; no cause = not cancelled
 	Ending                json.RawMessage // opaque, set when ended
@@ -99,7 +100,7 @@ func decode(id string, f map[string]string) Record {
 		Delivery: number(f["delivery"]), At: fromMicros(f["at"]), Why: f["why"], Blocked: blocked(f["blocked"]),
 		Attempt: number(f["attempt"]), Parks: number(f["parks"]), Crashes: number(f["crashes"]), Doubt: f["doubt"] != "",
 		Fence: int64(number(f["fence"])), Worker: f["worker"], Runs: runs(f["runs"]), Scopes: lines(f["scopes"]), Cost: usd(f["cost"]),
-		Created: fromMicros(f["created"]), Started: fromMicros(f["started"]), Ended: fromMicros(f["ended"]), Retried: fromMicros(f["retried"]), Crashed: fromMicros(f["crashed"]),
+		Created: fromMicros(f["created"]), Started: fromMicros(f["started"]), Ended: fromMicros(f["ended"]), Retried: fromMicros(f["retried"]), RetriedBy: raw(f["retried_by"]), Crashed: fromMicros(f["crashed"]),
 		CancelBy: f["cancel_by"], CancelCause: f["cancel_cause"], Ending: raw(f["ending"]), Outbox: number(f["outbox"]),
 		Unreadable: flaw(f),
 	}

@@ -66,7 +66,7 @@ func TestLostAnswers(t *testing.T) {
 		"end waiting": func(h *harness, s *Store, _ *Claim) any { return result(s.EndWaiting(h.Context(), other(h, s), nil)) },
 		"retry": func(h *harness, s *Store, c *Claim) any {
 			h.ok(c.End(h.Context(), nil))
-			return result(s.Retry(h.Context(), c.ID()))
+			return result(s.Retry(h.Context(), c.ID(), nil))
 		},
 		"answer": func(h *harness, s *Store, c *Claim) any {
 			_ = must(c.Ask(h.Context(), "k", json.RawMessage(`1`)))

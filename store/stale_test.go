@@ -16,7 +16,7 @@ func TestAStaleHolderChangesNothing(t *testing.T) {
 		"ended":          func(h *harness, s *Store, c *Claim) { h.takeover(s, c); h.ok(h.claim(s, c.ID()).End(h.Context(), nil)) },
 		"withdrawn":      func(h *harness, s *Store, c *Claim) { h.takeover(s, c); must(s.EndWaiting(h.Context(), c.ID(), nil)) },
 		"next in thread": func(h *harness, s *Store, c *Claim) { withdrawn(h, s, c); h.claim(s, h.submit(s, 2)) },
-		"tried again":    func(h *harness, s *Store, c *Claim) { withdrawn(h, s, c); must(s.Retry(h.Context(), c.ID())) },
+		"tried again":    func(h *harness, s *Store, c *Claim) { withdrawn(h, s, c); must(s.Retry(h.Context(), c.ID(), nil)) },
 	}
 	acts := map[string]func(h *harness, c *Claim) error{
 		"append": func(h *harness, c *Claim) error { return c.Append(h.Context(), json.RawMessage(`1`)) },

@@ -94,7 +94,7 @@ var steps = map[string]func(ctx context.Context, w world, id string) error{
 	"Amend": func(ctx context.Context, w world, id string) error {
 		return w.s.Amend(ctx, Record{ID: id, MergeKey: "k"}, "1")
 	},
-	"Retry":  func(ctx context.Context, w world, id string) error { return failed(w.s.Retry(ctx, id)) },
+	"Retry":  func(ctx context.Context, w world, id string) error { return failed(w.s.Retry(ctx, id, nil)) },
 	"Cancel": func(ctx context.Context, w world, id string) error { return failed(w.s.Cancel(ctx, id, "ann", "user")) },
 	"Questions.Answer": func(ctx context.Context, w world, id string) error {
 		return failed(w.s.Questions.Answer(ctx, id, "k", nil, ""))

@@ -153,7 +153,7 @@ func TestCancelFirstWins(t *testing.T) {
 		}
 
 		must(s.EndWaiting(ctx, waiting, nil))
-		must(s.Retry(ctx, waiting))
+		must(s.Retry(ctx, waiting, nil))
 		must(s.EndWaiting(ctx, waiting, nil))
 		before := h.dump()
 		got, err := s.Cancel(ctx, waiting, "U3", "late")
@@ -176,7 +176,7 @@ func TestRetryStartsAfresh(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		ctx, s := h.Context(), h.store(Config{})
 		id := h.submit(s, 1)
-		if _, err := s.Retry(ctx, id); !errors.Is(err, ErrNotEnded) {
+		if _, err := s.Retry(ctx, id, nil); !errors.Is(err, ErrNotEnded) {
 			h.Errorf("retry of a waiting task = %v, want %v", err, ErrNotEnded)
 		}
 		c := h.claim(s, id)
@@ -184,7 +184,7 @@ func TestRetryStartsAfresh(t *testing.T) {
 		h.takeover(s, c)
 		must(s.Cancel(ctx, id, "U1", "user"))
 		c = h.claim(s, id)
-		if _, err := s.Retry(ctx, id); !errors.Is(err, ErrNotEnded) {
+		if _, err := s.Retry(ctx, id, nil); !errors.Is(err, ErrNotEnded) {
 			h.Errorf("retry of a running task = %v, want %v", err, ErrNotEnded)
 		}
 		h.ok(c.End(ctx, json.RawMessage(`1`)))
@@ -194,7 +194,7 @@ func TestRetryStartsAfresh(t *testing.T) {
 		h.ok(s.Outbox.MarkPosted(ctx, post))
 		old := must(s.Get(ctx, id))
 
-		got, err := s.Retry(ctx, id)
+		got, err := s.Retry(ctx, id, nil)
 		h.ok(err)
 		want := task(1)
 		want.State, want.Delivery, want.Fence, want.Worker, want.Created = Waiting, 2, old.Fence, old.Worker, old.Created
@@ -224,7 +224,7 @@ func TestRetryStartsAfresh(t *testing.T) {
 		if c := h.claim(s, id); c.Record().Attempt != 1 {
 			h.Errorf("attempt %d, want 1", c.Record().Attempt)
 		}
-		if _, err := s.Retry(ctx, "1700000000000009-none"); !errors.Is(err, ErrNotFound) {
+		if _, err := s.Retry(ctx, "1700000000000009-none", nil); !errors.Is(err, ErrNotFound) {
 			h.Errorf("retry = %v, want %v", err, ErrNotFound)
 		}
 	})
@@ -236,7 +236,7 @@ func TestRetryBeforeTheRelease(t *testing.T) {
 		ctx, s := h.Context(), h.store(Config{})
 		c := h.claim(s, h.submit(s, 1))
 		h.ok(c.End(ctx, nil))
-		must(s.Retry(ctx, c.ID()))
+		must(s.Retry(ctx, c.ID(), nil))
 		if _, err := s.Claim(ctx, c.ID(), 1, "w"); !errors.Is(err, ErrBusy) {
 			h.Errorf("claim = %v, want %v", err, ErrBusy)
 		}
@@ -266,7 +266,7 @@ func TestReturnSaysWhy(t *testing.T) {
 		h.ok(c.Return(ctx, Wait{Why: "again", Counts: true}))
 		c = h.claim(s, id)
 		h.ok(c.End(ctx, nil))
-		must(s.Retry(ctx, id))
+		must(s.Retry(ctx, id, nil))
 		if got := must(s.Get(ctx, id)); got.Why != "" || got.Parks != 0 {
 			h.Errorf("tried again: %+v", got)
 		}

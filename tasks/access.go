@@ -48,6 +48,7 @@ type Visitor struct {
 	Name   string // recorded with what they do
 	Method string // how they authenticated, such as "token" or "proxy"
 	Person string // their name in [People]; empty if unknown
+	Login  string // on the forge; empty if unknown
 	Role   Role   // the highest that they have anywhere
 
 	Task    string    // the only task that a guest sees
@@ -147,7 +148,7 @@ func (p People) sees(ctx context.Context, v Visitor, repo, asker string) bool {
 	return v.RoleIn(ctx, repo) >= Viewer || repo == "" && v.Role >= Viewer && p.asked(v, asker)
 }
 
-// asked reports whether a visitor is the asker "source/account".
+// asked reports whether a visitor is the asker "source/account", or the person with that name.
 func (p People) asked(v Visitor, asker string) bool {
 	return asker == "chat/"+format.OneWord(v.Name) || v.Person != "" && strings.EqualFold(p.named(asker), v.Person)
 }

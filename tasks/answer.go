@@ -53,6 +53,9 @@ func (d *Desk) answer(ctx context.Context, id, key string, given Answer) (Answer
 	if q == nil {
 		return Answer{}, fmt.Errorf("answer task %s: no such question: %w", id, ErrNotFound)
 	}
+	if err := d.permitAnswer(ctx, id, *q); err != nil {
+		return Answer{}, err
+	}
 	text = q.choose(text)
 	given.Text = text
 	stands, err := d.store.Questions.Answer(ctx, id, q.Key, format.JSON(given), given.Message)
@@ -224,6 +227,8 @@ type Question struct {
 	Until   time.Time `json:"until"`             // when the agent continues without an answer
 	Consent string    `json:"consent,omitempty"` // for a request for approval: the calls that "Always for this task" would approve
 	Answer  *Answer   `json:"answer,omitempty"`
+
+	Profile agent.Profile `json:"profile,omitempty"` // of the run that asks; who answers needs the rights for it
 
 	fence int64 // fence of the run that asked
 }

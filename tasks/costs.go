@@ -291,8 +291,8 @@ func (l Limits) Caps(credential string) []store.Cap {
 	return caps
 }
 
-// scopes returns the scopes in which a task counts for limits and budgets.
-func (t Task) scopes() []string {
+// scopes returns the scopes in which a task counts for limits and budgets. All accounts of a person are one scope.
+func (p People) scopes(t Task) []string {
 	var list []string
 	add := func(kind, name string) {
 		if name = format.OneWord(name); name != "" {
@@ -301,7 +301,7 @@ func (t Task) scopes() []string {
 	}
 	add(repoScope, strings.ToLower(t.Repo)) // GitHub ignores case
 	if t.Actor != "" {
-		add(userScope, t.Source+"/"+t.Actor)
+		add(userScope, p.named(t.Source+"/"+t.Actor))
 	}
 	if t.Channel != "" {
 		add(channelScope, t.Source+"/"+t.Channel)

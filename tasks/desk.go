@@ -15,6 +15,7 @@ import (
 	"github.com/errand-fleet/errand/environment"
 	"github.com/errand-fleet/errand/forge"
 	"github.com/errand-fleet/errand/store"
+	"github.com/errand-fleet/errand/tasks/internal/format"
 )
 
 var (
@@ -31,6 +32,7 @@ type Repository struct {
 	Trusted bool   // use the repository's own settings, hooks and servers for the CLI
 	Base    string // branch to start from; empty: the default branch
 	Profile agent.Profile
+	Open    bool   // people may have it read whose account on the forge is unknown
 	Pool    string // of workers that run its tasks; empty: the default one
 
 	Environment environment.Declaration // the operator's, which wins over the repository's own
@@ -48,6 +50,7 @@ type Policy struct {
 	Limits     Limits          // on concurrent tasks
 	Budgets    Budgets         // on the cost of tasks
 	People     People          // maps accounts to people
+	Rights     *Rights         // of people on the forge; nil: nobody is limited
 	Pools      []string        // names of the pools that repositories have
 	Egress     agent.Egress    // of runs, unless the operator declares one for their repository
 }
@@ -113,6 +116,7 @@ func (d *Desk) Submit(ctx context.Context, t Task) (Receipt, error) {
 }
 
 func (d *Desk) submit(ctx context.Context, t Task) (Receipt, error) {
+	t.Login = VisitorOf(ctx).Login
 	record := store.Record{ID: t.ID, Thread: t.Thread, Reply: store.OnlyReply}
 	only := t.Reply != nil && t.Reply.Only
 	var budgets []store.Budget
@@ -171,7 +175,7 @@ func (d *Desk) record(t Task) (Task, store.Record, error) {
 		return t, store.Record{}, fmt.Errorf("marshal task %s: %w", t.ID, err)
 	}
 	rec := store.Record{
-		ID: t.ID, Thread: t.Thread, Class: t.Class, Task: body, MergeKey: MergeKey(t), Scopes: t.scopes(), Topic: topic, At: t.NotBefore,
+		ID: t.ID, Thread: t.Thread, Class: t.Class, Task: body, MergeKey: MergeKey(t), Scopes: d.policy.People.scopes(t), Topic: topic, At: t.NotBefore,
 	}
 	rec.Pool = d.policy.PoolOf(rec)
 	rec.Message = d.queue.message(t.ID, rec.Queue(), 0)
@@ -246,14 +250,18 @@ func (d *Desk) Cancel(ctx context.Context, id, by string) (_ Status, err error) 
 	return d.Status(ctx, id)
 }
 
-// Retry runs a task that has ended again, with fresh attempts, in the same conversation. It returns ErrNotEnded if
-// the task has not ended.
+// Retry runs a task that has ended again, with fresh attempts, in the same conversation and with the rights of who
+// retries it. It returns ErrNotEnded if the task has not ended.
 func (d *Desk) Retry(ctx context.Context, id string) (_ Status, err error) {
 	defer func() { d.audit(ctx, "retry", id, err) }()
 	if err := d.may(ctx, id, Operator, false); err != nil {
 		return Status{}, err
 	}
-	rec, err := d.store.Retry(ctx, id)
+	var by json.RawMessage
+	if asker := askerIn(ctx); asker != (Asker{}) {
+		by = format.JSON(asker)
+	}
+	rec, err := d.store.Retry(ctx, id, by)
 	if errors.Is(err, store.ErrNotEnded) {
 		return Status{}, fmt.Errorf("retry task %s: %w", id, ErrNotEnded)
 	}

@@ -8,6 +8,7 @@ import (
 
 func TestScopes(t *testing.T) {
 	t.Parallel()
+	mapped := People{{Name: "Ann Lee", Slack: "U2", GitHub: "ann-acme", Email: "ann@acme.test"}}
 	for _, c := range []struct {
 		task Task
 		want []string
@@ -16,8 +17,11 @@ func TestScopes(t *testing.T) {
 		{Task{Source: "github", Actor: "dependabot[bot]"}, []string{"user:github/dependabot[bot]"}},
 		{Task{Source: "chat", Actor: "Ann\nof x"}, []string{"user:chat/Ann-of-x"}},
 		{Task{Source: "chat"}, nil},
+		{Task{Source: "slack", Actor: "U2"}, []string{"user:Ann-Lee"}},
+		{Task{Source: "github", Actor: "ANN-acme"}, []string{"user:Ann-Lee"}},
+		{Task{Source: "chat", Actor: "ann@acme.test"}, []string{"user:Ann-Lee"}},
 	} {
-		if diff := cmp.Diff(c.want, c.task.scopes()); diff != "" {
+		if diff := cmp.Diff(c.want, mapped.scopes(c.task)); diff != "" {
 			t.Error(diff)
 		}
 	}

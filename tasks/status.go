@@ -342,6 +342,9 @@ func ReadTask(rec store.Record) (t Task, _ error) {
 		return Task{}, &UnreadableError{rec.ID, why}
 	}
 	t.Thread = rec.Thread
+	if len(rec.RetriedBy) > 0 && json.Unmarshal(rec.RetriedBy, &t.Retrier) != nil {
+		return Task{}, &UnreadableError{rec.ID, "it cannot be decoded who retried it"}
+	}
 	return t, nil
 }
 

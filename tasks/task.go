@@ -57,6 +57,7 @@ type Task struct {
 	Dir  string `json:"dir,omitempty"`
 
 	Actor   string  `json:"actor"`             // who asked: their account in the source
+	Login   string  `json:"login,omitempty"`   // who asked, on the forge, if the front door knows it; see [Rights]
 	Name    string  `json:"name,omitempty"`    // who asked, as the source shows them; empty: as the account
 	Channel string  `json:"channel,omitempty"` // where they asked, if the source has channels
 	Prompt  string  `json:"prompt"`            // the request, in their words
@@ -64,6 +65,8 @@ type Task struct {
 
 	// Pictures that came with the prompt. The record has their names and types; Submit stores the data separately.
 	Pictures []Picture `json:"pictures,omitempty"`
+
+	Retrier Asker `json:"-"` // who retried it last; zero: nobody, or errand
 
 	Reply *Reply `json:"-"` // set by a source for Submit if the message may be an answer; nil: it is a task
 
@@ -305,8 +308,8 @@ func (p Person) Account(source string) string {
 	return ""
 }
 
-// People maps accounts to people. It affects how they are named and, at the console, which account of the forge and
-// which tasks are theirs.
+// People maps accounts to people. It affects how they are named, which account of the forge and which tasks are theirs,
+// and what counts towards the same budget and limit.
 type People []Person
 
 // Find returns the person with an account in a source, and whether the person is known. Like GitHub, it ignores case.
@@ -333,21 +336,33 @@ func (p People) named(who string) string {
 	if one, ok := p.Find(source, account); ok {
 		return one.Name
 	}
+	for _, one := range p {
+		if format.OneWord(one.Name) == who { // as in scopes
+			return one.Name
+		}
+	}
 	return who
 }
 
-// filter returns the scopes' names for a person to filter by: the name itself and, if it is a configured name, the
-// person's accounts. It returns nil for an empty name, which matches everyone.
+// filter returns the scopes' names for a person to filter by: the name itself and, if it is a configured name or one of
+// the person's accounts, the person's name and accounts. It returns nil for an empty name, which matches everyone.
 func (p People) filter(who string) []string {
 	if who == "" {
 		return nil
 	}
 	list := []string{who}
 	for _, one := range p {
+		names := []string{one.Name}
 		for _, source := range []string{"slack", "github", "chat"} {
-			if account := one.Account(source); account != "" && strings.EqualFold(one.Name, who) {
-				list = append(list, source+"/"+account)
+			if account := one.Account(source); account != "" {
+				names = append(names, source+"/"+account) // in tasks from before they had a name
 			}
+		}
+		if slices.ContainsFunc(names, func(name string) bool {
+			_, bare, _ := strings.Cut(name, "/")
+			return strings.EqualFold(name, who) || strings.EqualFold(bare, who)
+		}) {
+			list = append(list, names...)
 		}
 	}
 	return list

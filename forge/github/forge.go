@@ -55,6 +55,7 @@ type Forge struct {
 	host        string // of the site
 	clients     *clients
 	permissions Recent[forge.Permission]
+	private     Recent[bool]
 }
 
 var _ forge.Forge = (*Forge)(nil)
@@ -263,4 +264,29 @@ func (f *Forge) PermissionFor(ctx context.Context, repo string, installation int
 	p := forge.Permission(level.GetPermission())
 	f.permissions.Put(key, p, now)
 	return p, nil
+}
+
+// Private asks GitHub whether a repository is not public. An internal repository of an enterprise counts as private. The
+// error is forge.ErrNotFound if errand cannot see it.
+func (f *Forge) Private(ctx context.Context, repo string) (bool, error) {
+	key, now := strings.ToLower(repo), f.cfg.Now()
+	if private, ok := f.private.Get(key, now); ok {
+		return private, nil
+	}
+	what := "ask whether " + repo + " is private"
+	gh, err := f.Client(ctx, repo, 0)
+	if err != nil {
+		return false, f.Explain(what, err)
+	}
+	owner, name := f.split(repo)
+	r, _, err := gh.Repositories.Get(ctx, owner, name)
+	if StatusCode(err) == http.StatusNotFound {
+		return false, fmt.Errorf("%s: %w", what, forge.ErrNotFound)
+	}
+	if err != nil {
+		return false, f.Explain(what, err)
+	}
+	private := r.GetVisibility() != "public" || r.GetPrivate()
+	f.private.Put(key, private, now)
+	return private, nil
 }

@@ -1,4 +1,4 @@
--- prefix, id, nonce -> {'ok', record} | {'notended'} | {'notfound'}
+-- prefix, id, nonce, by -> {'ok', record} | {'notended'} | {'notfound'}
 local id = ARGV[2]
 local key, events = task_key(id), events_key(id)
 local r = redis.call('HMGET', key, 'state', 'thread')
@@ -6,7 +6,7 @@ if not r[1] then return {'notfound'} end
 if repeated(id, ARGV[3]) then return {'ok', redis.call('HGETALL', key)} end
 if r[1] ~= 'ended' then return {'notended'} end
 note(id, ARGV[3])
-redis.call('HSET', key, 'state', 'waiting', 'at', '0', 'attempt', '0', 'crashes', '0', 'outbox', '0', 'retried', int(now()))
+redis.call('HSET', key, 'state', 'waiting', 'at', '0', 'attempt', '0', 'crashes', '0', 'outbox', '0', 'retried', int(now()), 'retried_by', ARGV[4])
 redis.call('HDEL', key, 'ending', 'started', 'ended', 'cancel_by', 'cancel_cause', 'held', 'into', 'why', 'parks', 'cost',
   'settled', 'near', 'crashed', 'explained', 'explained_at', 'runs')
 redis.call('HINCRBY', key, 'delivery', '1')

@@ -247,7 +247,11 @@ func (s *Source) Brief(ctx context.Context, t tasks.Task, dir string) (tasks.Bri
 		return tasks.Brief{}, unknownKind(t)
 	}
 	if o.Asked != nil || o.Action == requestedReview {
-		if err := s.gate.mustWrite(ctx, o, t.Actor); err != nil {
+		asker := t.Actor
+		if t.Retrier.Source == sourceName {
+			asker = t.Retrier.Account
+		}
+		if err := s.gate.mustWrite(ctx, o, asker); err != nil {
 			return tasks.Brief{}, err
 		}
 	}

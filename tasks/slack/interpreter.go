@@ -217,8 +217,14 @@ func (in *interpreter) listPulls(o origin, named string, thread tasks.Thread, an
 	return func(ctx context.Context) {
 		limited, cancel := context.WithTimeout(ctx, callLimit)
 		defer cancel()
-		pulls, err := in.repos.pulls.PullRequests(limited, repo)
-		if refused, ok := errors.AsType[*forge.RefusedError](err); ok {
+		t := o.task("")
+		t.Repo = repo
+		var pulls []forge.PullRequest
+		err := in.desk.Permit(limited, t)
+		if err == nil {
+			pulls, err = in.repos.pulls.PullRequests(limited, repo)
+		}
+		if refused, ok := errors.AsType[*tasks.InputError](tasks.FromForge(err)); ok {
 			in.notify(ctx, o, refused.Sentence)
 			return
 		}

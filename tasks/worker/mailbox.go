@@ -261,11 +261,14 @@ func (m *mailbox) brief(ctx context.Context, rec store.Record) (t tasks.Task, _ 
 	if t, err = tasks.ReadTask(rec); err != nil {
 		return t, agent.Message{}, err
 	}
+	if t, _, err = m.tasks.permit(ctx, t); err != nil {
+		return t, agent.Message{}, err
+	}
 	b, err := m.tasks.brief(ctx, m.source, t, m.files)
 	if err != nil {
 		return t, agent.Message{}, err
 	}
-	if b.Fresh || b.Diff || b.Schema != nil {
+	if t.Profile != m.task.Profile || b.Fresh || b.Diff || b.Schema != nil {
 		return t, agent.Message{}, errOwnRun
 	}
 	message := b.Prompt

@@ -88,9 +88,10 @@ func (w *Worker) process(ctx context.Context, class, id string, delivery int) er
 type (
 	// job is a decoded task with the source that it is from.
 	job struct {
-		task   tasks.Task
-		source tasks.Source
-		idle   bool // a crash of the worker does not count against the task yet
+		task    tasks.Task
+		source  tasks.Source
+		limited bool // its asker may only read the repository
+		idle    bool // a crash of the worker does not count against the task yet
 	}
 	// briefing is what the source tells the agent about a job.
 	briefing struct {
@@ -111,6 +112,9 @@ func (w *Worker) execute(r *run) (tasks.Ending, error) {
 	j, err := w.accept(r) // decode the task
 	if err == nil {
 		err = w.recall(r, j) // look for an answer that was posted before Redis lost the ending
+	}
+	if err == nil {
+		err = w.permit(r, &j) // ask what its asker may do now
 	}
 	if err == nil {
 		j.task.Options.MaxUSD, err = w.allow(r, j) // reserve its cost and check that a run can start now
@@ -160,9 +164,6 @@ func (w *Worker) accept(r *run) (j job, err error) {
 	if pool := w.cfg.Policy.PoolOf(r.claim.Record()); pool != w.cfg.Pool {
 		return j, belongsTo(pool)
 	}
-	if repo, err := w.cfg.Policy.Allowed(j.task.Repo); err == nil { // the policy may have become stricter since Submit
-		j.task.Profile = repo.Narrow(j.task.Profile)
-	}
 	if r.mail, err = w.mailbox(r, j); err != nil {
 		return j, err
 	}
@@ -171,6 +172,13 @@ func (w *Worker) accept(r *run) (j job, err error) {
 	}
 	j.idle, err = w.isolation.accept(r)
 	return j, err
+}
+
+// permit limits the run to what the asker of its task may do now.
+func (w *Worker) permit(r *run, j *job) (err error) {
+	j.task, j.limited, err = w.tasks.permit(r.ctx, j.task)
+	r.mail.task.Profile = j.task.Profile
+	return err
 }
 
 // allow reserves what the task may cost, and returns at what cost its run is stopped; 0 means no limit. It returns an
@@ -195,6 +203,9 @@ func (w *Worker) brief(r *run, j job) (b briefing, err error) {
 		return b, err
 	}
 	b.Brief, err = w.tasks.brief(r.ctx, j.source, j.task, b.files)
+	if j.limited {
+		b.System += "\n\nThe person who asked may read " + j.task.Repo + " but not write to it, so you can read files and change nothing. If the request needs more, say so."
+	}
 	return b, err
 }
 
@@ -202,6 +213,9 @@ func (w *Worker) brief(r *run, j job) (b briefing, err error) {
 // conversation.
 func (w *Worker) prepare(r *run, j job, b briefing) (s setting, err error) {
 	r.report = r.openReport(j)
+	if j.limited {
+		r.notice("The person who asked may only read " + j.task.Repo + ", so nothing can be changed.")
+	}
 	if s.before, err = w.checkpoints.load(r.ctx, r.claim.Record()); err != nil {
 		return s, err
 	}

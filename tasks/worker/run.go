@@ -222,6 +222,18 @@ func (d *taskReader) noteUnreadable(ctx context.Context, e *tasks.UnreadableErro
 	d.warn(d.Store.Doctor.NoteUnreadable(ctx, map[string]string{e.ID: e.Why}), "note unreadable record", "run", e.ID)
 }
 
+// permit limits the profile of a task to what the policy and the rights of its asker allow now. An *tasks.InputError
+// refuses the task. limited reports whether the asker may only read the repository.
+func (d *taskReader) permit(ctx context.Context, t tasks.Task) (_ tasks.Task, limited bool, _ error) {
+	if repo, err := d.Policy.Allowed(t.Repo); err == nil { // the policy may have become stricter since Submit
+		t.Profile = repo.Narrow(t.Profile)
+	}
+	profile, err := d.Policy.Permit(ctx, d.Store, t)
+	limited = profile != t.Profile
+	t.Profile = profile
+	return t, limited, err
+}
+
 // brief returns the source's brief of a task, with the pictures that are stored for the task.
 func (d *taskReader) brief(ctx context.Context, s tasks.Source, t tasks.Task, files string) (tasks.Brief, error) {
 	b, err := s.Brief(ctx, t, files)

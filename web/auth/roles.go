@@ -49,6 +49,7 @@ func (a *Access) visitor(id Identity, method string, log *slog.Logger) tasks.Vis
 			v.Person, id.Login = one.Name, cmp.Or(id.Login, one.GitHub)
 		}
 	}
+	v.Login = id.Login
 	var grants []Grant
 	everywhere := tasks.Anyone
 	for _, g := range a.Grants {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/errand-fleet/errand/config"
 	"github.com/errand-fleet/errand/forge"
+	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/web/auth"
 )
 
@@ -68,4 +69,13 @@ func mayRead(ctx context.Context, f forge.Forge, repo, login string) (bool, erro
 		return false, nil
 	}
 	return err == nil && permission != forge.PermissionNone && permission != "", err
+}
+
+// rights returns how people are limited to what they may do themselves on the forge, which is set when it is known.
+func rights(c config.Config) *tasks.Rights {
+	r := &tasks.Rights{Unmapped: tasks.Unmapped(c.Routing.Unmapped()), Lists: c.Routing.Lists}
+	if r.Unmapped == config.UnmappedAll {
+		r.Unmapped = tasks.UnmappedAll
+	}
+	return r
 }

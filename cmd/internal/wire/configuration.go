@@ -70,14 +70,16 @@ func sections(r config.Routing) []web.Table {
 		{"each repository a day", dollars(b.Repository)},
 		{"the whole fleet a day", dollars(b.Day)},
 	})
-	add("Repositories", []string{"repository", "own settings", "branch", "profile", "results", "pool"}, rows(r.Repositories, func(one config.Repository) []string {
+	add("Repositories", []string{"repository", "own settings", "branch", "profile", "results", "pool", "open"}, rows(r.Repositories, func(one config.Repository) []string {
 		profile := either(one.Results == "", config.ProfileWrite, config.ProfileRead)
 		return []string{
 			either(one.Trusted, "trusted", "not trusted"), either(one.Base != "", one.Base, "default"), either(one.Profile != "", one.Profile, profile), one.Results,
-			tasks.PoolName(one.Pool),
+			tasks.PoolName(one.Pool), either(one.Open, "to all", "no"),
 		}
 	}))
-	add("Channels", []string{"channel", "repository"}, rows(r.Channels, func(one config.Channel) []string { return []string{one.Repository} }))
+	add("Channels", []string{"channel", "repository", "private repositories"}, rows(r.Channels, func(one config.Channel) []string {
+		return []string{one.Repository, either(one.Private, "all", "only this one")}
+	}))
 	add("People", []string{"name", "Slack", "GitHub", "e-mail"}, rows(r.People, func(one config.Person) []string {
 		return []string{one.Slack, one.GitHub, one.Email}
 	}))
@@ -119,7 +121,7 @@ func access(r config.Routing) (all []web.Table) {
 	pairs("Login", "issuer", r.Login.Issuer, "client", r.Login.ClientID, "scopes", list(r.Login.Scopes), "claim of groups", r.Login.Groups, "claim of the account", r.Login.Account)
 	pairs("Options of requests", "models", list(r.Options.Models), "efforts", list(r.Options.Efforts))
 	s := r.Slack
-	pairs("Slack", "people", list(s.People), "workspaces", list(s.Teams), "channels", list(s.Channels), "bots", list(s.Bots), "approvers", list(s.Approvers))
+	pairs("Slack", "people", list(s.People), "workspaces", list(s.Teams), "channels", list(s.Channels), "bots", list(s.Bots), "approvers", list(s.Approvers), "people without a GitHub account", s.Unmapped)
 	pairs("Forks on GitHub", "label", r.GitHub.Label, "reviews a day", either(r.GitHub.Runs > 0, strconv.Itoa(r.GitHub.Runs), ""), "bots", list(r.GitHub.Bots))
 	rules := web.Table{Title: "Rules for tools", Columns: []string{"tool", "input", "action", "reason"}}
 	for _, one := range r.Rules {

@@ -163,7 +163,7 @@ func (p *Parts) bucket() (objects.Bucket, error) {
 func policy(c config.Config, r *agent.Redactor) (tasks.Policy, error) {
 	p := tasks.Policy{
 		Limit: c.Worker.RunLimit, Redactor: r, Choices: tasks.Choices(c.Routing.Options), Limits: tasks.Limits(c.Routing.Limits), Budgets: tasks.Budgets(c.Routing.Budgets),
-		People: people(c), Pools: pools(c), Egress: c.Routing.Egress,
+		People: people(c), Pools: pools(c), Egress: c.Routing.Egress, Rights: rights(c),
 	}
 	if !p.Egress.Declared() {
 		p.Egress = hostlist.Default()
@@ -174,7 +174,7 @@ func policy(c config.Config, r *agent.Redactor) (tasks.Policy, error) {
 			return tasks.Repository{}, false
 		}
 		return tasks.Repository{
-			Trusted: repo.Trusted, Base: repo.Base, Profile: agent.Profile(repo.Profile), Pool: tasks.ParsePool(repo.Pool),
+			Trusted: repo.Trusted, Base: repo.Base, Profile: agent.Profile(repo.Profile), Pool: tasks.ParsePool(repo.Pool), Open: repo.Open,
 			Environment: repo.Declaration,
 		}, true
 	}
@@ -225,6 +225,7 @@ func (p *Parts) sources(o Options) error {
 			return err
 		}
 		p.Sources, p.Forge, p.commands = append(p.Sources, s), hub, s.VerificationCommands
+		p.policy.Rights.Forge = hub
 	}
 	if c.Slack.Enabled() {
 		allowed := c.Routing.Slack

@@ -1,0 +1,221 @@
+package tasks
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/forge"
+	"github.com/errand-fleet/errand/store"
+)
+
+// Rights limits people to what they may do themselves on the forge: a request runs with the rights of its asker in the
+// repository. The forge is asked just before a run starts, before a run takes up a message, and for each answer to a
+// question, so that a permission counts as it is then. GitHub's own requests are checked in their briefs, because the
+// source knows which of them a person has made.
+type Rights struct {
+	Forge    Permissions // nil: nobody is limited
+	Unmapped Unmapped    // what people in Slack may do whose account on the forge is unknown
+	// Lists reports whether the operator permits answers about a private repository in a Slack channel.
+	Lists func(channel, repo string) bool
+}
+
+// Permissions is the part of a [forge.Forge] that Rights needs.
+type Permissions interface {
+	Name() string
+	Permission(ctx context.Context, repo, login string) (forge.Permission, error)
+	Private(ctx context.Context, repo string) (bool, error)
+}
+
+// Unmapped is what people in Slack may do whose account on the forge is unknown.
+type Unmapped string
+
+// The values of Unmapped.
+const (
+	UnmappedAll    Unmapped = ""       // the same as everybody else; answers about private repositories may be posted anywhere
+	UnmappedRead   Unmapped = "read"   // have repositories read that the operator lists as open, and work without a repository
+	UnmappedRefuse Unmapped = "refuse" // nothing
+)
+
+// Asker is who asks for something: an account in a source.
+type Asker struct {
+	Source  string `json:"source"`
+	Account string `json:"account"`
+	Login   string `json:"login,omitempty"` // on the forge, if the front door knows it
+}
+
+// The sources whose accounts Rights knows by name.
+const (
+	slackSource = "slack"
+	chatSource  = "chat"
+)
+
+// askedBy returns who asked for a task: the person who retried it, or its author.
+func (t Task) askedBy() Asker {
+	if t.Retrier != (Asker{}) {
+		return t.Retrier
+	}
+	return Asker{t.Source, t.Actor, t.Login}
+}
+
+// askerIn returns who acts in a context, or the zero value if errand itself does.
+func askerIn(ctx context.Context) Asker {
+	if a, ok := ctx.Value(senderKey{}).(*acting); ok {
+		return Asker{Source: a.Source, Account: a.Account}
+	}
+	if v, ok := ctx.Value(visitorKey{}).(*Visitor); ok {
+		return Asker{chatSource, Actor(ctx), v.Login}
+	}
+	return Asker{}
+}
+
+// Permit returns the profile with which a task may run now. An *InputError refuses the task. After any other error
+// nothing is known, so the task must not run.
+func (p Policy) Permit(ctx context.Context, s *store.Store, t Task) (agent.Profile, error) {
+	by := t.askedBy()
+	login, limited := p.limits(by)
+	if !limited || by.Source == p.Rights.Forge.Name() {
+		return t.Profile, nil
+	}
+	profile, err := p.entitle(ctx, by.Source, login, t.Repo, t.Profile)
+	if err == nil {
+		err = p.permitChannel(ctx, t)
+	}
+	if err == nil {
+		err = p.permitThread(ctx, s, t, by.Source, login)
+	}
+	return profile, err
+}
+
+// Permit checks that the asker of a task may have its repository read, and the answer posted where they ask.
+func (d *Desk) Permit(ctx context.Context, t Task) error {
+	_, err := d.policy.Permit(ctx, d.store, t)
+	return err
+}
+
+// limits returns a person's account on the forge, and whether there is a limit to what they may do. People at the front
+// door whose account is unknown have their role instead.
+func (p Policy) limits(by Asker) (login string, limited bool) {
+	if p.Rights == nil || p.Rights.Forge == nil {
+		return "", false
+	}
+	name := p.Rights.Forge.Name()
+	if by.Source == name {
+		return by.Account, true
+	}
+	one, _ := p.People.Find(by.Source, by.Account)
+	login = cmp.Or(by.Login, one.Account(name))
+	return login, login != "" || by.Source == slackSource && p.Rights.Unmapped != UnmappedAll
+}
+
+// entitle limits a profile to what a person may do in a repository; "" stands for work without one.
+func (p Policy) entitle(ctx context.Context, source, login, repo string, wanted agent.Profile) (agent.Profile, error) {
+	unmapped := source == slackSource && login == ""
+	if repo == "" && (!unmapped || p.Rights.Unmapped == UnmappedRead) {
+		return wanted, nil
+	}
+	allowed, err := p.Allowed(repo)
+	reads := Repository{Profile: agent.Read}.Narrow(wanted)
+	open := err == nil && allowed.Open
+	if unmapped {
+		if open && p.Rights.Unmapped == UnmappedRead {
+			return reads, nil
+		}
+		return "", refusal("I do not know your account on GitHub, so I cannot see what you may do%s. An operator can add you under people: in errand.yaml.", inRepo(repo))
+	}
+	level, err := p.Rights.Forge.Permission(ctx, repo, login)
+	switch {
+	case err != nil && !errors.Is(err, forge.ErrNotFound):
+		return "", fmt.Errorf("check rights: %w", FromForge(err))
+	case level.CanWrite():
+		return wanted, nil
+	case level == forge.PermissionRead, open:
+		return reads, nil
+	}
+	return "", refusal("%s has no access to %s.", login, repo)
+}
+
+// permitChannel refuses a request in Slack whose answer must not be posted where it was made.
+func (p Policy) permitChannel(ctx context.Context, t Task) error {
+	if t.Source != slackSource || t.Repo == "" || p.Rights.Unmapped == UnmappedAll || strings.HasPrefix(t.Channel, "D") || p.Rights.Lists(t.Channel, t.Repo) {
+		return nil
+	}
+	if repo, err := p.Allowed(t.Repo); err == nil && repo.Open {
+		return nil
+	}
+	private, err := p.Rights.Forge.Private(ctx, t.Repo)
+	if err != nil && !errors.Is(err, forge.ErrNotFound) {
+		return fmt.Errorf("check channel: %w", FromForge(err))
+	}
+	if private || err != nil {
+		return refusal("%s is private, and its answers may not be posted in this channel. Ask me in a direct message, or have an operator add the channel under channels: in errand.yaml.", t.Repo)
+	}
+	return nil
+}
+
+// permitThread refuses a task that continues a conversation about a repository that its asker may not read: the agent
+// remembers what it has read there.
+func (p Policy) permitThread(ctx context.Context, s *store.Store, t Task, source, login string) error {
+	past, err := s.Threads.LatestTasks(ctx, t.Thread, historyChecked)
+	if err != nil {
+		return err
+	}
+	checked := map[string]bool{"": true, strings.ToLower(t.Repo): true}
+	for _, rec := range past {
+		repo := scoped(rec.Scopes, repoScope)
+		if checked[repo] || rec.Fence == 0 || wasRefused(rec) {
+			continue
+		}
+		checked[repo] = true
+		_, err := p.entitle(ctx, source, login, repo, agent.Read)
+		if _, refused := errors.AsType[*InputError](err); refused {
+			return refusal("This thread has been about %s, which you may not read. Start a new one.", repo)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// wasRefused reports whether a task ended before anything ran.
+func wasRefused(rec store.Record) bool {
+	e, err := ReadEnding(rec)
+	return err == nil && e != nil && e.Kind == Refused
+}
+
+// permitAnswer checks that the person who answers a question may do what the run that asked it may do.
+func (d *Desk) permitAnswer(ctx context.Context, id string, q Question) error {
+	by := askerIn(ctx)
+	login, limited := d.policy.limits(by)
+	if !limited {
+		return nil
+	}
+	rec, err := d.store.Get(ctx, id)
+	if err != nil {
+		return d.notFound(id, err)
+	}
+	t := d.status(rec).Task
+	needed := cmp.Or(q.Profile, t.Profile)
+	profile, err := d.policy.entitle(ctx, by.Source, login, t.Repo, needed)
+	if err == nil && profile != needed {
+		err = refusal("Only people who may write%s can answer this.", inRepo(t.Repo))
+	}
+	return err
+}
+
+// refusal returns the error for what somebody may not do.
+func refusal(sentence string, args ...any) error {
+	return fmt.Errorf("%w: %w", ErrRefused, &InputError{Sentence: fmt.Sprintf(sentence, args...)})
+}
+
+// inRepo names a repository after a verb; empty for work without one.
+func inRepo(repo string) string {
+	if repo == "" {
+		return ""
+	}
+	return " in " + repo
+}
