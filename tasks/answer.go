@@ -53,7 +53,7 @@ func (d *Desk) answer(ctx context.Context, id, key string, given Answer) (Answer
 	if q == nil {
 		return Answer{}, fmt.Errorf("answer task %s: no such question: %w", id, ErrNotFound)
 	}
-	if err := d.permitAnswer(ctx, id, *q); err != nil {
+	if err := d.policy.permitAnswer(ctx, d.store, id, *q); err != nil {
 		return Answer{}, err
 	}
 	text = q.choose(text)

@@ -90,8 +90,8 @@ func (p Policy) Permit(ctx context.Context, s *store.Store, t Task) (agent.Profi
 	return profile, err
 }
 
-// Permit checks that the asker of a task may have its repository read, and the answer posted where they ask.
-func (d *Desk) Permit(ctx context.Context, t Task) error {
+// PermitNow checks that the asker of a task may have its repository read, and the answer posted where they ask.
+func PermitNow(ctx context.Context, d *Desk, t Task) error {
 	_, err := d.policy.Permit(ctx, d.store, t)
 	return err
 }
@@ -187,20 +187,23 @@ func wasRefused(rec store.Record) bool {
 	return err == nil && e != nil && e.Kind == Refused
 }
 
-// permitAnswer checks that the person who answers a question may do what the run that asked it may do.
-func (d *Desk) permitAnswer(ctx context.Context, id string, q Question) error {
+// permitAnswer checks that the person who answers a question of a task may do what the run that asked it may do.
+func (p Policy) permitAnswer(ctx context.Context, s *store.Store, id string, q Question) error {
 	by := askerIn(ctx)
-	login, limited := d.policy.limits(by)
+	login, limited := p.limits(by)
 	if !limited {
 		return nil
 	}
-	rec, err := d.store.Get(ctx, id)
+	rec, err := s.Get(ctx, id)
 	if err != nil {
-		return d.notFound(id, err)
+		return err
 	}
-	t := d.status(rec).Task
+	t, err := ReadTask(rec)
+	if err != nil {
+		return err
+	}
 	needed := cmp.Or(q.Profile, t.Profile)
-	profile, err := d.policy.entitle(ctx, by.Source, login, t.Repo, needed)
+	profile, err := p.entitle(ctx, by.Source, login, t.Repo, needed)
 	if err == nil && profile != needed {
 		err = refusal("Only people who may write%s can answer this.", inRepo(t.Repo))
 	}

@@ -220,7 +220,7 @@ func (in *interpreter) listPulls(o origin, named string, thread tasks.Thread, an
 		t := o.task("")
 		t.Repo = repo
 		var pulls []forge.PullRequest
-		err := in.desk.Permit(limited, t)
+		err := tasks.PermitNow(limited, in.desk, t)
 		if err == nil {
 			pulls, err = in.repos.pulls.PullRequests(limited, repo)
 		}

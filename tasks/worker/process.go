@@ -114,7 +114,7 @@ func (w *Worker) execute(r *run) (tasks.Ending, error) {
 		err = w.recall(r, j) // look for an answer that was posted before Redis lost the ending
 	}
 	if err == nil {
-		err = w.permit(r, &j) // ask what its asker may do now
+		err = r.permit(&j) // ask what its asker may do now
 	}
 	if err == nil {
 		j.task.Options.MaxUSD, err = w.allow(r, j) // reserve its cost and check that a run can start now
@@ -175,8 +175,8 @@ func (w *Worker) accept(r *run) (j job, err error) {
 }
 
 // permit limits the run to what the asker of its task may do now.
-func (w *Worker) permit(r *run, j *job) (err error) {
-	j.task, j.limited, err = w.tasks.permit(r.ctx, j.task)
+func (r *run) permit(j *job) (err error) {
+	j.task, j.limited, err = r.worker.tasks.permit(r.ctx, j.task)
 	r.mail.task.Profile = j.task.Profile
 	return err
 }

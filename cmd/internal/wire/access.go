@@ -13,6 +13,7 @@ import (
 
 	"github.com/errand-fleet/errand/config"
 	"github.com/errand-fleet/errand/forge"
+	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/web/auth"
 )
@@ -78,4 +79,16 @@ func rights(c config.Config) *tasks.Rights {
 		r.Unmapped = tasks.UnmappedAll
 	}
 	return r
+}
+
+// rightsNotice reports that people in Slack are not limited because nobody has decided how.
+func rightsNotice(c config.Config) []store.Finding {
+	if !c.Slack.Enabled() || !c.GitHub.Enabled() || c.Routing.Slack.Unmapped != "" || c.Routing.Unmapped() != config.UnmappedAll {
+		return nil
+	}
+	return []store.Finding{{
+		Severity: store.Note, What: "everybody in Slack has errand's rights on GitHub",
+		Why:    "errand.yaml maps nobody to an account on GitHub, so people can have errand read and change repositories that they have no access to.",
+		Remedy: "Add them under people: with slack: and github: (docs/slack.md, Permission), or decide with slack: unmapped:.",
+	}}
 }

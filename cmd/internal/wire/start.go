@@ -115,13 +115,7 @@ func Notices(c config.Config, environ []string) []store.Finding {
 		list[0].Why = "Every repository that errand's identity reaches may be worked on, and nothing bounds what runs cost."
 		list[0].Remedy = "Write errand.yaml (`enqueue init`, errand.example.yaml), or set ERRAND_CONFIG to its path."
 	}
-	if c.Slack.Enabled() && c.GitHub.Enabled() && c.Routing.Slack.Unmapped == "" && c.Routing.Unmapped() == config.UnmappedAll {
-		list = append(list, store.Finding{
-			Severity: store.Note, What: "everybody in Slack has errand's rights on GitHub",
-			Why:    "errand.yaml maps nobody to an account on GitHub, so people can have errand read and change repositories that they have no access to.",
-			Remedy: "Add them under people: with slack: and github: (docs/slack.md, Permission), or decide with slack: unmapped:.",
-		})
-	}
+	list = append(list, rightsNotice(c)...)
 	for _, p := range config.Unknown(environ) {
 		list = append(list, store.Finding{
 			Severity: store.Warning, What: p.Where + " " + p.What, Why: "A setting with a wrong name is not in force.", Remedy: p.Remedy,
