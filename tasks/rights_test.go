@@ -1,0 +1,330 @@
+package tasks
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/forge"
+	"github.com/errand-fleet/errand/store"
+)
+
+// levels are what accounts may do on a forge, by login and repository. An error is what the forge answers instead.
+type levels map[string]any
+
+func (levels) Name() string { return "github" }
+
+func (l levels) Permission(_ context.Context, repo, login string) (forge.Permission, error) {
+	switch level := l[login+" "+repo].(type) {
+	case string:
+		return forge.Permission(level), nil
+	case error:
+		return forge.PermissionNone, level
+	}
+	return forge.PermissionNone, forge.ErrNotFound
+}
+
+func (l levels) Private(_ context.Context, repo string) (bool, error) {
+	err, _ := l["private "+repo].(error)
+	return strings.HasPrefix(repo, "secret/"), err
+}
+
+// limited makes a fleet whose people are limited to what they may do on a forge.
+func limited(t *testing.T, l levels, change ...func(*Policy)) *fleet {
+	t.Helper()
+	f := newFleet(t)
+	p := &f.desk.policy
+	p.Rights = &Rights{Forge: l, Unmapped: UnmappedRead, Lists: func(channel, repo string) bool { return channel == "C1" && repo == "secret/a" }}
+	p.People = People{{Name: "writer", Slack: "UW", GitHub: "writer"}, {Name: "reader", Slack: "UR", GitHub: "reader", Email: "reader@x.test"}, {Name: "gone", Slack: "UG", GitHub: "gone"}}
+	p.Repository = func(name string) (Repository, bool) { return Repository{Open: name == "secret/open"}, true }
+	for _, c := range change {
+		c(p)
+	}
+	return f
+}
+
+// request is a task in Slack.
+func (f *fleet) request(thread, actor, repo, channel string) Task {
+	t := f.task(thread, "x")
+	t.ID = strings.Replace(t.ID, "-fake-", "-slack-", 1)
+	t.Source, t.Thread, t.Actor, t.Repo, t.Channel, t.Profile = "slack", "slack/"+thread, actor, repo, channel, agent.Write
+	return t
+}
+
+func sentence(err error) string {
+	if input, ok := errors.AsType[*InputError](err); ok {
+		return input.Sentence
+	}
+	return ""
+}
+
+func TestPermit(t *testing.T) {
+	t.Parallel()
+	limit, broken := &forge.LimitError{At: time.Now().Add(time.Hour), Why: "a limit"}, errors.New("bad gateway")
+	l := levels{
+		"writer secret/a": "write", "writer public/a": "write", "writer secret/b": "admin", "reader secret/a": "read", "writer secret/odd": "triage?", "writer secret/broken": broken,
+		"writer secret/limited": limit, "writer secret/closed": &forge.RefusedError{Sentence: "errand may not ask."}, "writer secret/unseen": "write",
+		"private secret/unseen": forge.ErrNotFound, "writer secret/dark": "write", "private secret/dark": broken,
+	}
+	all, refuse := func(p *Policy) { p.Rights.Unmapped = UnmappedAll }, func(p *Policy) { p.Rights.Unmapped = UnmappedRefuse }
+	off := func(p *Policy) { p.Rights.Forge = nil }
+	none := func(*Policy) {}
+	const (
+		private = "is private, and its answers may not be posted in this channel"
+		unknown = "I do not know your account on GitHub"
+	)
+	for name, tc := range map[string]struct {
+		change               func(*Policy)
+		actor, repo, channel string
+		profile              agent.Profile
+		why                  string // a refusal
+		err                  error
+	}{
+		"write":                     {none, "UW", "secret/a", "C1", agent.Write, "", nil},
+		"read":                      {none, "UR", "secret/a", "C1", agent.Read, "", nil},
+		"no access":                 {none, "UG", "secret/a", "C1", "", "gone has no access to secret/a.", nil},
+		"a level that is not known": {none, "UW", "secret/odd", "D1", "", "writer has no access", nil},
+		"no repository":             {none, "UG", "", "C1", agent.Write, "", nil},
+		"a private one elsewhere":   {none, "UW", "secret/b", "C1", "", private, nil},
+		"a private one directly":    {none, "UW", "secret/b", "D1", agent.Write, "", nil},
+		"a public one elsewhere":    {none, "UW", "public/a", "C1", agent.Write, "", nil},
+		"an open one elsewhere":     {none, "UG", "secret/open", "C2", agent.Read, "", nil},
+		"an unseen one elsewhere":   {none, "UW", "secret/unseen", "C1", "", private, nil},
+		"unmapped":                  {none, "UX", "secret/a", "C1", "", unknown, nil},
+		"unmapped, public":          {none, "UX", "public/a", "C1", "", unknown, nil},
+		"unmapped, open":            {none, "UX", "secret/open", "C2", agent.Read, "", nil},
+		"unmapped, no repository":   {none, "UX", "", "C1", agent.Write, "", nil},
+		"refuse: open":              {refuse, "UX", "secret/open", "C2", "", unknown, nil},
+		"refuse: no repository":     {refuse, "UX", "", "C2", "", unknown, nil},
+		"refuse: mapped":            {refuse, "UW", "", "C2", agent.Write, "", nil},
+		"all: unmapped":             {all, "UX", "secret/b", "C2", agent.Write, "", nil},
+		"all: mapped":               {all, "UR", "secret/a", "C2", agent.Read, "", nil},
+		"no forge":                  {off, "UX", "secret/a", "C2", agent.Write, "", nil},
+		"the forge does not answer": {none, "UW", "secret/broken", "D1", "", "", broken},
+		"nor whether it is private": {none, "UW", "secret/dark", "C1", "", "", broken},
+		"the forge has a limit":     {none, "UW", "secret/limited", "D1", "", "", &ErrLater{}},
+		"errand is not told":        {none, "UW", "secret/closed", "D1", "", "errand may not ask.", nil},
+		"a direct message without":  {none, "UR", "secret/b", "D1", "", "reader has no access", nil},
+		"the host before the name":  {func(p *Policy) { p.Host = "git.test" }, "UW", "git.test/secret/a", "C1", agent.Write, "", nil},
+		"read of a public one":      {none, "UR", "public/a", "C1", "", "reader has no access", nil},
+		"a repository that is read": {func(p *Policy) {
+			p.Repository = func(string) (Repository, bool) { return Repository{Profile: agent.Read}, true }
+		}, "UW", "secret/a", "C1", agent.Read, "", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := limited(t, l, tc.change)
+			task, err := f.desk.policy.apply(f.request("a", tc.actor, tc.repo, tc.channel))
+			if err != nil {
+				t.Fatal(err)
+			}
+			profile, err := f.desk.policy.Permit(t.Context(), f.store, task)
+			_, later := errors.AsType[*ErrLater](err)
+			_, wantLater := tc.err.(*ErrLater)
+			why := sentence(err)
+			if err == nil && profile != tc.profile || (tc.why == "") != (why == "") || !strings.Contains(why, tc.why) ||
+				(err == nil) != (tc.why == "" && tc.err == nil) || later != wantLater || tc.err != nil && !wantLater && !errors.Is(err, tc.err) {
+				t.Errorf("%q, %v", profile, err)
+			}
+		})
+	}
+}
+
+// What the agent has read in a thread is not told to people who may not read it.
+func TestThreadAboutAnotherRepository(t *testing.T) {
+	t.Parallel()
+	l := levels{"writer secret/a": "write", "writer secret/b": "write", "reader secret/b": "write", "gone secret/b": "write", "gone secret/a": "read"}
+	for name, tc := range map[string]struct {
+		actor, repo string
+		ran         bool   // the earlier task
+		ending      Ending // its ending
+		why         string
+	}{
+		"another":                  {"UR", "secret/b", true, Ending{Kind: Answered}, "This thread has been about secret/a, which you may not read. Start a new one."},
+		"none":                     {"UR", "", true, Ending{Kind: Answered}, "This thread has been about secret/a, which you may not read. Start a new one."},
+		"unmapped":                 {"UX", "", true, Ending{Kind: Answered}, "This thread has been about secret/a, which you may not read. Start a new one."},
+		"a reader":                 {"UG", "secret/b", true, Ending{Kind: Answered}, ""},
+		"what was refused":         {"UR", "secret/b", true, Ending{Kind: Refused}, ""},
+		"what was stopped earlier": {"UR", "secret/b", false, Ending{Kind: Cancelled}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := limited(t, l)
+			first := f.submit(f.request("a", "UW", "secret/a", "D1"))
+			if tc.ran {
+				claim, err := f.store.Claim(t.Context(), first, 0, "w")
+				if err == nil {
+					err = claim.End(t.Context(), tc.ending.Encode())
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+			} else if _, err := EndWaiting(t.Context(), f.store, first, tc.ending); err != nil {
+				t.Fatal(err)
+			}
+			next := f.request("a", tc.actor, tc.repo, "D1")
+			f.submit(next)
+			_, err := f.desk.policy.Permit(t.Context(), f.store, next)
+			if got := sentence(err); got != tc.why || err != nil && got == "" {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+}
+
+// A question of a run is answered by people who may do what the run may do.
+func TestWhoMayAnswer(t *testing.T) {
+	t.Parallel()
+	broken := errors.New("bad gateway")
+	l := levels{"writer secret/a": "write", "reader secret/a": "read", "ann secret/a": "admin", "bob secret/a": "read", "away secret/a": broken}
+	slack := func(account string) func(*Desk, context.Context, func(context.Context) error) error {
+		return func(d *Desk, ctx context.Context, do func(context.Context) error) error {
+			return d.As(ctx, Sender{Source: "slack", Account: account}, "answer", "", func(ctx context.Context) (bool, error) { return true, do(ctx) })
+		}
+	}
+	github := func(login string) func(*Desk, context.Context, func(context.Context) error) error {
+		return func(d *Desk, ctx context.Context, do func(context.Context) error) error {
+			return d.As(ctx, Sender{Source: "github", Account: login}, "answer", "", func(ctx context.Context) (bool, error) { return true, do(ctx) })
+		}
+	}
+	visitor := func(v Visitor) func(*Desk, context.Context, func(context.Context) error) error {
+		return func(_ *Desk, ctx context.Context, do func(context.Context) error) error {
+			v.Role = Admin
+			return do(WithVisitor(ctx, v))
+		}
+	}
+	const mayNot = "Only people who may write in secret/a can answer this."
+	for name, tc := range map[string]struct {
+		as          func(*Desk, context.Context, func(context.Context) error) error
+		write, read string // why they may not answer a run's question; *: it is not known
+	}{
+		"Slack, write":           {slack("UW"), "", ""},
+		"Slack, read":            {slack("UR"), mayNot, ""},
+		"Slack, revoked":         {slack("UG"), "gone has no access to secret/a.", "gone has no access to secret/a."},
+		"Slack, unmapped":        {slack("UX"), "I do not know your account on GitHub, so I cannot see what you may do in secret/a. An operator can add you under people: in errand.yaml.", "I do not know your account on GitHub, so I cannot see what you may do in secret/a. An operator can add you under people: in errand.yaml."},
+		"GitHub, admin":          {github("ann"), "", ""},
+		"GitHub, read":           {github("bob"), mayNot, ""},
+		"GitHub, revoked":        {github("eve"), "eve has no access to secret/a.", "eve has no access to secret/a."},
+		"GitHub does not answer": {github("away"), "*", "*"},
+		"console, mapped":        {visitor(Visitor{Name: "reader@x.test"}), mayNot, ""},
+		"console, write":         {visitor(Visitor{Name: "GitHub/ann", Login: "ann"}), "", ""},
+		"console, read":          {visitor(Visitor{Name: "GitHub/bob", Login: "bob"}), mayNot, ""},
+		"API token":              {visitor(Visitor{Name: "token:ci"}), "", ""},
+		"console token":          {visitor(Visitor{}), "", ""},
+	} {
+		for profile, want := range map[agent.Profile]string{agent.Write: tc.write, agent.Read: tc.read} {
+			t.Run(name+", "+string(profile), func(t *testing.T) {
+				t.Parallel()
+				f := limited(t, l)
+				id := f.submit(f.request("a", "UW", "secret/a", "C1"))
+				claim, err := f.store.Claim(t.Context(), id, 0, "w")
+				if err != nil {
+					t.Fatal(err)
+				}
+				q, err := json.Marshal(Question{Key: "k", Text: "May I?", Profile: profile, Options: []string{Approve, Deny}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := claim.Ask(t.Context(), "k", q); err != nil {
+					t.Fatal(err)
+				}
+				err = tc.as(f.desk, t.Context(), func(ctx context.Context) error {
+					_, err := f.desk.Answer(ctx, id, "k", "somebody", Approve)
+					return err
+				})
+				if unknown := errors.Is(err, broken); unknown != (want == "*") || !unknown && (sentence(err) != want || err != nil && !errors.Is(err, ErrRefused)) {
+					t.Errorf("%v, want %q", err, want)
+				}
+				asked, lerr := f.desk.Questions(t.Context(), id)
+				if lerr != nil || len(asked) != 1 || (asked[0].Answer != nil) != (err == nil) {
+					t.Errorf("%+v, %v", asked, lerr)
+				}
+			})
+		}
+	}
+}
+
+// A task that is retried has the rights of who retries it.
+func TestRightsOfWhoRetries(t *testing.T) {
+	t.Parallel()
+	f := limited(t, levels{"writer secret/a": "write", "reader secret/a": "read", "ann secret/a": "write"})
+	id := f.submit(f.request("a", "UR", "secret/a", "C1"))
+	by := func(source, account string) func(context.Context, func(context.Context) error) error {
+		return func(ctx context.Context, do func(context.Context) error) error {
+			return f.desk.As(ctx, Sender{Source: source, Account: account}, "retry", id, func(ctx context.Context) (bool, error) { return true, do(ctx) })
+		}
+	}
+	front := func(v Visitor) func(context.Context, func(context.Context) error) error {
+		return func(ctx context.Context, do func(context.Context) error) error {
+			v.Role = Admin
+			return do(WithVisitor(ctx, v))
+		}
+	}
+	itself := func(ctx context.Context, do func(context.Context) error) error { return do(ctx) }
+	for _, step := range []struct {
+		name    string
+		as      func(context.Context, func(context.Context) error) error
+		profile agent.Profile
+		why     string
+	}{
+		{"a writer", by("slack", "UW"), agent.Write, ""},
+		{"nobody", by("slack", "UG"), "", "gone has no access to secret/a."},
+		{"an account of GitHub", front(Visitor{Name: "GitHub/ann", Login: "ann"}), agent.Write, ""},
+		{"a stranger at the console", front(Visitor{Name: "GitHub/eve", Login: "eve"}), "", "eve has no access to secret/a."},
+		{"errand", itself, agent.Read, ""},
+	} {
+		if _, err := f.desk.Cancel(t.Context(), id, "x"); err != nil {
+			t.Fatal(err)
+		}
+		if err := step.as(t.Context(), func(ctx context.Context) error { _, err := f.desk.Retry(ctx, id); return err }); err != nil {
+			t.Fatalf("%s: %v", step.name, err)
+		}
+		rec, err := f.store.Get(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		task, err := ReadTask(rec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		profile, err := f.desk.policy.Permit(t.Context(), f.store, task)
+		if err == nil && profile != step.profile || sentence(err) != step.why {
+			t.Errorf("%s: %q, %v", step.name, profile, err)
+		}
+	}
+	if _, err := ReadTask(store.Record{ID: id, Task: []byte(`{"id":"` + id + `","source":"slack"}`), RetriedBy: []byte("{")}); err == nil {
+		t.Error("a task runs although it cannot be read who retried it")
+	}
+}
+
+// The accounts of a person share their budget and their places.
+func TestBudgetOfAPerson(t *testing.T) {
+	t.Parallel()
+	f := limited(t, levels{}, func(p *Policy) { p.Rights = nil; p.Budgets = Budgets{User: 1}; p.Limits = Limits{User: 1} })
+	first := f.submit(f.request("a", "UR", "", "C1"))
+	second := f.task("b", "x")
+	second.Source, second.Thread, second.Actor = "chat", "chat/b", "reader@x.test"
+	f.submit(second)
+	claim, err := f.store.Claim(t.Context(), first, 0, "w", f.desk.policy.Limits.Caps("")...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = f.store.Claim(t.Context(), second.ID, 0, "w", f.desk.policy.Limits.Caps("")...)
+	if full, ok := errors.AsType[*store.Full](err); !ok || full.Scope != "user:reader" {
+		t.Errorf("a second run: %v", err)
+	}
+	if _, err := claim.Spend(t.Context(), store.Expense{USD: 1}, f.desk.policy.Budgets.Daily()...); err != nil {
+		t.Fatal(err)
+	}
+	third := f.task("c", "x")
+	third.Source, third.Thread, third.Actor = "github", "github/c", "READER"
+	if _, err := f.desk.Submit(t.Context(), third); !strings.HasPrefix(sentence(err), "Your budget for today is used up") {
+		t.Errorf("on GitHub: %v", err)
+	}
+	third.Actor = "writer"
+	f.submit(third)
+}
