@@ -35,3 +35,34 @@ func TestResultsNeedSlack(t *testing.T) {
 		}
 	}
 }
+
+// The rights of people in Slack need GitHub. Without a word about them they are on as soon as somebody's account is known.
+func TestRightsNeedGitHub(t *testing.T) {
+	t.Parallel()
+	const problem = "errand.yaml: slack.unmapped limits people by their rights on GitHub, which is not configured; set GITHUB_APP_ID or GITHUB_TOKEN (docs/github.md), or remove it"
+	for text, tc := range map[string]struct {
+		unmapped string
+		github   GitHub
+		want     []string
+	}{
+		"{}":                           {UnmappedAll, GitHub{}, nil},
+		"people: {ann: {slack: U1}}":   {UnmappedAll, GitHub{}, nil},
+		"people: {ann: {github: ann}}": {UnmappedRead, GitHub{}, nil},
+		"slack: {unmapped: all}":       {UnmappedAll, GitHub{}, nil},
+		"slack: {unmapped: refuse}":    {UnmappedRefuse, GitHub{}, []string{problem}},
+		"slack: {unmapped: read}":      {UnmappedRead, GitHub{Token: "t", WebhookSecret: "s"}, nil},
+		"{slack: {unmapped: all}, people: {ann: {github: ann}}}": {UnmappedAll, GitHub{}, nil},
+	} {
+		var p Problems
+		c := Config{GitHub: tc.github, Redis: Redis{URL: "redis://r"}, Model: Model{APIKey: "k"}, Paths: Paths{File: "errand.yaml"}}
+		c.Routing = parseRouting(&p, "errand.yaml", []byte(text))
+		c.checkRole(&p, RoleStandalone)
+		var got []string
+		for _, one := range p {
+			got = append(got, one.String())
+		}
+		if diff := cmp.Diff(tc.want, got); diff != "" || c.Routing.Unmapped() != tc.unmapped {
+			t.Errorf("%s: %q %s", text, c.Routing.Unmapped(), diff)
+		}
+	}
+}

@@ -225,7 +225,7 @@ func (r Routing) Unmapped() string {
 func (r Routing) Lists(channel, repo string) bool {
 	c := r.Channels[channel]
 	known, _ := r.Repository(repo)
-	return c.Private || strings.EqualFold(c.Repository, repo) || known.Results == channel
+	return c.Private || strings.EqualFold(c.Repository, repo) || known.Results != "" && known.Results == channel
 }
 
 func (v routingCheck) slack(r Routing) {

@@ -15,10 +15,11 @@ func TestParseRouting(t *testing.T) {
 	got := parseRouting(&p, "errand.yaml", []byte(`
 repositories:
   acme/api: {trusted: true, base: develop, profile: read}
-  acme/web:
+  acme/web: {open: true}
   acme/handbook: {results: C0456}
 channels:
   C0123: {repository: Acme/API}
+  C0789: {private: true}
 people:
   ann: {slack: U1, github: ann-a}
   bot: {github: "dependabot[bot]"}
@@ -27,7 +28,7 @@ rules:
   - {tool: "*", action: ask}
 limits: {repository: 2, credential: 10}
 budgets: {task: 2.5, day: 100, contact: "#platform"}
-slack: {people: [U1], teams: [T1, E1], channels: [C1], bots: [B1], approvers: [U2]}
+slack: {people: [U1], teams: [T1, E1], channels: [C1], bots: [B1], approvers: [U2], unmapped: refuse}
 github: {label: run errand, fork_runs: 3, bots: ["renovate[bot]"]}
 schedules:
   deps: {when: every weekday at 07:00 Europe/Berlin, prompt: Update., repository: acme/api, branch: next, profile: write, budget: 2.5}
@@ -37,14 +38,14 @@ webhooks:
   ops: {url: "https://ops.example", secret: '{{env "OPS_SECRET"}}', endings: [failed], repositories: ["acme/*"]}
 `))
 	want := Routing{
-		Repositories: map[string]Repository{"acme/api": {Trusted: true, Base: "develop", Profile: ProfileRead}, "acme/web": {}, "acme/handbook": {Profile: ProfileRead, Results: "C0456"}},
-		Channels:     map[string]Channel{"C0123": {Repository: "Acme/API"}},
+		Repositories: map[string]Repository{"acme/api": {Trusted: true, Base: "develop", Profile: ProfileRead}, "acme/web": {Open: true}, "acme/handbook": {Profile: ProfileRead, Results: "C0456"}},
+		Channels:     map[string]Channel{"C0123": {Repository: "Acme/API"}, "C0789": {Private: true}},
 		People:       map[string]Person{"ann": {Slack: "U1", GitHub: "ann-a"}, "bot": {GitHub: "dependabot[bot]"}},
 		Rules:        []Rule{{Tool: "Bash", Input: "*git push*", Action: ActionDeny, Reason: "No."}, {Tool: "*", Action: ActionAsk}},
 		Limits:       Limits{Repository: 2, Credential: 10},
 		Budgets:      Budgets{Task: 2.5, Day: 100, Contact: "#platform"},
 		Slack: SlackPeople{
-			People: []string{"U1"}, Teams: []string{"T1", "E1"}, Channels: []string{"C1"}, Bots: []string{"B1"}, Approvers: []string{"U2"},
+			People: []string{"U1"}, Teams: []string{"T1", "E1"}, Channels: []string{"C1"}, Bots: []string{"B1"}, Approvers: []string{"U2"}, Unmapped: UnmappedRefuse,
 		},
 		GitHub: GitHubPeople{Label: "run errand", Runs: 3, Bots: []string{"renovate[bot]"}},
 		Hooks:  map[string]Hook{"alerts": {Secret: `{{env "ALERTS_SECRET"}}`, Template: "Look at {{.title}}.", Repository: "acme/web", Rate: 10}},
@@ -57,6 +58,13 @@ webhooks:
 	}
 	if diff := cmp.Diff(want, got); diff != "" || len(p) > 0 {
 		t.Errorf("parseRouting (-want +got):\n%s\nproblems: %v", diff, p)
+	}
+	for place, want := range map[[2]string]bool{
+		{"C0123", "acme/api"}: true, {"C0123", "acme/web"}: false, {"C0789", "acme/web"}: true, {"C0456", "acme/handbook"}: true, {"C1", "acme/web"}: false, {"", "acme/web"}: false,
+	} {
+		if got.Lists(place[0], place[1]) != want {
+			t.Errorf("%v is listed: %t", place, !want)
+		}
 	}
 	if _, ok := got.Repository("acme/other"); ok {
 		t.Error("Repository found what is not there")
@@ -135,6 +143,8 @@ func TestRoutingProblems(t *testing.T) {
 			`f:3: slack.channels.1 is "general", which is not the id of a channel; write the id that the channel's details show, like C0123ABCD`,
 			`f:4: slack.bots.1 is "U1", which is not the id of a bot; write the bot_id of its messages, like B0123ABCD`,
 		}, "\n")},
+		{"slack:\n  unmapped: write", "f:2: slack.unmapped must be `read`, `refuse` or `all`, not \"write\""},
+		{"channels:\n  C1: {private: false}", "f:2: channels.C1 has no repository of the form owner/name; add `repository: owner/name`"},
 		{"slack: {approver: U1}", `f:1: knows no key "approver"; remove it or correct its spelling; the keys here are people, teams, channels, bots, approvers, unmapped`},
 		{"budgets:\n  weekly: 5", `f:2: knows no key "weekly"; remove it or correct its spelling; the keys here are task, user, channel, repository, day, reserve, contact`},
 		{"schedules:\n  Deps: {when: every day at 07:00, prompt: Go.}", `f:2: schedules.Deps cannot be a name; write lower-case letters, digits and dashes, at most 32, with a letter first`},
