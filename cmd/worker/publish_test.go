@@ -33,6 +33,7 @@ func TestWorkIsPublished(t *testing.T) {
 	if err := errors.Join(err, yaml.Close()); err != nil {
 		t.Fatal(err)
 	}
+	w.github.SetPermission(repo, "ann-acme", "write")
 	front := w.frontDoor()
 	first := w.process()
 	root := w.mention("mend the total", "")

@@ -95,3 +95,33 @@ func TestPermissionFailsClosed(t *testing.T) {
 		t.Errorf("in the end: %s %v", p, err)
 	}
 }
+
+// Whether a repository is private is asked again after a while. What errand cannot see is not public.
+func TestPrivate(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1_790_000_000, 0)
+	w := withToken(t, func(c *Config) { c.Now = func() time.Time { return now } })
+	const get = "GET /repos/{o}/{r}"
+	ask := func(want bool, calls int) {
+		t.Helper()
+		private, err := w.forge.Private(t.Context(), repo)
+		if n := len(w.hub.Calls(get)); private != want || err != nil || n != calls {
+			t.Errorf("%t %v after %d calls, want %t after %d", private, err, n, want, calls)
+		}
+	}
+	ask(true, 1)
+	w.repo.SetPrivate(false)
+	ask(true, 1)
+	now = now.Add(RecentLife)
+	ask(false, 2)
+	if _, err := w.forge.Private(t.Context(), "acme/none"); !errors.Is(err, forge.ErrNotFound) {
+		t.Errorf("of none: %v", err)
+	}
+	now = now.Add(RecentLife)
+	lift := w.hub.Fail(get, githubfake.Failure{Status: 502})
+	if _, err := w.forge.Private(t.Context(), repo); err == nil || errors.Is(err, forge.ErrNotFound) {
+		t.Errorf("while GitHub fails: %v", err)
+	}
+	lift()
+	ask(false, len(w.hub.Calls(get))+1)
+}
