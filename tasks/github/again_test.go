@@ -104,3 +104,30 @@ func TestCancelIsDeliveredAgain(t *testing.T) {
 	w.signs(n, id, "eyes", "hooray")
 	w.wantOurs(n)
 }
+
+// After /retry the permission of the person counts who commented it, and not that of the author.
+func TestRetryHasTheRightsOfWhoAsks(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1_790_000_000, 0)
+	w := newWorld(t, githubfake.Config{Now: func() time.Time { now = now.Add(time.Second); return now }}, []func(*config){func(c *config) { c.Hub.Token = "ghp_test" }})
+	w.talkers()
+	n := w.quietOpen()
+	f := w.listen()
+	f.comment(n, "ann", "@errand why?")
+	task := f.tasks()[0]
+	if _, err := f.desk.Cancel(t.Context(), task.ID, "ann"); err != nil {
+		t.Fatal(err)
+	}
+	now = time.Now().Add(time.Minute) // the task has ended by our own clock
+	w.signs(n, f.comment(n, "ben", "/retry"), "eyes", "hooray")
+	again := must(f.desk.Status(t.Context(), task.ID)).Task
+	if want := (tasks.Asker{Source: "github", Account: "ben"}); again.Retrier != want || again.Actor != "ann" {
+		t.Errorf("%+v asked for it again", again.Retrier)
+	}
+	again.Retrier.Account = "cleo" // who may only read
+	wantInput(t, brief(w, again), "cleo has no write access to acme/api.")
+	again.Actor, again.Retrier.Account = "cleo", "ben"
+	if err := brief(w, again); err != nil {
+		t.Error(err)
+	}
+}

@@ -38,6 +38,18 @@ func TestNotices(t *testing.T) {
 	if list := Notices(c, nil); len(list) != 1 || list[0].Severity != "" || list[0].What != "errand.yaml: $200/day" {
 		t.Errorf("got %+v", list)
 	}
+	c.Slack.BotToken, c.GitHub.Token = "xoxb", "ghp"
+	if list := Notices(c, nil); len(list) != 2 || list[1].Severity != store.Note || list[1].What != "everybody in Slack has errand's rights on GitHub" {
+		t.Errorf("nobody is mapped: %+v", list)
+	}
+	for _, decided := range []config.Routing{
+		{People: map[string]config.Person{"ann": {GitHub: "ann"}}}, {Slack: config.SlackPeople{Unmapped: config.UnmappedAll}}, {Slack: config.SlackPeople{Unmapped: config.UnmappedRefuse}},
+	} {
+		c.Routing = decided
+		if list := Notices(c, nil); len(list) != 1 {
+			t.Errorf("%+v: %+v", decided, list)
+		}
+	}
 }
 
 // A worker reads the secrets of repositories before it starts. A front door runs no commands for them.
