@@ -20,7 +20,8 @@ func TestPeople(t *testing.T) {
 			t.Errorf("%s is %q, want %q", who, got, want)
 		}
 	}
-	for who, want := range map[string][]string{"": nil, "ann lee": {"ann lee", "Ann Lee", "slack/U1", "github/ann-acme"}, "U9": {"U9"},
+	for who, want := range map[string][]string{
+		"": nil, "ann lee": {"ann lee", "Ann Lee", "slack/U1", "github/ann-acme"}, "U9": {"U9"},
 		"slack/u1": {"slack/u1", "Ann Lee", "slack/U1", "github/ann-acme"}, "bob": {"bob", "bob", "github/Bob"},
 	} {
 		if diff := cmp.Diff(want, people.filter(who)); diff != "" {

@@ -124,7 +124,7 @@ func TestPermit(t *testing.T) {
 			}
 			profile, err := f.desk.policy.Permit(t.Context(), f.store, task)
 			_, later := errors.AsType[*ErrLater](err)
-			_, wantLater := tc.err.(*ErrLater)
+			_, wantLater := errors.AsType[*ErrLater](tc.err)
 			why := sentence(err)
 			if err == nil && profile != tc.profile || (tc.why == "") != (why == "") || !strings.Contains(why, tc.why) ||
 				(err == nil) != (tc.why == "" && tc.err == nil) || later != wantLater || tc.err != nil && !wantLater && !errors.Is(err, tc.err) {

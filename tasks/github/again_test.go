@@ -111,6 +111,7 @@ func TestRetryHasTheRightsOfWhoAsks(t *testing.T) {
 	now := time.Unix(1_790_000_000, 0)
 	w := newWorld(t, githubfake.Config{Now: func() time.Time { now = now.Add(time.Second); return now }}, []func(*config){func(c *config) { c.Hub.Token = "ghp_test" }})
 	w.talkers()
+	w.hub.SetPermission(repo, "ben", "write")
 	n := w.quietOpen()
 	f := w.listen()
 	f.comment(n, "ann", "@errand why?")

@@ -47,8 +47,14 @@ const (
 
 // ranks are what a person may do in the private repository when they ask, and when the run begins.
 var ranks = [][2]string{
-	{"none", "none"}, {"read", "read"}, {"write", "write"}, {"admin", "admin"},
-	{"write", "none"}, {"admin", "read"}, {"none", "write"}, {"read", "admin"},
+	{"none", "none"},
+	{"read", "read"},
+	{"write", "write"},
+	{"admin", "admin"},
+	{"write", "none"},
+	{"admin", "read"},
+	{"none", "write"},
+	{"read", "admin"},
 }
 
 func newRightsWorld(t *testing.T) *rightsWorld {
@@ -158,11 +164,16 @@ func (n noted) Run(_ context.Context, s agent.Spec, _ agent.Host) (agent.Result,
 func (noted) Script(context.Context, agent.Script) (agent.Scripted, error) {
 	return agent.Scripted{Outcome: agent.Done}, nil
 }
-func (noted) Health(context.Context, string) agent.Health             { return agent.Health{OK: true} }
-func (noted) Sweep(context.Context) error                             { return nil }
-func (noted) Offer(context.Context, agent.Spec) (agent.Offer, error)  { return agent.Offer{}, nil }
+
+func (noted) Health(context.Context, string) agent.Health { return agent.Health{OK: true} }
+
+func (noted) Sweep(context.Context) error { return nil }
+
+func (noted) Offer(context.Context, agent.Spec) (agent.Offer, error) { return agent.Offer{}, nil }
+
 func (noted) Ready(context.Context, agent.Spec) (*agent.Ready, error) { return nil, agent.ErrNotReady }
-func (noted) Sandboxed() bool                                         { return true }
+
+func (noted) Sandboxed() bool { return true }
 
 // outcome waits for the end of a request and returns its profile, or why it was refused.
 func (w *rightsWorld) outcome(t *testing.T, request string) (profile agent.Profile, why string) {
