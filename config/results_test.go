@@ -36,7 +36,7 @@ func TestResultsNeedSlack(t *testing.T) {
 	}
 }
 
-// The rights of people in Slack need GitHub. Without a word about them they are on as soon as somebody's account is known.
+// Limits for people in Slack need GitHub. By default they are on as soon as one account on GitHub is known.
 func TestRightsNeedGitHub(t *testing.T) {
 	t.Parallel()
 	const problem = "errand.yaml: slack.unmapped limits people by their rights on GitHub, which is not configured; set GITHUB_APP_ID or GITHUB_TOKEN (docs/github.md), or remove it"

@@ -210,8 +210,8 @@ const (
 	UnmappedAll    = "all"    // the same as everybody else
 )
 
-// Unmapped returns what people in Slack may do whose GitHub account is unknown. If nobody's account is known and the
-// operator has not decided, they may do everything.
+// Unmapped returns what people in Slack may do whose GitHub account is unknown. If no account is known and the operator
+// has not decided, they may do everything.
 func (r Routing) Unmapped() string {
 	for _, person := range r.People {
 		if person.GitHub != "" {

@@ -50,7 +50,7 @@ type Policy struct {
 	Limits     Limits          // on concurrent tasks
 	Budgets    Budgets         // on the cost of tasks
 	People     People          // maps accounts to people
-	Rights     *Rights         // of people on the forge; nil: nobody is limited
+	Rights     *Rights         // of people on the forge; nil: no limits
 	Pools      []string        // names of the pools that repositories have
 	Egress     agent.Egress    // of runs, unless the operator declares one for their repository
 }

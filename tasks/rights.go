@@ -17,7 +17,7 @@ import (
 // question, so that a permission counts as it is then. GitHub's own requests are checked in their briefs, because the
 // source knows which of them a person has made.
 type Rights struct {
-	Forge    Permissions // nil: nobody is limited
+	Forge    Permissions // nil: there are no limits
 	Unmapped Unmapped    // what people in Slack may do whose account on the forge is unknown
 	// Lists reports whether the operator permits answers about a private repository in a Slack channel.
 	Lists func(channel, repo string) bool
@@ -210,7 +210,7 @@ func (p Policy) permitAnswer(ctx context.Context, s *store.Store, id string, q Q
 	return err
 }
 
-// refusal returns the error for what somebody may not do.
+// refusal returns the error for what a person may not do.
 func refusal(sentence string, args ...any) error {
 	return fmt.Errorf("%w: %w", ErrRefused, &InputError{Sentence: fmt.Sprintf(sentence, args...)})
 }

@@ -107,7 +107,7 @@ func TestPermit(t *testing.T) {
 		"the forge does not answer": {none, "UW", "secret/broken", "D1", "", "", broken},
 		"nor whether it is private": {none, "UW", "secret/dark", "C1", "", "", broken},
 		"the forge has a limit":     {none, "UW", "secret/limited", "D1", "", "", &ErrLater{}},
-		"errand is not told":        {none, "UW", "secret/closed", "D1", "", "errand may not ask.", nil},
+		"errand may not ask":        {none, "UW", "secret/closed", "D1", "", "errand may not ask.", nil},
 		"a direct message without":  {none, "UR", "secret/b", "D1", "", "reader has no access", nil},
 		"the host before the name":  {func(p *Policy) { p.Host = "git.test" }, "UW", "git.test/secret/a", "C1", agent.Write, "", nil},
 		"read of a public one":      {none, "UR", "public/a", "C1", "", "reader has no access", nil},
@@ -134,7 +134,7 @@ func TestPermit(t *testing.T) {
 	}
 }
 
-// What the agent has read in a thread is not told to people who may not read it.
+// People who may not read a repository cannot continue a thread about it.
 func TestThreadAboutAnotherRepository(t *testing.T) {
 	t.Parallel()
 	l := levels{"writer secret/a": "write", "writer secret/b": "write", "reader secret/b": "write", "gone secret/b": "write", "gone secret/a": "read"}
@@ -272,7 +272,7 @@ func TestRightsOfWhoRetries(t *testing.T) {
 		why     string
 	}{
 		{"a writer", by("slack", "UW"), agent.Write, ""},
-		{"nobody", by("slack", "UG"), "", "gone has no access to secret/a."},
+		{"a person without access", by("slack", "UG"), "", "gone has no access to secret/a."},
 		{"an account of GitHub", front(Visitor{Name: "GitHub/ann", Login: "ann"}), agent.Write, ""},
 		{"a stranger at the console", front(Visitor{Name: "GitHub/eve", Login: "eve"}), "", "eve has no access to secret/a."},
 		{"errand", itself, agent.Read, ""},

@@ -66,7 +66,7 @@ type Task struct {
 	// Pictures that came with the prompt. The record has their names and types; Submit stores the data separately.
 	Pictures []Picture `json:"pictures,omitempty"`
 
-	Retrier Asker `json:"-"` // who retried it last; zero: nobody, or errand
+	Retrier Asker `json:"-"` // who retried it last; zero: no person did
 
 	Reply *Reply `json:"-"` // set by a source for Submit if the message may be an answer; nil: it is a task
 

@@ -81,14 +81,14 @@ func rights(c config.Config) *tasks.Rights {
 	return r
 }
 
-// rightsNotice reports that people in Slack are not limited because nobody has decided how.
+// rightsNotice reports that people in Slack are not limited to their own rights on GitHub.
 func rightsNotice(c config.Config) []store.Finding {
 	if !c.Slack.Enabled() || !c.GitHub.Enabled() || c.Routing.Slack.Unmapped != "" || c.Routing.Unmapped() != config.UnmappedAll {
 		return nil
 	}
 	return []store.Finding{{
 		Severity: store.Note, What: "everybody in Slack has errand's rights on GitHub",
-		Why:    "errand.yaml maps nobody to an account on GitHub, so people can have errand read and change repositories that they have no access to.",
+		Why:    "errand.yaml has no account on GitHub of any person, so people can have errand read and change repositories that they have no access to.",
 		Remedy: "Add them under people: with slack: and github: (docs/slack.md, Permission), or decide with slack: unmapped:.",
 	}}
 }

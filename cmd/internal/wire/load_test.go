@@ -40,7 +40,7 @@ func TestNotices(t *testing.T) {
 	}
 	c.Slack.BotToken, c.GitHub.Token = "xoxb", "ghp"
 	if list := Notices(c, nil); len(list) != 2 || list[1].Severity != store.Note || list[1].What != "everybody in Slack has errand's rights on GitHub" {
-		t.Errorf("nobody is mapped: %+v", list)
+		t.Errorf("no account is mapped: %+v", list)
 	}
 	for _, decided := range []config.Routing{
 		{People: map[string]config.Person{"ann": {GitHub: "ann"}}}, {Slack: config.SlackPeople{Unmapped: config.UnmappedAll}}, {Slack: config.SlackPeople{Unmapped: config.UnmappedRefuse}},

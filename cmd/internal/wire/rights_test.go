@@ -298,7 +298,7 @@ func TestRights(t *testing.T) {
 		name := fmt.Sprintf("chat request %d.", i)
 		refusedInChat[name] = !w.chat(w.login(fmt.Sprint("p", i)), "", name)
 	}
-	// These ask elsewhere, or are nobody whom GitHub knows.
+	// These ask elsewhere, or have no known account on GitHub.
 	for _, writer := range []string{"p2", "p3"} {
 		w.github.SetPermission(public, writer, "write")
 	}
