@@ -1,6 +1,7 @@
 package github
 
 import (
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -108,8 +109,10 @@ func TestCancelIsDeliveredAgain(t *testing.T) {
 // After /retry the permission of the person counts who commented it, and not that of the author.
 func TestRetryHasTheRightsOfWhoAsks(t *testing.T) {
 	t.Parallel()
-	now := time.Unix(1_790_000_000, 0)
-	w := newWorld(t, githubfake.Config{Now: func() time.Time { now = now.Add(time.Second); return now }}, []func(*config){func(c *config) { c.Hub.Token = "ghp_test" }})
+	var ahead atomic.Int64 // seconds
+	ahead.Store(-60)
+	later := func() time.Time { return time.Now().Add(time.Duration(ahead.Add(1)) * time.Second) }
+	w := newWorld(t, githubfake.Config{Now: later}, []func(*config){func(c *config) { c.Hub.Token = "ghp_test" }})
 	w.talkers()
 	w.hub.SetPermission(repo, "ben", "write")
 	n := w.quietOpen()
@@ -119,7 +122,7 @@ func TestRetryHasTheRightsOfWhoAsks(t *testing.T) {
 	if _, err := f.desk.Cancel(t.Context(), task.ID, "ann"); err != nil {
 		t.Fatal(err)
 	}
-	now = time.Now().Add(time.Minute) // the task has ended by our own clock
+	ahead.Store(60) // the task has ended by our own clock
 	w.signs(n, f.comment(n, "ben", "/retry"), "eyes", "hooray")
 	again := must(f.desk.Status(t.Context(), task.ID)).Task
 	if want := (tasks.Asker{Source: "github", Account: "ben"}); again.Retrier != want || again.Actor != "ann" {
