@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -90,6 +91,21 @@ func TestMetricsAreDocumented(t *testing.T) {
 	slices.Sort(documented)
 	if diff := cmp.Diff(have, documented); diff != "" {
 		t.Errorf("docs/operations.md (-metrics +table):\n%s", diff)
+	}
+	files, err := filepath.Glob("../../../docs/*.md")
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	for _, file := range append(files, "../../../README.md", "../../../bench/README.md") {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range regexp.MustCompile(`\berrand_[a-z_]*[a-z]\b`).FindAllString(string(text), -1) {
+			if metric := regexp.MustCompile(`_(bucket|sum|count)$`).ReplaceAllString(name, ""); !slices.Contains(have, name) && !slices.Contains(have, metric) {
+				t.Errorf("%s names %s, which is no metric", file, name)
+			}
+		}
 	}
 }
 

@@ -1,0 +1,74 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"testing"
+)
+
+// documents returns the texts of README.md, docs and the others at the top by their paths.
+func documents(t *testing.T) map[string]string {
+	t.Helper()
+	texts := map[string]string{}
+	for _, pattern := range []string{"../*.md", "../docs/*.md"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil || len(files) == 0 {
+			t.Fatalf("%s: %d files, %v", pattern, len(files), err)
+		}
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			texts[file] = string(text)
+		}
+	}
+	return texts
+}
+
+// Documents name only settings that exist. TestEnvExample compares all of them with .env.example.
+func TestDocsNameSettings(t *testing.T) {
+	t.Parallel()
+	known := slices.Concat(composeOnly, []string{
+		"ERRAND_WORKER",            // ERRAND_WORKER=..., which the CLI's processes carry
+		"ERRAND_FIRST_TOKEN_LIMIT", // the example of CONTRIBUTING.md for a new one
+	})
+	for _, s := range new(Config).settings() {
+		known = append(known, s.name)
+	}
+	for file, text := range documents(t) {
+		for _, name := range regexp.MustCompile(`\b(?:ERRAND|GITHUB|SLACK|REDIS|OTEL)_[A-Z0-9_]*[A-Z0-9]\b`).FindAllString(text, -1) {
+			if !slices.Contains(known, name) {
+				t.Errorf("%s names %s, which is no setting", file, name)
+			}
+		}
+	}
+}
+
+// elsewhere are the first keys of YAML blocks that are no errand.yaml: Compose, the chart, Prometheus, and a repository's
+// .github/errand.yml, which TestDocsSettings of tasks/github reads.
+var elsewhere = []string{"services", "image", "scrape_configs", "setup", "triggers"}
+
+// The blocks of errand.yaml in the documents are valid.
+func TestDocsYAML(t *testing.T) {
+	t.Parallel()
+	valid := 0
+	for file, text := range documents(t) {
+		for _, m := range regexp.MustCompile("(?ms)^```yaml\n((\\w+):.*?)^```$").FindAllStringSubmatch(text, -1) {
+			if slices.Contains(elsewhere, m[2]) {
+				continue
+			}
+			var p Problems
+			parseRouting(&p, "errand.yaml", []byte(m[1]))
+			if err := p.err(); err != nil {
+				t.Errorf("%s: %v\n%s", file, err, m[1])
+			}
+			valid++
+		}
+	}
+	if valid < 10 {
+		t.Errorf("found %d", valid)
+	}
+}
