@@ -3,8 +3,10 @@ package config
 import (
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -70,5 +72,38 @@ func TestDocsYAML(t *testing.T) {
 	}
 	if valid < 10 {
 		t.Errorf("found %d", valid)
+	}
+}
+
+// errand.example.yaml shows every key, though not below each repository. TestExampleYAML checks that it has no others.
+func TestExampleYAMLHasEveryKey(t *testing.T) {
+	t.Parallel()
+	data, err := os.ReadFile("../errand.example.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[reflect.Type]bool{}
+	var walk func(reflect.Type)
+	walk = func(typ reflect.Type) {
+		for typ.Kind() == reflect.Map || typ.Kind() == reflect.Slice || typ.Kind() == reflect.Pointer {
+			typ = typ.Elem()
+		}
+		if typ.Kind() != reflect.Struct || seen[typ] {
+			return
+		}
+		seen[typ] = true
+		for field := range typ.Fields() {
+			key, rest, tagged := strings.Cut(field.Tag.Get("yaml"), ",")
+			if key != "" && key != "-" && !regexp.MustCompile(`(?m)[ {#]`+key+`:|^`+key+`:`).Match(data) {
+				t.Errorf("%s of %s is missing", key, typ)
+			}
+			if key != "-" && (key != "" || tagged && rest == "inline") {
+				walk(field.Type)
+			}
+		}
+	}
+	walk(reflect.TypeFor[Routing]())
+	if len(seen) < 15 {
+		t.Errorf("walked through %d types", len(seen))
 	}
 }
