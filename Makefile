@@ -7,7 +7,7 @@ SHELL := bash
 MAKEFLAGS += --no-builtin-rules
 
 # Modules with their own go.mod, so that the top one contains only what the programs need.
-MODULES := . $(patsubst %/go.mod,%,$(wildcard e2e/go.mod bench/go.mod))
+MODULES := . $(patsubst %/go.mod,%,$(wildcard e2e/go.mod bench/go.mod tools/go.mod))
 
 # Linted like MODULES. Their tests need what `make peers`, `make browser` and `make proof` install.
 PEERS := e2e/peers
@@ -24,7 +24,7 @@ export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
 # Stamp the version from git, if git accepts the checkout.
 VCS := $(shell git rev-parse HEAD >/dev/null 2>&1 && echo auto || echo false)
 
-.PHONY: help setup machine build install release trial-install demo run bench bench-ingress bench-console bench-workspace bench-environment bench-fleet bench-chat bench-poll chaos upgrade image oci trial-oci test check lint \
+.PHONY: help setup machine build install release site trial-install demo run bench bench-ingress bench-console bench-workspace bench-environment bench-fleet bench-chat bench-poll chaos upgrade image oci trial-oci test check lint \
 	fmt vuln peers contracts browser pictures proof groups clean
 
 # A target's comment is `## TIME | TEXT`. Times are for two cores.
@@ -114,6 +114,9 @@ image: ## 2 min | Build the image without a container engine and test it: front 
 
 release: ## 3 min | Build archives, Debian packages, SBOMs and checksums into dist/
 	@scripts/release
+
+site: ## 10 s | Render README and docs as HTML into dist/site; open dist/site/index.html
+	go run -C tools ./site -out "$(CURDIR)/dist/site"
 
 oci: ## 3 min | Build the image for amd64 and arm64 as an OCI layout into dist/oci
 	@scripts/machine jq

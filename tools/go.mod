@@ -1,4 +1,4 @@
-// The tools of the Makefile. They are a module of their own, so that their dependencies stay out of the product's go.sum.
+// The tools of the Makefile and the site of the documents. They are a module of their own, so that their dependencies stay out of the product's go.sum.
 module github.com/errand-fleet/errand/tools
 
 go 1.26.0
@@ -10,6 +10,8 @@ tool (
 	github.com/versity/versitygw/cmd/versitygw
 	golang.org/x/vuln/cmd/govulncheck
 )
+
+require github.com/yuin/goldmark v1.8.7
 
 require (
 	4d63.com/gocheckcompilerdirectives v1.4.0 // indirect

@@ -29,7 +29,7 @@ func TestLinks(t *testing.T) {
 		switch base := path.Base(name); {
 		case err != nil:
 			return err
-		case d.IsDir() && slices.Contains([]string{"node_modules", "testdata", ".git", "bin", "out"}, base):
+		case d.IsDir() && slices.Contains([]string{"node_modules", "testdata", ".git", "bin", "dist", "out"}, base):
 			return fs.SkipDir
 		case d.IsDir() || !slices.Contains([]string{".md", ".go", ".yaml", ".yml", ".example", ".html"}, path.Ext(name)):
 			return nil
