@@ -97,6 +97,7 @@ func measure(ctx context.Context, o options, progress io.Writer) (_ table.Report
 func (b *bench) steps() []table.Step {
 	return []table.Step{
 		{Name: "rate", Do: b.rate},
+		{Name: "traces", Do: b.traces},
 		{Name: "rounds", Do: b.rounds},
 		{Name: "storm", Do: b.storm},
 		{Name: "start", Do: b.start},
