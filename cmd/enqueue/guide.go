@@ -220,9 +220,12 @@ func (g *guide) setUpGitHub(ctx context.Context) error {
 
 // awaitInstallation lists the repositories on which the App is installed in errand.yaml.
 func (g *guide) awaitInstallation(ctx context.Context) error {
-	key, err := os.ReadFile(g.env["GITHUB_APP_PRIVATE_KEY_FILE"])
-	if err != nil {
-		return fmt.Errorf("read the App's key: %w", err)
+	key := []byte(strings.ReplaceAll(g.env["GITHUB_APP_PRIVATE_KEY"], `\n`, "\n"))
+	if len(key) == 0 {
+		var err error
+		if key, err = os.ReadFile(g.env["GITHUB_APP_PRIVATE_KEY_FILE"]); err != nil {
+			return fmt.Errorf("read the App's key: %w", err)
+		}
 	}
 	id, _ := strconv.ParseInt(g.env["GITHUB_APP_ID"], 10, 64)
 	forge, err := github.New(github.Config{APIURL: g.githubAPI(), URL: g.githubURL(), AppID: id, AppKey: key})

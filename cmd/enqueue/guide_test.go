@@ -1,6 +1,10 @@
 package main
 
 import (
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/pem"
 	"fmt"
 	"io"
 	"maps"
@@ -15,6 +19,7 @@ import (
 
 	"github.com/joho/godotenv"
 
+	"github.com/errand-fleet/errand/internal/githubfake"
 	"github.com/errand-fleet/errand/internal/slackfake"
 	"github.com/errand-fleet/errand/tasks"
 )
@@ -205,5 +210,48 @@ func TestGuideChannelsAfterInterruption(t *testing.T) {
 	}
 	if err := setUp(""); err != nil { // has nothing to ask
 		t.Error(err)
+	}
+}
+
+// A GitHub App whose key is in .env itself, with \n for line ends or in several lines, is used as it is.
+func TestGuideWithKeyInSettings(t *testing.T) {
+	t.Parallel()
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hub, err := githubfake.New(githubfake.Config{AppID: 77, AppKey: &key.PublicKey, InstallationID: 5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(hub.Close)
+	if _, err := hub.CreateRepo("acme", "payments", nil); err != nil {
+		t.Fatal(err)
+	}
+	text := string(pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)}))
+	for _, value := range []string{text, strings.ReplaceAll(text, "\n", `\n`)} {
+		w, dir := guided(t)
+		getenv := w.getenv
+		w.getenv = func(name string) string {
+			return map[string]string{"GITHUB_API_URL": hub.APIURL(), "GITHUB_URL": hub.URL()}[name] + getenv(name)
+		}
+		var said strings.Builder
+		w.stdout, w.stderr, w.stdin = io.Discard, &said, strings.NewReader("")
+		settings := [][2]string{
+			{"GITHUB_APP_ID", "77"}, {"GITHUB_APP_PRIVATE_KEY", value}, {"ANTHROPIC_API_KEY", "sk-ant-good"},
+			{"SLACK_BOT_TOKEN", "xoxb-test"}, {"SLACK_SIGNING_SECRET", "s3cr3t"},
+		}
+		if err := setVariables(filepath.Join(dir, ".env"), settings); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, "errand.yaml"), []byte("channels: {}\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if code := client(t.Context(), []string{"init", "guide", "-dir", dir}, w); code != 0 {
+			t.Errorf("exit %d: %s", code, said.String())
+		}
+		if yaml := read(t, dir, "errand.yaml"); !strings.Contains(yaml, "acme/payments: {}") {
+			t.Errorf("errand.yaml is %s", yaml)
+		}
 	}
 }
