@@ -40,7 +40,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	readings := flags.Int("n", 0, "how many times each contender is measured (default 5)")
 	temp := flags.String("dir", "", "where files are written (default: the system's temporary directory)")
 	bin := flags.String("bin", "../bin", "the directory of worker")
-	docs := flags.String("docs", "../docs/environment.md", "the document with the examples for projects")
+	docs := flags.String("docs", "../docs/repository.md", "the document with the examples for projects")
 	only := table.Only(flags, new(bench).steps())
 	if err := flags.Parse(args); err != nil {
 		return options{}, err

@@ -17,7 +17,7 @@ import (
 	"github.com/errand-fleet/errand/internal/githubfake"
 )
 
-// stranger is a repository whose .github/errand.yml is an example of docs/environment.md.
+// stranger is a repository whose .github/errand.yml is an example of docs/repository.md.
 type stranger struct {
 	name    string
 	files   map[string]string
