@@ -36,7 +36,7 @@ const (
 var tools = []string{"awk", "cat", "claude", "cp", "curl", "cut", "date", "env", "grep", "install", "ln", "mkdir", "node", "openssl", "rm", "tee", "touch"}
 
 // standIns replace programs that need another system, an account, or minutes. Each is a function of bash. All of them
-// record the call, which docs_elsewhere_test.go checks.
+// record the call, which docs_elsewhere_linux_test.go checks.
 const standIns = `
 record() { { printf '%s' "$PWD"; printf '\037%s' "$@"; printf '\0'; } >>"$CALLS"; }
 command_not_found_handle() { record unknown "$@"; return 127; }
@@ -359,6 +359,27 @@ func answerAll(ctx context.Context, w taskstest.Worker) {
 		select {
 		case <-ctx.Done():
 		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// Text in the documents names only targets of the Makefile and commands of enqueue that exist. TestDocsCommandsRun runs
+// what is in blocks.
+func TestDocsNameWhatExists(t *testing.T) {
+	t.Parallel()
+	makefile := read(t, repoRoot, "Makefile")
+	known := map[string]bool{"serve": true, "help": true}
+	for _, c := range commands() {
+		known[strings.Fields(c.name)[0]] = true
+	}
+	for _, file := range documents(t) {
+		if file == "docs/roadmap.md" { // names what does not exist yet
+			continue
+		}
+		for _, m := range regexp.MustCompile("`(make|enqueue) ([a-z][a-z-]*)").FindAllStringSubmatch(read(t, repoRoot, file), -1) {
+			if m[1] == "make" && !strings.Contains(makefile, "\n"+m[2]+":") || m[1] == "enqueue" && !known[m[2]] {
+				t.Errorf("%s: there is no %s %s", file, m[1], m[2])
+			}
 		}
 	}
 }

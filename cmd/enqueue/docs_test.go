@@ -38,24 +38,3 @@ func TestDocsHaveEveryCommand(t *testing.T) {
 		}
 	}
 }
-
-// Text in the documents names only targets of the Makefile and commands of enqueue that exist. TestDocsCommandsRun runs
-// what is in blocks.
-func TestDocsNameWhatExists(t *testing.T) {
-	t.Parallel()
-	makefile := read(t, repoRoot, "Makefile")
-	known := map[string]bool{"serve": true, "help": true}
-	for _, c := range commands() {
-		known[strings.Fields(c.name)[0]] = true
-	}
-	for _, file := range documents(t) {
-		if file == "docs/roadmap.md" { // names what does not exist yet
-			continue
-		}
-		for _, m := range regexp.MustCompile("`(make|enqueue) ([a-z][a-z-]*)").FindAllStringSubmatch(read(t, repoRoot, file), -1) {
-			if m[1] == "make" && !strings.Contains(makefile, "\n"+m[2]+":") || m[1] == "enqueue" && !known[m[2]] {
-				t.Errorf("%s: there is no %s %s", file, m[1], m[2])
-			}
-		}
-	}
-}

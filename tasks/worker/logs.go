@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"compress/gzip"
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -108,6 +109,9 @@ func withRun(ctx context.Context, id string) context.Context {
 	return context.WithValue(ctx, runKey{}, id)
 }
 
+// TraceKey is the key of the ID of a task's trace in log records.
+const TraceKey = "trace_id"
+
 // LogRuns returns a handler that adds the key run to records that are logged with a run's context, unless they have
 // it, and the ID of its trace if traced is set. Packages that know nothing of runs, such as workspace, only have to log with
 // the context that they were given.
@@ -136,7 +140,8 @@ func (h runMarker) Handle(ctx context.Context, r slog.Record) error {
 			r.AddAttrs(slog.String("run", id))
 		}
 		if h.traced {
-			r.AddAttrs(slog.String("trace_id", fmt.Sprintf("%x", tasks.TraceID(cmp.Or(run, id)))))
+			trace := tasks.TraceID(cmp.Or(run, id))
+			r.AddAttrs(slog.String(TraceKey, hex.EncodeToString(trace[:])))
 		}
 	}
 	return h.Handler.Handle(ctx, r)

@@ -362,6 +362,9 @@ func LogDir(c config.Config) string { return filepath.Join(c.Paths.State, "logs"
 func Logger(w io.Writer, c config.Config, people bool) *slog.Logger {
 	r := redactor(c)
 	o := &slog.HandlerOptions{Level: c.Worker.LogLevel, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		if a.Key == worker.TraceKey {
+			return a // a hash: looking for secrets in its 32 digits would take as long as the rest of the line
+		}
 		switch a.Value.Kind() {
 		case slog.KindString:
 			a.Value = slog.StringValue(r.String(a.Value.String()))

@@ -226,8 +226,8 @@ func checkSecret(t *testing.T, in invoked) error {
 
 func checkDeployment(t *testing.T, in invoked) error {
 	_, name, _ := strings.Cut(in.words[0], "/")
-	file := strings.TrimPrefix(name, "errand-") + ".yaml"
-	return contains(read(t, repoRoot, "deploy/kubernetes", file), "\nkind: Deployment\nmetadata:\n  name: "+name+"\n")
+	all := read(t, repoRoot, "deploy/kubernetes/worker.yaml") + read(t, repoRoot, "deploy/kubernetes/enqueue.yaml")
+	return contains(all, "\nkind: Deployment\nmetadata:\n  name: "+name+"\n")
 }
 
 func checkLabel(t *testing.T, in invoked) error {
@@ -268,4 +268,36 @@ func contains(text, part string) error {
 		return fmt.Errorf("%q is missing", strings.TrimSpace(part))
 	}
 	return nil
+}
+
+// checkCall finds what documents could get wrong.
+func TestCheckCall(t *testing.T) {
+	t.Parallel()
+	for command, want := range map[string]string{
+		"unknown frobnicate":                          "is not run here",
+		"docker login":                                "not in elsewhere",
+		"docker compose up -d --wait":                 "the flag --wait is not",
+		"docker compose exec wrk enqueue list -x":     "no service wrk",
+		"docker build --build-arg GOIMAGE=x .":        "no ARG GOIMAGE",
+		"docker run --env-file none.env errand:local": "none.env: no such file",
+		"docker run -v ./none:/x:ro errand:local":     "none: no such file",
+		"make bild": "No rule to make target",
+		"git clone https://github.com/acme/errand.git":                               "https://github.com/errand-fleet/errand.git",
+		"apt-get install ./errand_0.0.9_amd64.deb":                                   "is missing",
+		"helm install errand deploy/helm/errand -f none":                             "none: no such file",
+		"helm install errand deploy/helm/errand --set-file yaml=README.md":           "\"yaml:\" is missing",
+		"kubectl create secret generic errand-door":                                  "errand-door",
+		"kubectl rollout status deployment/errand-worker --watch":                    "the flag --watch",
+		"kubectl -n errand rollout status deployment/errand-wrk":                     "name: errand-wrk",
+		"kubectl logs -l app=worker":                                                 "app: worker",
+		"systemctl enable --now errand-enqueue errand-wrk":                           "errand-wrk.service: no such file",
+		"npm --prefix /opt/other ci":                                                 "/opt/other",
+		"scripts/mention-file":                                                       "not in elsewhere",
+		"docker compose run -v " + repoRoot + "/deploy/none:/x:ro redis sh /x -- -y": "deploy/none: no such file",
+	} {
+		_, err := checkCall(t, call{repoRoot, strings.Fields(command)})
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", command, err, want)
+		}
+	}
 }
