@@ -238,8 +238,11 @@ func TestGuideWithKeyInSettings(t *testing.T) {
 		var said strings.Builder
 		w.stdout, w.stderr, w.stdin = io.Discard, &said, strings.NewReader("")
 		settings := [][2]string{
-			{"GITHUB_APP_ID", "77"}, {"GITHUB_APP_PRIVATE_KEY", value}, {"ANTHROPIC_API_KEY", "sk-ant-good"},
-			{"SLACK_BOT_TOKEN", "xoxb-test"}, {"SLACK_SIGNING_SECRET", "s3cr3t"},
+			{"GITHUB_APP_ID", "77"},
+			{"GITHUB_APP_PRIVATE_KEY", value},
+			{"ANTHROPIC_API_KEY", "sk-ant-good"},
+			{"SLACK_BOT_TOKEN", "xoxb-test"},
+			{"SLACK_SIGNING_SECRET", "s3cr3t"},
 		}
 		if err := setVariables(filepath.Join(dir, ".env"), settings); err != nil {
 			t.Fatal(err)
