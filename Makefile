@@ -146,7 +146,7 @@ bench/node_modules/.package-lock.json: bench/package.json bench/package-lock.jso
 	npm ci --prefix bench --ignore-scripts --omit=optional --no-progress
 	@touch $@
 
-bench-ingress: bench/ingress/node_modules/.package-lock.json build ## 10 min | Measure the front door beside a bare handler and Slack's framework
+bench-ingress: bench/ingress/node_modules/.package-lock.json build ## 13 min | Measure the front door beside a bare handler and Slack's framework
 	cd bench && go run ./ingress -bin ../bin $(ARGS)
 
 # `npm ci` would reject a lock file without the optional packages of other platforms (npm/cli#4828).
