@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -14,7 +15,7 @@ import (
 	"github.com/errand-fleet/errand/bench/table"
 )
 
-// traces compares the front door's CPU for an event with traces and without, in turns. This process is the receiver.
+// traces compares the CPU for an event of two front doors, one of which has traces. This process is the receiver.
 func (b *bench) traces(ctx context.Context) error {
 	list, err := b.contenders()
 	if err != nil {
@@ -26,13 +27,10 @@ func (b *bench) traces(ctx context.Context) error {
 	off, on := list[1], list[1]
 	on.Env = append(slices.Clone(on.Env), "OTEL_EXPORTER_OTLP_ENDPOINT="+receiver.URL)
 	var ratios []float64
-	for n := range 3 * b.Readings {
-		var cpu [2]time.Duration
-		for i := range cpu {
-			i = (i + n) % 2 // each is first in half of the turns
-			if cpu[i], err = b.cpu(ctx, []contender{off, on}[i]); err != nil {
-				return err
-			}
+	for range 2 * b.Readings {
+		cpu, err := b.both(ctx, off, on)
+		if err != nil {
+			return err
 		}
 		fmt.Fprintf(b.progress, "without traces %.1f µs, with traces %.1f µs\n", micros(cpu[0]), micros(cpu[1]))
 		ratios = append(ratios, float64(cpu[1])/float64(cpu[0]))
@@ -41,30 +39,40 @@ func (b *bench) traces(ctx context.Context) error {
 	b.report.Most("CPU of the front door for an event with traces, as a multiple of that without", median, 1.02, "%.3f")
 	b.report.Note("the lowest of the turns", slices.Min(ratios), "%.3f")
 	b.report.Note("the highest", slices.Max(ratios), "%.3f")
-	b.report.Note("requests of front doors to the receiver of traces", float64(received.Load()), "%.0f")
+	b.report.Note("requests of the front door to the receiver of traces", float64(received.Load()), "%.0f")
 	return nil
 }
 
-// cpu returns the CPU time of a contender for an event at full load.
-func (b *bench) cpu(ctx context.Context, c contender) (_ time.Duration, err error) {
+// both returns the CPU time for an event of two contenders that work at the same time, so that what else the machine does
+// is the same for both.
+func (b *bench) both(ctx context.Context, contenders ...contender) (cpu [2]time.Duration, err error) {
 	if err := b.redis.FlushAll(ctx).Err(); err != nil {
-		return 0, fmt.Errorf("empty Redis: %w", err)
+		return cpu, fmt.Errorf("empty Redis: %w", err)
 	}
-	s, err := b.serve(ctx, c)
-	if err != nil {
-		return 0, err
+	var servers [2]*server
+	for i, c := range contenders {
+		if servers[i], err = b.serve(ctx, c); err != nil {
+			return cpu, err
+		}
+		defer func() { err = errors.Join(err, servers[i].Stop()) }()
+		if _, err := door.Fire(ctx, servers[i].Addr, b.events(servers[i], b.Requests/20), 0); err != nil { // to warm up
+			return cpu, err
+		}
 	}
-	defer func() { err = errors.Join(err, s.Stop()) }()
-	if _, err := door.Fire(ctx, s.Addr, b.events(s, b.Requests/20), 0); err != nil { // to warm up
-		return 0, err
+	var events [2][][]byte
+	for i, s := range servers {
+		events[i] = b.events(s, b.Requests)
 	}
-	before, err := s.CPU()
-	if err != nil {
-		return 0, err
+	var failed [2]error
+	var all sync.WaitGroup
+	for i, s := range servers {
+		all.Go(func() {
+			before, err := s.CPU()
+			_, err2 := door.Fire(ctx, s.Addr, events[i], 0)
+			after, err3 := s.CPU()
+			cpu[i], failed[i] = (after-before)/time.Duration(b.Requests), errors.Join(err, err2, err3)
+		})
 	}
-	if _, err := door.Fire(ctx, s.Addr, b.events(s, b.Requests), 0); err != nil {
-		return 0, err
-	}
-	after, err := s.CPU()
-	return (after - before) / time.Duration(b.Requests), err
+	all.Wait()
+	return cpu, errors.Join(failed[:]...)
 }
