@@ -65,7 +65,7 @@ func TestCredentialProblems(t *testing.T) {
 		{name + `api_key: '{{env "K"}}'
     weight: .nan`, "f:4: credentials.1.weight must be a number above 0, at most 1000"},
 		{name + `api_key: '{{env "K"}}'
-    repositories: ["["]`, `f:4: credentials.1.repositories has "[", which is not a pattern; write owner/name, or * for any part of it`},
+    repositories: ["["]`, `f:4: credentials.1.repositories has "[", which is not a pattern; write a name, or * for any part of it`},
 		{name + `key: '{{env "K"}}'`, `f:3: knows no key "key"; remove it or correct its spelling; the keys here are name, api_key, oauth_token, auth_token, weight, repositories` + "\n" +
 			"f:2: credentials.1 has no value, or several; write one of api_key, oauth_token and auth_token"},
 		{"a: {api_key: hush}", "f:2: does not have the right form; write a list, each entry after a dash"},
