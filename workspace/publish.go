@@ -24,9 +24,13 @@ var (
 
 // Publication describes how the work in a clone becomes a branch of the remote.
 type Publication struct {
-	Branch string // "errand/…"
-	// Message is the message of the commit of uncommitted work. Its author is errand.
+	Branch string // such as "errand/slack-0123456789"
+	// Message is the message of the commit of uncommitted work. Its author is Author.
 	Message string
+	// Author is errand's name and address in commits, such as "bot <bot@example.com>"; empty: Unknown.
+	Author string
+	// Credit returns the message for the signed copy of a commit; nil: the message stays.
+	Credit func(message string) string
 	// TrustedConfig is the value of Want. If it is set, configuration that replaced the commit's own is not published.
 	TrustedConfig bool
 	// Ours are the commits that errand may have pushed to Branch. Only these may be replaced by commits that do not
@@ -47,7 +51,8 @@ type Pushed struct {
 	New     bool   // pushed by this call: the branch did not have all of the work before
 }
 
-var publishable = regexp.MustCompile(`^errand/[a-z0-9][a-z0-9.-]{0,99}$`)
+// publishable has a slash, so that it matches no branch like main.
+var publishable = regexp.MustCompile(`^([a-z0-9][a-z0-9._-]*/)+[a-z0-9][a-z0-9.-]{0,99}$`)
 
 // Publish pushes the commit that is checked out in c, plus a commit of the uncommitted work, to a branch of the
 // remote. The clone then has that commit too. There is nothing to publish if the remote has all of it on another
@@ -64,7 +69,7 @@ func (w *Workspace) Publish(ctx context.Context, c Clone, p Publication) (Pushed
 }
 
 func (w *Workspace) publish(ctx context.Context, c Clone, p Publication) (Pushed, error) {
-	if !publishable.MatchString(p.Branch) || notInRef.MatchString(p.Branch) {
+	if !publishable.MatchString(p.Branch) || notInRef.MatchString(p.Branch) || strings.HasPrefix(p.Branch, "refs/") {
 		return Pushed{}, fmt.Errorf("%w: %.100q is no branch for it", ErrUnfit, p.Branch)
 	}
 	own, release, err := w.reach(ctx, c)
@@ -81,7 +86,7 @@ func (w *Workspace) publish(ctx context.Context, c Clone, p Publication) (Pushed
 	if err != nil || work.known && len(p.Ours) == 0 { // no need to contact the remote
 		return Pushed{}, err
 	}
-	l, err := load{mirror: own.mirror, head: work.head}.prepare(ctx, s, work, c.Base, p)
+	l, err := load{mirror: own.mirror, head: work.head, signer: w.cfg.Signer}.prepare(ctx, s, work, c.Base, p)
 	if err != nil {
 		return Pushed{}, err
 	}
@@ -99,9 +104,10 @@ func (w *Workspace) publish(ctx context.Context, c Clone, p Publication) (Pushed
 type load struct {
 	mirror    mirror
 	remote    remote
-	head, tip string // of the clone; tip includes uncommitted work
+	head, tip string // of the clone; tip includes uncommitted work, and is signed
 	base      string // of the remote; both may be empty
 	branch    string
+	signer    *Signer // nil: nothing is signed
 }
 
 // prepare updates the mirror and copies the work into it, checking every object.
@@ -122,9 +128,16 @@ func (l load) prepare(ctx context.Context, s *shadow, work work, base string, p 
 	if l.branch, err = m.commit(ctx, "refs/heads/"+p.Branch); err != nil && !errors.Is(err, ErrRef) {
 		return l, err
 	}
-	parent := l.head
+	signing, err := l.signing(ctx, s, p)
+	if err == nil {
+		work.head, err = signing.sign(ctx, l.head)
+	}
+	if err != nil {
+		return l, err
+	}
+	parent := work.head
 	if slices.Contains(p.Ours, l.branch) {
-		behind, err := s.git.contains(ctx, l.branch, l.head)
+		behind, err := s.git.contains(ctx, l.branch, work.head)
 		if err != nil {
 			return l, err
 		}
@@ -132,10 +145,13 @@ func (l load) prepare(ctx context.Context, s *shadow, work work, base string, p 
 			parent = l.branch // an earlier call has pushed it
 		}
 	}
-	if l.tip, err = s.seal(ctx, work, parent, p.Message); err != nil {
+	if l.tip, err = s.seal(ctx, work, parent, p); err == nil {
+		l.tip, err = signing.sign(ctx, l.tip)
+	}
+	if err != nil {
 		return l, err
 	}
-	return l, m.take(ctx, s, l.tip, p.Branch)
+	return l, m.take(ctx, s, l, p.Branch, work.head != l.head)
 }
 
 // deliver pushes the work unless the remote has all of it.

@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -39,7 +40,7 @@ func (s *shadow) work(ctx context.Context, trusted bool) (w work, err error) {
 }
 
 // seal returns the commit to publish: the one checked out, plus one commit of the uncommitted work on top of parent.
-func (s *shadow) seal(ctx context.Context, w work, parent, message string) (tip string, err error) {
+func (s *shadow) seal(ctx context.Context, w work, parent string, p Publication) (tip string, err error) {
 	tip = w.head
 	old, err := s.rev(ctx, w.head+"^{tree}")
 	if err == nil && w.tree != old { // otherwise nothing is uncommitted
@@ -47,7 +48,7 @@ func (s *shadow) seal(ctx context.Context, w work, parent, message string) (tip 
 		old, err = s.rev(ctx, parent+"^{tree}")
 	}
 	if err == nil && w.tree != old {
-		tip, err = s.commitTree(ctx, w.tree, parent, message)
+		tip, err = s.commitTree(ctx, w.tree, parent, p)
 	}
 	if err != nil {
 		return "", err
@@ -116,11 +117,11 @@ func (s *shadow) unstageConfig(ctx context.Context) error {
 	return err
 }
 
-func (s *shadow) commitTree(ctx context.Context, tree, parent, message string) (string, error) {
+func (s *shadow) commitTree(ctx context.Context, tree, parent string, p Publication) (string, error) {
 	g := s.git
-	g.env = append(slices.Clip(g.env), "GIT_AUTHOR_NAME=errand", "GIT_AUTHOR_EMAIL=errand@localhost",
-		"GIT_COMMITTER_NAME=errand", "GIT_COMMITTER_EMAIL=errand@localhost")
-	out, err := g.reading(message).run(ctx, "commit-tree", "-p", parent, "-F", "-", tree)
+	name, email, _ := strings.Cut(strings.TrimSuffix(cmp.Or(p.Author, Unknown), ">"), " <")
+	g.env = append(slices.Clip(g.env), "GIT_AUTHOR_NAME="+name, "GIT_AUTHOR_EMAIL="+email, "GIT_COMMITTER_NAME="+name, "GIT_COMMITTER_EMAIL="+email)
+	out, err := g.reading(p.Message).run(ctx, "commit-tree", "-p", parent, "-F", "-", tree)
 	return strings.TrimSpace(out), err
 }
 
@@ -145,15 +146,25 @@ func (s *shadow) weigh(ctx context.Context, tip string) error {
 	return fmt.Errorf("%w: %q is in its commits and has more than %d MiB", ErrUnfit, name, maxFile>>20)
 }
 
-// take copies a commit of the shadow into the mirror and checks every object. The caller holds the mirror's lock. The
-// commit stays there, because clones borrow it.
-func (m mirror) take(ctx context.Context, s *shadow, tip, branch string) error {
-	const sealed = "refs/errand/sealed"
-	if _, err := s.git.run(ctx, "update-ref", sealed, tip); err != nil {
-		return err
+// take copies the commit to publish from the shadow into the mirror and checks every object. The caller holds the
+// mirror's lock. The commit stays there, because clones borrow it. So does one that was copied to be signed, or Save
+// would take it for work that is nowhere else.
+func (m mirror) take(ctx context.Context, s *shadow, l load, branch string, copied bool) error {
+	const sealed, original = "refs/errand/sealed", "refs/errand/original"
+	refs := map[string]string{sealed: l.tip}
+	args := []string{
+		"fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--", s.dir, "+" + sealed + ":refs/errand/published/" + branch,
 	}
-	_, err := m.git.run(ctx, "fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--",
-		s.dir, "+"+sealed+":refs/errand/published/"+branch)
+	if copied {
+		refs[original] = l.head
+		args = append(args, "+"+original+":refs/errand/originals/"+l.head)
+	}
+	for ref, commit := range refs {
+		if _, err := s.git.run(ctx, "update-ref", ref, commit); err != nil {
+			return err
+		}
+	}
+	_, err := m.git.run(ctx, args...)
 	if refused, ok := errors.AsType[*gitError](err); ok && strings.Contains(refused.stderr, "object ") {
 		return fmt.Errorf("%w: %s", ErrUnfit, refused.line())
 	}

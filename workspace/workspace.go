@@ -16,8 +16,8 @@
 //     call. While the agent is running, git reads a copy (see shadow).
 //   - Several processes may share a root. A mirror or clone at its path is complete; the next process removes what a
 //     killed one left.
-//   - Publish pushes from the mirror, after checking everything there, only to branches errand/*, and replaces only
-//     errand's own commits.
+//   - Publish pushes from the mirror, after checking everything there, never to a branch without a slash in its name,
+//     and replaces only errand's own commits. With a Signer, each commit that it adds to the remote is signed.
 //   - No object of a mirror is dropped while a clone borrows from it. Damaged directories are set aside as broken,
 //     once.
 //   - A cancelled call returns soon and leaves no git process.
@@ -55,6 +55,8 @@ type Config struct {
 	// Env is added to git's environment, for proxies and certificates (HTTPS_PROXY=…, GIT_SSL_CAINFO=…). Git inherits
 	// only PATH from this process.
 	Env []string
+	// Signer signs the commits that Publish pushes; nil: they are not signed.
+	Signer *Signer
 	// Log receives reports of damaged and replaced directories, and of lost work. Nil discards them.
 	Log *slog.Logger
 }

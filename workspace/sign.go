@@ -1,0 +1,200 @@
+package workspace
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// Unknown is how commits name errand if nothing else is set. Runs commit under this name, too.
+const Unknown = "errand <errand@localhost>"
+
+// maxSigned bounds the commits that one push signs, because each is a call of git.
+const maxSigned = 500
+
+// signing re-creates the commits that are about to be published, with errand's signature. It works in a shadow, so
+// nothing that an agent has configured takes part.
+type signing struct {
+	s      *shadow
+	signer *Signer
+	p      Publication
+	remote string            // the commits of the remote's refs, for rev-list
+	copies map[string]string // commits that errand has signed and pushed, by what they are copies of
+	now    map[string]string // the commits that are re-created, with their copies
+}
+
+// signing prepares the signing of work.
+func (l load) signing(ctx context.Context, s *shadow, p Publication) (*signing, error) {
+	g := &signing{s: s, signer: l.signer, p: p, copies: map[string]string{}, now: map[string]string{}}
+	if g.signer == nil {
+		return g, nil
+	}
+	var err error
+	g.remote, err = l.mirror.git.run(ctx, "for-each-ref", "--format=^%(objectname)", "refs/heads", "refs/tags", "refs/pull")
+	if err != nil || l.branch == "" {
+		return g, err
+	}
+	pushed, err := g.list(ctx, l.branch+"\n^"+l.base, "--max-count="+strconv.Itoa(maxSigned))
+	if err != nil {
+		return g, err
+	}
+	for _, c := range pushed {
+		if c.signedBy(g.signer) {
+			g.copies[c.key()] = c.name
+		}
+	}
+	return g, nil
+}
+
+// sign returns the signed copy of a commit. Commits that the remote has, or that errand has signed, stay as they are.
+func (g *signing) sign(ctx context.Context, tip string) (string, error) {
+	if g.signer == nil {
+		return tip, nil
+	}
+	own, err := g.list(ctx, tip+"\n"+g.remote)
+	if err != nil {
+		return "", err
+	}
+	for _, c := range own {
+		moved := c.reparent(g.now)
+		if !moved && c.signedBy(g.signer) {
+			continue
+		}
+		if err := c.adopt(cmp.Or(g.p.Author, Unknown), g.p.Credit); err != nil {
+			return "", err
+		}
+		copied := g.copies[c.key()]
+		if copied == "" {
+			if copied, err = g.create(ctx, c); err != nil {
+				return "", err
+			}
+		}
+		g.now[c.name] = copied
+	}
+	return cmp.Or(g.now[tip], tip), nil
+}
+
+// create stores a commit with a signature.
+func (g *signing) create(ctx context.Context, c *commitObject) (string, error) {
+	signature, err := g.signer.sign(c.payload())
+	if err != nil {
+		return "", err
+	}
+	c.headers = append(c.headers, "gpgsig "+strings.ReplaceAll(signature, "\n", "\n "))
+	out, err := g.s.git.reading(c.payload()).run(ctx, "hash-object", "-t", "commit", "-w", "--stdin")
+	return strings.TrimSpace(out), err
+}
+
+// list returns the commits of a range, parents first.
+func (g *signing) list(ctx context.Context, revisions string, args ...string) (list []*commitObject, err error) {
+	names, err := g.s.git.reading(revisions).run(ctx, append([]string{"rev-list", "--topo-order", "--reverse", "--stdin"}, args...)...)
+	if err != nil {
+		return nil, err
+	}
+	if n := strings.Count(names, "\n"); n > maxSigned {
+		return nil, fmt.Errorf("%w: it has %d commits, and at most %d can be signed", ErrUnfit, n, maxSigned)
+	}
+	out, err := g.s.git.reading(names).run(ctx, "cat-file", "--batch")
+	for out != "" && err == nil {
+		head, rest, _ := strings.Cut(out, "\n") // "<name> commit <size>", the commit and a line end
+		fields := strings.Fields(head)
+		size := 0
+		if len(fields) == 3 {
+			size, err = strconv.Atoi(fields[2])
+		}
+		if err != nil || size == 0 || size >= len(rest) {
+			return nil, errors.New("git cat-file: its output is not understood")
+		}
+		list, out = append(list, parseCommit(fields[0], rest[:size])), rest[size+1:]
+	}
+	return list, err
+}
+
+// commitObject is a commit as git stores it.
+type commitObject struct {
+	name    string
+	headers []string // with their continuation lines; signatures are in signature
+	message string
+
+	signature string
+}
+
+func parseCommit(name, text string) *commitObject {
+	c := &commitObject{name: name}
+	head, message, _ := strings.Cut(text, "\n\n")
+	c.message = message
+	var all []string
+	for line := range strings.SplitSeq(head, "\n") {
+		if more, found := strings.CutPrefix(line, " "); found && len(all) > 0 {
+			all[len(all)-1] += "\n" + more
+			continue
+		}
+		all = append(all, line)
+	}
+	for _, header := range all {
+		switch key, value, _ := strings.Cut(header, " "); key {
+		case "gpgsig":
+			c.signature = strings.TrimSuffix(value, "\n")
+		case "gpgsig-sha256":
+		default:
+			c.headers = append(c.headers, strings.ReplaceAll(header, "\n", "\n "))
+		}
+	}
+	return c
+}
+
+// payload is the content of the commit. Without a signature among the headers it is what is signed.
+func (c *commitObject) payload() string { return strings.Join(c.headers, "\n") + "\n\n" + c.message }
+
+func (c *commitObject) signedBy(s *Signer) bool { return c.signature != "" && s.made(c.signature, c.payload()) }
+
+// reparent replaces the parents that were re-created, and reports whether there are any.
+func (c *commitObject) reparent(now map[string]string) (moved bool) {
+	for i, header := range c.headers {
+		if parent, found := strings.CutPrefix(header, "parent "); found && now[parent] != "" {
+			c.headers[i], moved = "parent "+now[parent], true
+		}
+	}
+	return moved
+}
+
+var (
+	committer = regexp.MustCompile(`^committer [^\n]*> ([0-9]+ [+-][0-9]+)$`)
+	credited  = regexp.MustCompile(`(?im)^Co-authored-by: .*\n?`)
+)
+
+// adopt makes errand the committer, and the author of what runs have committed as Unknown. Dates stay.
+func (c *commitObject) adopt(author string, credit func(string) string) error {
+	found, encoded := false, false
+	for i, header := range c.headers {
+		if m := committer.FindStringSubmatch(header); m != nil {
+			c.headers[i], found = "committer "+author+" "+m[1], true
+		}
+		if date, own := strings.CutPrefix(header, "author "+Unknown+" "); own {
+			c.headers[i] = "author " + author + " " + date
+		}
+		encoded = encoded || strings.HasPrefix(header, "encoding ")
+	}
+	if !found {
+		return fmt.Errorf("%w: commit %.7s has no committer", ErrUnfit, c.name)
+	}
+	if credit != nil && !encoded {
+		c.message = credit(c.message)
+	}
+	return nil
+}
+
+// key is equal for a commit and its copies, also for those that name other people as co-authors.
+func (c *commitObject) key() string {
+	var b strings.Builder
+	for _, header := range c.headers {
+		if !strings.HasPrefix(header, "committer ") {
+			b.WriteString(header + "\n")
+		}
+	}
+	return b.String() + "\n" + strings.TrimSpace(credited.ReplaceAllString(c.message, ""))
+}
