@@ -27,9 +27,14 @@ type Forge interface {
 	PullRequest(ctx context.Context, repo string, number int) (PullRequest, error)
 	// PullRequests lists the newest open pull requests of a repository, about twenty.
 	PullRequests(ctx context.Context, repo string) ([]PullRequest, error)
-	// Publish opens a draft pull request for a branch, or updates the one that is open for it. It finds what an earlier
+	// Publish opens a pull request, usually a draft, for a branch, or updates the one that is open for it. It finds what an earlier
 	// call made.
 	Publish(ctx context.Context, p Proposal) (PullRequestRef, error)
+	// Address returns the name and the address to which the forge attributes commits of an account, as in "ann
+	// <ann@example.com>"; login "" is errand's own account. A repository says by which credential errand asks.
+	Address(ctx context.Context, repo, login string) (string, error)
+	// MarkReady marks errand's own draft as ready for review, and does nothing if it is. A *RefusedError says why it cannot.
+	MarkReady(ctx context.Context, repo string, number int) error
 	// Permission returns what an account may do in a repository.
 	Permission(ctx context.Context, repo, login string) (Permission, error)
 	// Private reports whether a repository is not public. The error is ErrNotFound if it does not exist or cannot be
@@ -61,6 +66,7 @@ func (e *LimitError) Error() string { return e.Why + ", until " + e.At.UTC().For
 type PullRequestRef struct {
 	Number int    `json:"number"`
 	URL    string `json:"url"`
+	Draft  bool   `json:"draft,omitempty"`
 }
 
 // PullRequest describes a pull request. Title and Author are untrusted text.
@@ -93,6 +99,17 @@ type Proposal struct {
 	AskerAccount string // their login at the forge, if they asked elsewhere and it is known
 	Verification string // Markdown: the results of the repository's verification commands; may be empty
 	Summary      string // Markdown, untrusted: the run's answer
+
+	Reviewer string // login of an account whose review is requested, if it is not the author; empty: none
+	Style    Style
+}
+
+// Style is how a repository wants its pull requests to be opened.
+type Style struct {
+	Title    string   `json:"title,omitempty"` // precedes the title
+	Labels   []string `json:"labels,omitempty"`
+	Ready    bool     `json:"ready,omitempty"`    // not a draft
+	Template string   `json:"template,omitempty"` // Markdown that follows errand's description
 }
 
 // Permission is what an account may do in a repository.

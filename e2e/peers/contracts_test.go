@@ -39,6 +39,8 @@ var otherCalls = map[string]string{
 	"GET /user/teams":                    "web/auth/provider.go",
 	"auth.test":                          "tasks/slack/access.go", // slack-go does not name the method
 	"POST /repos/{o}/{r}/pulls/{n}/comments/{id}/replies": "tasks/github/api.go",
+	"POST /repos/{o}/{r}/issues/{n}/labels":               "forge/github/publish.go",
+	"GET /users/{u}":                                      "forge/github/forge.go",      // GET /user of go-github's Users.Get, with a name
 	"apps.connections.open":                               "tasks/slack/listen.go",      // by slack-go's socketmode
 	"apps.manifest.create":                                "cmd/enqueue/guide_slack.go", // outside of tasks/slack, where methods are looked for
 	"conversations.join":                                  "cmd/enqueue/guide_slack.go",

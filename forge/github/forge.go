@@ -4,8 +4,8 @@
 // It promises:
 //   - Every HTTP attempt ends within 10 seconds, and no credential follows a redirect to another host.
 //   - An installation token for git opens one repository; for a read-only repository it allows reading only.
-//   - Publish keeps one open pull request per branch. It edits only errand's section of the description, and never merges, approves,
-//     closes or marks anything ready.
+//   - Publish keeps one open pull request per branch. It edits only errand's section of the description, and never merges, approves
+//     or closes anything. MarkReady changes only errand's own pull requests.
 //   - Rate limits become *forge.LimitError, permanent refusals *forge.RefusedError.
 //
 // [App.Manifest] lists the permissions and events that the App needs, and [Forge.Diagnose] checks whether it has them.
@@ -56,6 +56,7 @@ type Forge struct {
 	clients     *clients
 	permissions Recent[forge.Permission]
 	private     Recent[bool]
+	addresses   sync.Map // by login
 }
 
 var _ forge.Forge = (*Forge)(nil)
@@ -121,6 +122,36 @@ func (f *Forge) Credential(ctx context.Context, repo string) (username, password
 
 // Login returns the account under which GitHub shows what errand writes.
 func (f *Forge) Login(ctx context.Context) (string, error) { return f.clients.me(ctx) }
+
+// Address returns the login of an account and the address to which GitHub attributes commits without showing the real one.
+// An account's ID stays when it is renamed.
+func (f *Forge) Address(ctx context.Context, repo, login string) (string, error) {
+	if login == "" {
+		var err error
+		if login, err = f.Login(ctx); err != nil {
+			return "", err
+		}
+	}
+	if known, ok := f.addresses.Load(login); ok {
+		return known.(string), nil
+	}
+	what := "look up the account " + login
+	if !IsLogin(login) {
+		return "", fmt.Errorf("%s: %w", what, forge.ErrNotFound)
+	}
+	gh, err := f.Client(ctx, repo, 0)
+	if err != nil {
+		return "", f.Explain(what, err)
+	}
+	user, _, err := gh.Users.Get(ctx, url.PathEscape(login))
+	if err != nil {
+		return "", f.Explain(what, err)
+	}
+	host, _, _ := strings.Cut(f.host, ":")
+	address := fmt.Sprintf("%s <%d+%s@users.noreply.%s>", user.GetLogin(), user.GetID(), user.GetLogin(), host)
+	f.addresses.Store(login, address)
+	return address, nil
+}
 
 // IsApp reports whether errand is an App.
 func (f *Forge) IsApp() bool { return f.cfg.Token == "" }

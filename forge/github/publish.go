@@ -28,8 +28,8 @@ const (
 	maxSection = 30_000 // bytes; leaves people as much
 )
 
-// Publish opens a draft pull request for a branch, or updates errand's section in the description of the one that is
-// open. It changes neither the title, nor what people wrote around the section, nor the state.
+// Publish opens a pull request for a branch, or updates errand's section in the description of the one that is open. Of that
+// it changes neither the title, nor what people wrote around the section, nor the state.
 func (f *Forge) Publish(ctx context.Context, p forge.Proposal) (forge.PullRequestRef, error) {
 	if f.IsReadOnly(p.Repo) { // it may have become read-only since the task was submitted
 		return forge.PullRequestRef{}, &forge.RefusedError{Sentence: "This repository is only watched; nothing is written to it."}
@@ -42,7 +42,11 @@ func (f *Forge) Publish(ctx context.Context, p forge.Proposal) (forge.PullReques
 	b.owner, b.name = f.split(p.Repo)
 	pr, err := b.find(ctx)
 	if err == nil && pr == nil {
-		pr, err = b.create(ctx)
+		if pr, err = b.create(ctx); err == nil {
+			if err := b.decorate(ctx, pr); err != nil {
+				f.cfg.Log.WarnContext(ctx, "pull request without label or reviewer", "repo", p.Repo, "number", pr.GetNumber(), "err", err)
+			}
+		}
 		if StatusCode(err) == http.StatusUnprocessableEntity { // another process may have been faster
 			if found, ferr := b.find(ctx); ferr == nil && found != nil {
 				pr, err = found, nil
@@ -55,7 +59,7 @@ func (f *Forge) Publish(ctx context.Context, p forge.Proposal) (forge.PullReques
 	if err != nil {
 		return forge.PullRequestRef{}, f.explainPublish("open a pull request in "+p.Repo, err)
 	}
-	return forge.PullRequestRef{Number: pr.GetNumber(), URL: pr.GetHTMLURL()}, nil
+	return forge.PullRequestRef{Number: pr.GetNumber(), URL: pr.GetHTMLURL(), Draft: pr.GetDraft()}, nil
 }
 
 // explainPublish is like Explain, but quotes GitHub's reason for rejecting an invalid request.
@@ -108,10 +112,29 @@ func (b publication) find(ctx context.Context) (*github.PullRequest, error) {
 	return nil, nil
 }
 
-// create opens a draft, or an ordinary pull request where the repository's plan has no drafts.
+// decorate gives a new pull request its labels and a reviewer. go-github would send the labels as a bare list, which GitHub's
+// description does not have.
+func (b publication) decorate(ctx context.Context, pr *github.PullRequest) (err error) {
+	if len(b.Style.Labels) > 0 {
+		path := fmt.Sprintf("repos/%s/%s/issues/%d/labels", b.owner, b.name, pr.GetNumber())
+		var req *http.Request
+		if req, err = b.gh.NewRequest(http.MethodPost, path, map[string][]string{"labels": b.Style.Labels}); err == nil {
+			_, err = b.gh.Do(ctx, req, nil)
+		}
+	}
+	if b.Reviewer != "" && !strings.EqualFold(b.Reviewer, pr.GetUser().GetLogin()) {
+		ask := github.ReviewersRequest{Reviewers: []string{b.Reviewer}}
+		_, _, reviewErr := b.gh.PullRequests.RequestReviewers(ctx, b.owner, b.name, pr.GetNumber(), ask)
+		err = errors.Join(err, reviewErr)
+	}
+	return err
+}
+
+// create opens a draft, or an ordinary pull request where the repository wants that or its plan has no drafts.
 func (b publication) create(ctx context.Context) (*github.PullRequest, error) {
 	ask := &github.NewPullRequest{
-		Title: new(cmp.Or(untrusted.Line(b.Title, maxTitle), b.Branch)), Head: &b.Branch, Base: &b.Base, Body: new(renderSection(b.Proposal)), Draft: new(true),
+		Title: new(b.Style.Title + cmp.Or(untrusted.Line(b.Title, maxTitle), b.Branch)), Head: &b.Branch, Base: &b.Base,
+		Body: new(renderSection(b.Proposal) + renderTemplate(b.Style.Template)), Draft: new(!b.Style.Ready),
 	}
 	pr, _, err := b.gh.PullRequests.Create(ctx, b.owner, b.name, ask)
 	if StatusCode(err) == http.StatusUnprocessableEntity && strings.Contains(strings.ToLower(messages(err)), "draft") {
@@ -192,6 +215,48 @@ func renderSection(p forge.Proposal) string {
 	}
 	return fmt.Sprintf("<!-- errand:work task=%s commit=%s thread=%s%s -->\n%s%s%s\n\n---\n<sub>Asked for by %s (%s) · %s</sub>\n%s",
 		p.Run, p.Commit, url.QueryEscape(p.Thread), mark, fixes, p.Verification, text, markdown.Unping(untrusted.Line(asker, 100)), p.Source, run, sectionEnd)
+}
+
+// renderTemplate returns a repository's template for what follows errand's section. It notifies no one, and has no section
+// of its own.
+func renderTemplate(text string) string {
+	if text = strings.TrimSpace(text); text == "" {
+		return ""
+	}
+	return "\n\n" + markdown.Unping(strings.ReplaceAll(text, "<!-- errand:", "<!-- "))
+}
+
+// readyMutation marks a draft as ready for review, which REST cannot do.
+const readyMutation = `mutation($id: ID!) { markPullRequestReadyForReview(input: {pullRequestId: $id}) { pullRequest { isDraft } } }`
+
+// MarkReady marks errand's own draft as ready for review.
+func (f *Forge) MarkReady(ctx context.Context, repo string, number int) error {
+	what := fmt.Sprintf("mark %s#%d as ready", repo, number)
+	me, err := f.Login(ctx)
+	if err != nil {
+		return f.Explain(what, err)
+	}
+	gh, err := f.Client(ctx, repo, 0)
+	if err != nil {
+		return f.Explain(what, err)
+	}
+	owner, name := f.split(repo)
+	pr, _, err := gh.PullRequests.Get(ctx, owner, name, number)
+	switch {
+	case err != nil:
+		return f.Explain(what, err)
+	case pr.GetUser().GetLogin() != me || f.IsReadOnly(repo):
+		return &forge.RefusedError{Sentence: "That is not my pull request."}
+	case pr.GetState() != "open":
+		return &forge.RefusedError{Sentence: "That pull request is not open."}
+	case !pr.GetDraft():
+		return nil
+	}
+	var done any
+	if err := GraphQL(ctx, gh, readyMutation, map[string]any{"id": pr.GetNodeID()}, &done); err != nil {
+		return f.Explain(what, err)
+	}
+	return nil
 }
 
 // maxListed is how many open pull requests PullRequests lists.

@@ -53,7 +53,7 @@ func TestPublish(t *testing.T) {
 		w.started()
 		work := w.work(1)
 		pr := w.publish(work)
-		if diff := cmp.Diff(forge.PullRequestRef{Number: 1, URL: w.hub.URL() + "/acme/api/pull/1"}, pr); diff != "" {
+		if diff := cmp.Diff(forge.PullRequestRef{Number: 1, URL: w.hub.URL() + "/acme/api/pull/1", Draft: true}, pr); diff != "" {
 			w.Error(diff)
 		}
 		got := w.pull(1)

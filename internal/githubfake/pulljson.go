@@ -12,6 +12,10 @@ func (s *Server) pullJSON(p *pull) object {
 	for i, name := range p.labels {
 		labels[i] = label(name)
 	}
+	reviewers := make([]object, len(p.reviewers))
+	for i, login := range p.reviewers {
+		reviewers[i] = s.user(login)
+	}
 	var merged any
 	if p.merged {
 		merged = stamp(p.closed)
@@ -28,7 +32,7 @@ func (s *Server) pullJSON(p *pull) object {
 		// not followed, as on GitHub.
 		"head": s.side(p.headRepo, p.head, p.headSHA), "base": s.side(p.repo, p.base, p.baseSHA),
 		"author_association": s.association(p.repo, p.user), "auto_merge": nil, "merge_commit_sha": nil,
-		"assignee": nil, "assignees": []object{}, "requested_reviewers": []object{}, "requested_teams": []object{}, "milestone": nil,
+		"assignee": nil, "assignees": []object{}, "requested_reviewers": reviewers, "requested_teams": []object{}, "milestone": nil,
 	}
 }
 

@@ -32,7 +32,7 @@ type Pull struct {
 	HeadRepo                 string // full name, "" when the fork was deleted
 	State                    string // open or closed
 	Draft, Merged            bool
-	Labels                   []string
+	Labels, Reviewers        []string
 	CreatedAt, UpdatedAt     time.Time
 	Commits, Files, Comments int
 	Added, Removed           int
@@ -49,8 +49,9 @@ type pull struct {
 	commits          int
 	files            []fileDiff
 
-	reviews []*Review
-	inline  []*ReviewComment
+	reviewers []string // requested
+	reviews   []*Review
+	inline    []*ReviewComment
 }
 
 // OpenPR opens a pull request as a person would and delivers "opened". The
@@ -188,7 +189,7 @@ func (s *Server) Pulls(repo string) []Pull {
 		added, removed := p.lines()
 		v := Pull{
 			Number: p.number, Title: p.title, Body: p.body, User: p.user, Base: p.base, Head: p.head,
-			BaseSHA: p.baseSHA, HeadSHA: p.headSHA, State: p.state, Draft: p.draft, Merged: p.merged, Labels: p.labels,
+			BaseSHA: p.baseSHA, HeadSHA: p.headSHA, State: p.state, Draft: p.draft, Merged: p.merged, Labels: p.labels, Reviewers: p.reviewers,
 			CreatedAt: p.created, UpdatedAt: p.updated, Commits: p.commits, Files: len(p.files), Comments: len(p.comments),
 			Added: added, Removed: removed,
 		}

@@ -11,11 +11,44 @@ func (s *Server) pullRoutes() {
 	s.api("POST /repos/{o}/{r}/pulls", "pull_requests:write", s.createPull)
 	s.api("GET /repos/{o}/{r}/pulls/{n}", "pull_requests:read", s.getPull)
 	s.api("PATCH /repos/{o}/{r}/pulls/{n}", "pull_requests:write", s.editPull)
+	s.api("POST /repos/{o}/{r}/pulls/{n}/requested_reviewers", "pull_requests:write", s.requestReviewers)
+	s.api("POST /repos/{o}/{r}/issues/{n}/labels", "issues,pull_requests:write", s.addLabels)
 	s.api("GET /repos/{o}/{r}/pulls/{n}/commits", "pull_requests:read", s.listCommits)
 	s.api("GET /repos/{o}/{r}/pulls/{n}/files", "pull_requests:read", func(r *request) reply {
 		// GitHub lists at most 3,000.
 		return listing(s, r, r.pull.files[:min(len(r.pull.files), 3000)], func(f fileDiff) object { return s.file(r.pull, f) })
 	})
+}
+
+// requestReviewers knows people only, and takes only those with write access for collaborators.
+func (s *Server) requestReviewers(r *request) reply {
+	var ask struct{ Reviewers []string }
+	if a, good := decode(r, &ask); !good {
+		return a
+	}
+	for _, login := range ask.Reviewers {
+		switch {
+		case strings.EqualFold(login, r.pull.user):
+			return fail(422, "Review cannot be requested from pull request author.")
+		case !slices.Contains([]string{"admin", "write"}, s.permission(r.repo, login)):
+			return fail(422, "Reviews may only be requested from collaborators. One or more of the users or teams you specified is not a collaborator of the "+
+				r.repo.FullName()+" repository.")
+		}
+	}
+	r.pull.reviewers = append(r.pull.reviewers, ask.Reviewers...)
+	return created(s.pullJSON(r.pull))
+}
+
+// addLabels makes the labels that the repository lacks.
+func (s *Server) addLabels(r *request) reply {
+	var ask struct{ Labels []string }
+	if a, good := decode(r, &ask); !good {
+		return a
+	}
+	for _, name := range ask.Labels {
+		s.addLabel(r.issue, name, r.who.login)
+	}
+	return ok(s.issueJSON(r.issue)["labels"])
 }
 
 // listPulls knows the filters state, head (owner:branch) and base; the newest

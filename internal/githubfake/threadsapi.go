@@ -43,7 +43,7 @@ func (s *Server) pullNode(r *request, p *pull) object {
 		}
 	}
 	return object{
-		"__typename": "PullRequest", "author": s.actor(p.user), "number": p.number, "headRefOid": p.headSHA,
+		"__typename": "PullRequest", "author": s.actor(p.user), "number": p.number, "headRefOid": p.headSHA, "isDraft": p.draft,
 		"reviewThreads": connection(threads),
 	}
 }
@@ -100,7 +100,35 @@ func (s *Server) mutations(r *request) object {
 		"__typename":            "Mutation",
 		"resolveReviewThread":   turn("ResolveReviewThreadPayload", true),
 		"unresolveReviewThread": turn("UnresolveReviewThreadPayload", false),
+		"markPullRequestReadyForReview": resolve(func(args map[string]any) (any, *graphqlError) {
+			input, _ := args["input"].(map[string]any)
+			id, _ := input["pullRequestId"].(string)
+			p := s.pullByNode(r, id)
+			switch {
+			case p == nil:
+				return nil, notFound("Could not resolve to a node with the global id of '%s'", id)
+			case !r.who.may("pull_requests", "write") || p.repo.foreign:
+				return nil, &graphqlError{Type: "FORBIDDEN", Message: notByIntegration}
+			case p.state != "open":
+				return nil, &graphqlError{Type: "UNPROCESSABLE", Message: "Pull request is closed"}
+			}
+			if p.draft {
+				s.echo(s.turn(p, "ready_for_review", r.who.login))
+			}
+			return object{"__typename": "MarkPullRequestReadyForReviewPayload", "clientMutationId": input["clientMutationId"], "pullRequest": s.pullNode(r, p)}, nil
+		}),
 	}
+}
+
+func (s *Server) pullByNode(r *request, id string) *pull {
+	for _, repo := range s.repos {
+		for _, p := range repo.pulls {
+			if node("PullRequest", p.id) == id && r.who.sees(repo) {
+				return p
+			}
+		}
+	}
+	return nil
 }
 
 func (s *Server) threadByID(r *request, id string) (*pull, *ReviewComment) {
