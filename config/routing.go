@@ -324,7 +324,7 @@ func line(n *yaml.Node, path []string) int {
 // The messages of yaml.v3, whose errors have no structure.
 var (
 	yamlLine    = regexp.MustCompile(`^line (\d+): (.*)$`)
-	yamlUnknown = regexp.MustCompile(`^field (.*) not found in type config\.(\w+)$`)
+	yamlUnknown = regexp.MustCompile(`^field (.*) not found in type (?:config|environment)\.(\w+)$`)
 	yamlTwice   = regexp.MustCompile(`^mapping key "(.*)" already defined at line (\d+)$`)
 	yamlType    = regexp.MustCompile("^cannot unmarshal !!\\w+(?: `(.*)`)? into (.*)$")
 )
@@ -361,7 +361,7 @@ func keysOf(name string) string {
 	for _, t := range []reflect.Type{
 		reflect.TypeFor[Routing](), reflect.TypeFor[Repository](), reflect.TypeFor[Channel](), reflect.TypeFor[Person](),
 		reflect.TypeFor[Server](), reflect.TypeFor[Registry](), reflect.TypeFor[Rule](), reflect.TypeFor[Limits](), reflect.TypeFor[Budgets](), reflect.TypeFor[SlackPeople](),
-		reflect.TypeFor[Login](), reflect.TypeFor[Grant](), reflect.TypeFor[RepositorySecret](), reflect.TypeFor[Schedule](), reflect.TypeFor[Hook](), reflect.TypeFor[Webhook](), reflect.TypeFor[Credential](),
+		reflect.TypeFor[Login](), reflect.TypeFor[Grant](), reflect.TypeFor[RepositorySecret](), reflect.TypeFor[Schedule](), reflect.TypeFor[Hook](), reflect.TypeFor[Webhook](), reflect.TypeFor[Credential](), reflect.TypeFor[environment.PullRequests](),
 	} {
 		if t.Name() != name {
 			continue

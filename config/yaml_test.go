@@ -85,7 +85,7 @@ func TestRoutingProblems(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct{ text, want string }{
 		{"repos: {}", `f:1: knows no key "repos"; remove it or correct its spelling; the keys here are repositories, channels, people, mcp, rules, options, egress, registries, credentials, limits, budgets, slack, github, login, roles, schedules, hooks, webhooks`},
-		{"repositories:\n  o/r:\n    trust: true", `f:3: knows no key "trust"; remove it or correct its spelling; the keys here are trusted, base, profile, results, open, pool, env, setup, start, locks, path, tools, egress, secrets`},
+		{"repositories:\n  o/r:\n    trust: true", `f:3: knows no key "trust"; remove it or correct its spelling; the keys here are trusted, base, profile, results, open, pool, env, setup, start, locks, path, tools, egress, pull_requests, secrets`},
 		{"repositories:\n  o/r: {trusted: maybe}", `f:2: has "maybe" in the wrong place; write true or false`},
 		{"egress: [a b]", `f:1: egress is invalid: "a b" is not a host, *.domain, host:port or the name of a preset (debian, dotnet, github, go, java, npm, python, ruby, rust); correct it; docs/environment.md lists what can be declared`},
 		{"registries:\n  - {host: h.example, bearer: x}", `f:2: registries.1.bearer holds a credential; put it into the environment as NAME and write {{env "NAME"}} in its place`},
@@ -101,6 +101,7 @@ func TestRoutingProblems(t *testing.T) {
 		{"repositories:\n  a/B: {}\n  a/b: {}", "f:3: repositories.a/b is the same repository as a/B; keep one of them; GitHub does not mind upper and lower case"},
 		{"repositories:\n  o/r:\n    secrets: {A: secret}", "f:3: repositories.o/r.secrets.A does not say where its value is; write env:NAME for a variable of the worker, file:/path for a file, or command:PROGRAM ARGUMENTS"},
 		{"repositories:\n  o/r:\n    secrets: {HOME: env:A}", "f:3: repositories.o/r.secrets.HOME cannot be used: HOME is set by errand; choose another name"},
+		{"repositories:\n  o/r:\n    pull_requests: {drafts: true}", `f:3: knows no key "drafts"; remove it or correct its spelling; the keys here are branch_prefix, title, labels, draft, template`},
 		{"repositories:\n  o/r:\n    profile: admin", "f:3: repositories.o/r.profile must be `write` or `read`, not \"admin\""},
 		{"repositories:\n  o/r:\n    base: -f", `f:3: repositories.o/r.base is "-f", which is not the name of a branch; write it without refs/heads/, like main`},
 		{"github:\n  bots: [renovate]", `f:2: github.bots.1 must be the login of a bot like "renovate[bot]", not "renovate"`},

@@ -1,4 +1,5 @@
-// Package environment describes what the runs of a repository need in addition to its files.
+// Package environment describes what the runs of a repository need in addition to its files, and how their work is
+// proposed.
 //
 // A repository declares it in [File] on its base branch, and an operator under repositories in errand.yaml, which wins.
 // Package environment reads and checks declarations. It runs nothing and keeps no state, so its functions may be called
@@ -53,6 +54,8 @@ type Declaration struct {
 	Tools map[string]string `yaml:"tools"`
 	// Egress says which hosts set-up, runs and checks reach. What a repository declares adds to the list of the fleet.
 	Egress hostlist.List `yaml:"egress"`
+	// PullRequests says how errand opens pull requests.
+	PullRequests PullRequests `yaml:"pull_requests"`
 }
 
 // DefaultLocks are files at the root of a repository that name what it depends on.
@@ -117,6 +120,9 @@ func (d Declaration) Checked() (Declaration, []string) {
 		wrong = append(wrong, "egress: "+problem)
 	}
 	d.Egress = d.Egress.Valid()
+	var more []string
+	d.PullRequests, more = d.PullRequests.checked()
+	wrong = append(wrong, more...)
 	for _, list := range []struct {
 		name   string
 		values *[]string
@@ -166,6 +172,7 @@ func (d Declaration) Under(operator Declaration) Declaration {
 	if operator.Tools != nil {
 		d.Tools = operator.Tools
 	}
+	d.PullRequests = d.PullRequests.under(operator.PullRequests)
 	for _, list := range []struct {
 		own       *[]string
 		operators []string

@@ -1,0 +1,70 @@
+package environment
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// PullRequests is how errand opens pull requests in a repository. The zero value is the default.
+type PullRequests struct {
+	BranchPrefix string   `yaml:"branch_prefix"` // of the branches, with a slash at its end; empty: DefaultBranchPrefix
+	Title        string   `yaml:"title"`         // precedes the titles, such as "[errand] "
+	Labels       []string `yaml:"labels"`
+	Draft        string   `yaml:"draft"`    // "true" or "false"; empty: true
+	Template     string   `yaml:"template"` // "true" or "false": whether the repository's TemplateFile follows errand's description; empty: false
+}
+
+const (
+	// DefaultBranchPrefix is the prefix of errand's branches.
+	DefaultBranchPrefix = "errand/"
+	// TemplateFile is the template for descriptions of pull requests.
+	TemplateFile = ".github/pull_request_template.md"
+
+	maxLabel       = 50 // characters, as on GitHub
+	maxTitlePrefix = 50
+	maxPrefix      = 50
+)
+
+var branchPrefix = regexp.MustCompile(`^([a-z0-9][a-z0-9_-]*/)+$`)
+
+// checked returns p without its invalid parts, and a sentence about each of them.
+func (p PullRequests) checked() (PullRequests, []string) {
+	var wrong []string
+	if b := p.BranchPrefix; b != "" && (!branchPrefix.MatchString(b) || len(b) > maxPrefix || strings.HasPrefix(b, "refs/")) {
+		wrong = append(wrong, fmt.Sprintf("pull_requests: the branch_prefix %.100q is not made of a-z, 0-9, _ and -, with a slash at its end.", b))
+		p.BranchPrefix = ""
+	}
+	if utf8.RuneCountInString(p.Title) > maxTitlePrefix || strings.ContainsFunc(p.Title, unicode.IsControl) {
+		wrong = append(wrong, fmt.Sprintf("pull_requests: the title is not one line of at most %d characters.", maxTitlePrefix))
+		p.Title = ""
+	}
+	if slices.ContainsFunc(p.Labels, func(l string) bool {
+		return strings.TrimSpace(l) == "" || utf8.RuneCountInString(l) > maxLabel || strings.ContainsFunc(l, unicode.IsControl)
+	}) || len(p.Labels) > maxList {
+		wrong = append(wrong, fmt.Sprintf("pull_requests: the labels are not at most %d of at most %d characters.", maxList, maxLabel))
+		p.Labels = nil
+	}
+	for name, value := range map[string]*string{"draft": &p.Draft, "template": &p.Template} {
+		if !slices.Contains([]string{"", "true", "false"}, *value) {
+			wrong = append(wrong, "pull_requests: "+name+" is neither true nor false.")
+			*value = ""
+		}
+	}
+	return p, wrong
+}
+
+// under returns p with everything that the operator sets, which wins.
+func (p PullRequests) under(operator PullRequests) PullRequests {
+	p.BranchPrefix = cmp.Or(operator.BranchPrefix, p.BranchPrefix)
+	p.Title = cmp.Or(operator.Title, p.Title)
+	p.Draft, p.Template = cmp.Or(operator.Draft, p.Draft), cmp.Or(operator.Template, p.Template)
+	if operator.Labels != nil {
+		p.Labels = operator.Labels
+	}
+	return p
+}
