@@ -166,6 +166,7 @@ var inherited = []string{
 
 // environment returns the CLI's whole environment. With its own network a run reaches no proxy but its own.
 func (r *Runner) environment(s Spec, d session.Dirs, a gateway.Access) []string {
+	name, email, _ := strings.Cut(strings.TrimSuffix(cmp.Or(s.Author, "errand <errand@localhost>"), ">"), " <")
 	env := map[string]string{
 		"HOME": d.Home, "TMPDIR": d.Temp, "TERM": "dumb", "SHELL": "/bin/bash",
 		"CLAUDE_CONFIG_DIR": d.Config, "CLAUDE_CODE_TMPDIR": d.Temp,
@@ -181,8 +182,7 @@ func (r *Runner) environment(s Spec, d session.Dirs, a gateway.Access) []string 
 		// report whether it is available.
 		"MCP_TIMEOUT": "10000", "MCP_CONNECTION_NONBLOCKING": "0",
 		"CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS": "1", "CLAUDE_CODE_STARTUP_FAILURE_RESULTS": "1",
-		"GIT_TERMINAL_PROMPT": "0", "GIT_AUTHOR_NAME": "errand", "GIT_AUTHOR_EMAIL": "errand@localhost",
-		"GIT_COMMITTER_NAME": "errand", "GIT_COMMITTER_EMAIL": "errand@localhost",
+		"GIT_TERMINAL_PROMPT": "0", "GIT_AUTHOR_NAME": name, "GIT_AUTHOR_EMAIL": email, "GIT_COMMITTER_NAME": name, "GIT_COMMITTER_EMAIL": email,
 		keeper.RunVariable: s.ID, keeper.WorkerVariable: keeper.WorkerMark(),
 	}
 	for _, name := range inherited {

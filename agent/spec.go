@@ -70,6 +70,10 @@ type Environment struct {
 	// Path has directories that come first in PATH: absolute, relative to Dir, or below the home with a leading ~/.
 	Path []string
 
+	// Author is the name and the address under which the run's git commits, as in "bot <bot@example.com>"; empty: "errand
+	// <errand@localhost>".
+	Author string
+
 	// Start has the lines of a script for bash that runs before the CLI, in at most 5 minutes. What it leaves running lives
 	// as long as the run.
 	Start []string

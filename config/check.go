@@ -16,7 +16,7 @@ import (
 
 // checks are the checks that the tags of fields name. bound is the text after the name in the tag.
 var checks = map[string]func(p *Problems, s setting, bound string){
-	"addr": checkAddr, "dirs": checkDirs, "grace": checkGrace, "headers": checkHeaders, "limit": checkLimit, "objects": checkObjects, "oneof": checkOneOf, "pool": checkPool, "token": checkToken, "url": checkURL, "version": checkVersion,
+	"addr": checkAddr, "author": checkAuthor, "dirs": checkDirs, "grace": checkGrace, "headers": checkHeaders, "limit": checkLimit, "objects": checkObjects, "oneof": checkOneOf, "pool": checkPool, "token": checkToken, "url": checkURL, "version": checkVersion,
 }
 
 // check validates each value independently of the role.

@@ -44,6 +44,7 @@ type Config struct {
 	Objects Objects
 	Slack   Slack
 	GitHub  GitHub
+	Commits Commits
 	Model   Model
 	Cloud   Cloud
 	HTTP    HTTP

@@ -79,6 +79,8 @@ func full() map[string]string {
 		"GITHUB_APP_PRIVATE_KEY_FILE": "/keys/app.pem",
 		"GITHUB_WEBHOOK_SECRET":       "hush-webhook",
 		"GITHUB_POLL":                 "45s",
+		"ERRAND_COMMIT_AUTHOR":        "bot <7+bot@users.noreply.github.com>",
+		"ERRAND_SIGNING_KEY_FILE":     "/keys/sign",
 		"OTEL_EXPORTER_OTLP_ENDPOINT": "http://collector.example:4318/",
 		"OTEL_EXPORTER_OTLP_HEADERS":  "authorization=hush-otlp",
 
@@ -142,7 +144,7 @@ func full() map[string]string {
 
 var fullFiles = map[string]string{
 	"/keys/app.pem": testKey, "/etc/errand.yaml": "people: {ann: {slack: U1}}\nrepositories: {acme/api: {}}",
-	"/keys/ca.pem": redisCert, "/keys/cert.pem": redisCert, "/keys/key.pem": redisKey,
+	"/keys/sign": testKey, "/keys/ca.pem": redisCert, "/keys/cert.pem": redisCert, "/keys/key.pem": redisKey,
 }
 
 func loadFull(t *testing.T) Config {
@@ -168,6 +170,7 @@ func TestLoadReadsEveryVariable(t *testing.T) {
 			AppID: 4711, AppKeyFile: "/keys/app.pem", AppKey: Secret(testKey), WebhookSecret: "hush-webhook", Poll: 45e9,
 			APIURL: "https://ghe.example/api/v3/", URL: "https://ghe.example",
 		},
+		Commits: Commits{Author: "bot <7+bot@users.noreply.github.com>", KeyFile: "/keys/sign", Key: Secret(testKey)},
 		Model: Model{
 			AuthToken: "hush-auth", APIKey: "sk-hush", OAuthToken: "hush-oauth",
 			Headers: "X-Virtual-Key: hush-team", TokenCommand: "vault read token", TokenLife: 60e9,
@@ -200,9 +203,9 @@ func TestLoadReadsEveryVariable(t *testing.T) {
 	if diff := cmp.Diff(want, got, cmpopts.EquateComparable(netip.Prefix{})); diff != "" {
 		t.Errorf("Load (-want +got):\n%s", diff)
 	}
-	// GITHUB_TOKEN cannot be set together with the App, nor the App's key twice.
-	if len(got.Given) != len(full()) || len(got.settings()) != len(full())+2 {
-		t.Errorf("%d of %d variables were set, and %d are known: the test must set every one but GITHUB_TOKEN and GITHUB_APP_PRIVATE_KEY",
+	// GITHUB_TOKEN cannot be set together with the App, nor a key twice.
+	if len(got.Given) != len(full()) || len(got.settings()) != len(full())+3 {
+		t.Errorf("%d of %d variables were set, and %d are known: the test must set every one but GITHUB_TOKEN, GITHUB_APP_PRIVATE_KEY and ERRAND_SIGNING_KEY",
 			len(got.Given), len(full()), len(got.settings()))
 	}
 }

@@ -35,6 +35,9 @@ func load(getenv func(string) string, read readFunc, role Role) (Config, error) 
 	var p Problems
 	c := parse(&p, getenv)
 	c.readFiles(&p, read)
+	if role.runs() {
+		c.Commits.readKey(&p, read)
+	}
 	c.check(&p)
 	c.checkRole(&p, role)
 	if c.Worker.Concurrency == 0 {
@@ -247,7 +250,7 @@ func (c *Config) settings() []setting {
 // Secrets returns every secret value, for the redactor of logs, records and posts. It includes a private key as a
 // whole, line by line, and with escaped line ends, because leaks often contain only one of these forms.
 func (c Config) Secrets() []string {
-	all := slices.Concat(c.Redis.URL.secrets(), keyLines(c.GitHub.AppKey), keyLines(c.Redis.Key))
+	all := slices.Concat(c.Redis.URL.secrets(), keyLines(c.GitHub.AppKey), keyLines(c.Redis.Key), keyLines(c.Commits.Key))
 	all = append(all, c.FleetToken().Reveal())
 	for _, headers := range []iter.Seq2[string, string]{c.Model.Pairs(), c.Traces.Headers.otlp(), c.Traces.TracesHeaders.otlp()} {
 		all = append(all, secretValues(headers)...)

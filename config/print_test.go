@@ -57,6 +57,11 @@ REDIS_URL=redis://:[redacted]@h:6379/0
 # GITHUB_API_URL=https://api.github.com/
 # GITHUB_URL=https://github.com
 
+# Commits
+# ERRAND_COMMIT_AUTHOR=
+# ERRAND_SIGNING_KEY_FILE=
+# ERRAND_SIGNING_KEY=
+
 # Model
 ANTHROPIC_API_KEY=[redacted]
 # ANTHROPIC_AUTH_TOKEN=

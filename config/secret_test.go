@@ -88,6 +88,8 @@ func TestProblemsNeverShowSecrets(t *testing.T) {
 		"GITHUB_API_URL":              "hush",
 		"ANTHROPIC_BASE_URL":          "http://:hush%@[",
 		"GITHUB_APP_PRIVATE_KEY_FILE": testKey,
+		"ERRAND_SIGNING_KEY_FILE":     testKey,
+		"ERRAND_SIGNING_KEY":          "hush\\nhush ",
 		"GITHUB_WEBHOOK_SECRET":       "hush\n",
 		"ANTHROPIC_API_KEY":           "hush\n",
 		"ERRAND_CONSOLE_TOKEN":        "[redacted]hush",

@@ -196,6 +196,7 @@ type Notice struct {
 type Publisher interface {
 	Name() string
 	Publish(ctx context.Context, p forge.Proposal) (forge.PullRequestRef, error)
+	Address(ctx context.Context, repo, login string) (string, error)
 }
 
 // Work is the work of a run on a branch of the remote.
@@ -206,6 +207,8 @@ type Work struct {
 	Base   string `json:"base"`            // branch to merge it into
 	Title  string `json:"title"`           // one line
 	Fixes  int    `json:"fixes,omitempty"` // the number of the issue that it resolves; 0: none
+
+	Style forge.Style `json:"style,omitzero"` // of the pull request
 
 	Verification *Verification `json:"verification,omitempty"` // nil: the repository has no verification commands
 }

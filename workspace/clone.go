@@ -134,7 +134,7 @@ func (c clone) finish(ctx context.Context, want Want, t tip) (Clone, error) {
 	return Clone{
 		Repo: want.Repo, Dir: c.dir, Mirror: c.mirror.dir, Head: strings.TrimSpace(head),
 		Base: t.base, BaseSHA: t.baseSHA, DefaultBranch: t.fallback,
-		Published: want.Own != "" && t.branch == want.Own,
+		Published: t.published(want),
 	}, nil
 }
 

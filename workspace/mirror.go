@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 	"time"
@@ -41,6 +42,14 @@ type tip struct {
 	head, branch  string // branch: only if Ref is one
 	base, baseSHA string
 	fallback      string // the default branch
+}
+
+// published returns the branch that earlier runs have published, or "".
+func (t tip) published(want Want) string {
+	if want.Own != "" && path.Base(t.branch) == path.Base(want.Own) {
+		return t.branch
+	}
+	return ""
 }
 
 // sync updates the mirror if necessary and resolves want in it. With ErrRef the tip holds what was found.
@@ -234,11 +243,7 @@ func (m mirror) resolve(ctx context.Context, want Want) (tip, error) {
 	}
 	ref := want.Ref
 	if want.Own != "" {
-		if t.head, err = m.commit(ctx, "refs/heads/"+want.Own); err == nil {
-			t.branch = want.Own
-			return t, nil
-		}
-		if !errors.Is(err, ErrRef) {
+		if t.branch, t.head, err = m.own(ctx, want.Own); err != nil || t.branch != "" {
 			return t, err
 		}
 	}
@@ -262,6 +267,19 @@ func (m mirror) resolve(ctx context.Context, want Want) (tip, error) {
 		}
 	}
 	return t, fmt.Errorf("%w: %q", ErrRef, ref)
+}
+
+// own returns the branch with a name or, if there is none, one with the same last part and its commit. It returns no name if
+// there is neither.
+func (m mirror) own(ctx context.Context, name string) (branch, commit string, err error) {
+	out, err := m.git.run(ctx, "for-each-ref", "--format=%(objectname) %(refname:lstrip=2)", "refs/heads/"+name, "refs/heads/**/"+path.Base(name))
+	for line := range strings.Lines(out) {
+		sha, found, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if branch == "" || found == name {
+			branch, commit = found, sha
+		}
+	}
+	return branch, commit, err
 }
 
 // commit returns the commit of a full ref name or SHA.

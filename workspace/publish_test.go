@@ -105,7 +105,7 @@ func TestPublishedWorkGoesOnElsewhere(t *testing.T) {
 	want := api
 	want.Own, want.Keep = ownBranch, true
 	c = checkout(t, there, want)
-	if c.Head != first.Commit || !c.Published || !c.Fresh || testGit(t, c.Dir, "symbolic-ref", "HEAD") != "refs/heads/"+ownBranch {
+	if c.Head != first.Commit || c.Published != ownBranch || !c.Fresh || testGit(t, c.Dir, "symbolic-ref", "HEAD") != "refs/heads/"+ownBranch {
 		t.Fatalf("began at %+v", c)
 	}
 	write(t, c.Dir+"/README.md", "two\n")
@@ -117,7 +117,7 @@ func TestPublishedWorkGoesOnElsewhere(t *testing.T) {
 	}
 	// Without that branch it begins at Ref.
 	want.Own, want.Thread = "errand/none", "other"
-	if c := checkout(t, there, want); c.Head != o.sha("main") || c.Published {
+	if c := checkout(t, there, want); c.Head != o.sha("main") || c.Published != "" {
 		t.Errorf("began at %+v", c)
 	}
 }

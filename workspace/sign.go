@@ -150,7 +150,9 @@ func parseCommit(name, text string) *commitObject {
 // payload is the content of the commit. Without a signature among the headers it is what is signed.
 func (c *commitObject) payload() string { return strings.Join(c.headers, "\n") + "\n\n" + c.message }
 
-func (c *commitObject) signedBy(s *Signer) bool { return c.signature != "" && s.made(c.signature, c.payload()) }
+func (c *commitObject) signedBy(s *Signer) bool {
+	return c.signature != "" && s.made(c.signature, c.payload())
+}
 
 // reparent replaces the parents that were re-created, and reports whether there are any.
 func (c *commitObject) reparent(now map[string]string) (moved bool) {

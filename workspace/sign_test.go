@@ -45,7 +45,7 @@ func (o *origin) verifies(key *Signer, revisions ...string) string {
 	o.t.Helper()
 	allowed := filepath.Join(o.t.TempDir(), "allowed")
 	write(o.t, allowed, "bot@example.com "+key.PublicKey()+"\n")
-	for _, commit := range strings.Fields(testGit(o.t, o.bare, append([]string{"rev-list"}, revisions...)...)) {
+	for commit := range strings.FieldsSeq(testGit(o.t, o.bare, append([]string{"rev-list"}, revisions...)...)) {
 		out, err := tryGit(o.t, o.bare, "-c", "gpg.format=ssh", "-c", "gpg.ssh.allowedSignersFile="+allowed, "verify-commit", commit)
 		if err != nil {
 			o.t.Errorf("%s does not verify: %v\n%s", testGit(o.t, o.bare, "log", "-1", "--format=%h %s", commit), err, out)
@@ -153,7 +153,9 @@ func TestPublishSignedFollowUp(t *testing.T) {
 			testGit(t, c.Dir, "merge", "--quiet", "--message", "base", "origin/main")
 			write(t, c.Dir+"/three", "three")
 			p.Message = "three"
-			p.Credit = func(message string) string { return strings.TrimSpace(message) + "\n\nCo-authored-by: Bob <b@example.com>\n" }
+			p.Credit = func(message string) string {
+				return strings.TrimSpace(message) + "\n\nCo-authored-by: Bob <b@example.com>\n"
+			}
 			if last := published(t, w, c, p); !last.New || last.Commit != o.sha(ownBranch) {
 				t.Errorf("published %+v", last)
 			}

@@ -111,7 +111,7 @@ type Want struct {
 	// Base is the branch whose state counts as trusted, for Diff and TrustedConfig; empty is the default branch.
 	Base string
 	// Own is a branch that earlier runs of the thread have published. A new clone starts there instead of at Ref if
-	// the remote has it.
+	// the remote has it, or one with the same last part, which is then unique to the thread.
 	Own string
 	// Keep leaves an existing clone as the last run left it (commits, dirty files, ignored files) and only updates its
 	// origin/* refs. Ref is then not checked out and need not exist. Configuration that the agent wrote with git
@@ -138,8 +138,8 @@ type Clone struct {
 	BaseSHA string
 	// DefaultBranch is the branch of the remote's HEAD at the last fetch.
 	DefaultBranch string
-	// Published means that the remote has Want.Own.
-	Published bool
+	// Published is the remote's branch for Want.Own; empty: there is none.
+	Published string
 	// Fresh means that this call created the clone, without anything of an earlier run. With Keep that is the first
 	// clone, or one whose predecessor git could no longer read; the predecessor is set aside with all its files.
 	Fresh bool

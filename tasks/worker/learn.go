@@ -180,7 +180,7 @@ func (b *publisher) proposeHosts(ctx context.Context, r *run, t tasks.Task, own 
 	}
 	title := fmt.Sprintf("List the %d hosts that errand's runs reach", len(found.hosts))
 	pushed, err := b.Workspace.Publish(ctx, c, workspace.Publication{
-		Branch: learnBranch, Message: title + "\n\n" + trailer(t) + "\n", Ours: ours,
+		Branch: learnBranch, Message: title + "\n\n" + (place{}).trailers(t) + "\n", Ours: ours, Author: b.author(ctx, t.Repo),
 		Permit: func(_ context.Context, commit string) error {
 			return r.claim.Pushing(r.detached, t.Repo, learnBranch, commit)
 		},

@@ -36,6 +36,8 @@ type place struct {
 	Into       string          // base branch of the pull request; empty: the clone's base
 	Fixes      int             // number of the issue that the work resolves; 0: none
 	Branch     string          // branch on which the work in Clone is published; empty: not published
+	Author     string          // name and address of errand in commits
+	CoAuthor   string          // those of the asker; empty: unknown
 	About      string          // a paragraph for the agent about the directories
 	Notes      []string        // what is wrong with the declared environment, for the followers of the task
 	Lacking    string          // likewise, what the worker lacks for it
@@ -83,31 +85,35 @@ func (l *placer) clone(ctx context.Context, t tasks.Task, b briefing, before *re
 		Files: b.files, Trusted: want.TrustedConfig, Writes: t.Profile == agent.Write,
 		Environment: environment.Declaration{Egress: environment.Declaration{}.Reach(repo.Environment.Egress, l.Policy.Egress)},
 	}
-	if l.publisher.publishes(t) {
-		p.Branch = branchOf(t.Thread)
-	}
-	if b.Into != p.Branch {
-		p.Into = b.Into
-	}
+	publishes := l.publisher.publishes(t)
 	p.Fixes = b.Fixes
-	if b.Keep {
-		want.Own = p.Branch
+	if b.Keep && publishes {
+		want.Own = branchOf("", t.Thread)
 	}
 	c, err := l.checkpoints.restore(ctx, t.ID, want, before)
 	if err != nil {
 		return place{}, err
 	}
 	p.Dir, p.Reads, p.Clone, p.Fresh = c.Dir, []string{c.Mirror}, c, c.Fresh
+	if p.Writes { // other profiles run no commands
+		if err := l.environment(ctx, repo, &p); err != nil {
+			return place{}, err
+		}
+	}
+	if publishes {
+		p.Branch = cmp.Or(c.Published, branchOf(p.Environment.PullRequests.BranchPrefix, t.Thread))
+		p.Author, p.CoAuthor = l.publisher.identities(ctx, t)
+	}
+	if b.Into != p.Branch {
+		p.Into = b.Into
+	}
 	p.About = fmt.Sprintf("You are in a clone of %s; origin/%s is its base. There is no remote, ", t.Repo, c.Base) + p.fate(t)
 	about, err := l.writeChanges(ctx, c, b)
 	if err != nil {
 		return place{}, err
 	}
 	p.About += about
-	if p.Writes { // other profiles run no commands
-		err = l.environment(ctx, repo, &p)
-	}
-	return p, err
+	return p, nil
 }
 
 // environment adds the environment that the base branch declares, under the operator's, to a place with a clone. Without a
@@ -192,8 +198,8 @@ func (p place) fate(t tasks.Task) string {
 		return "and nothing is published from here: put everything that people should see, such as a diff, in your answer."
 	}
 	said := "and you need none: when you have answered, the commits on your current branch, and your uncommitted changes as one more commit, are published as branch " +
-		p.Branch + " with a draft pull request. Leave nothing in the clone that does not belong there, and end each commit message with the line " + trailer(t) + "."
-	if p.Clone.Published {
+		p.Branch + " with a draft pull request. Leave nothing in the clone that does not belong there, and end each commit message with the line " + strings.ReplaceAll(p.trailers(t), "\n", " and the line ") + "."
+	if p.Clone.Published != "" {
 		said += " Your earlier work was published as origin/" + p.Branch + ". If that has commits that you lack, merge it before you continue."
 	}
 	return said
@@ -244,7 +250,7 @@ func (l *placer) writeChanges(ctx context.Context, c workspace.Clone, b briefing
 // given returns what a run and its checks have besides the files.
 func (p place) given() agent.Environment {
 	d := p.Environment
-	return agent.Environment{Env: d.Env, Secrets: p.Exposed, Path: d.Path, Start: d.Start, Egress: d.Egress, Layers: p.Layers, SeenAs: p.SeenAs}
+	return agent.Environment{Env: d.Env, Secrets: p.Exposed, Path: d.Path, Start: d.Start, Egress: d.Egress, Layers: p.Layers, SeenAs: p.SeenAs, Author: p.Author}
 }
 
 // spec returns the specification of a run.
@@ -262,7 +268,7 @@ func (w *Worker) spec(t tasks.Task, b tasks.Brief, s setting) agent.Spec {
 	prompt.ID = uuid.NewString() // a session that contains this ID has the prompt
 	switch {
 	case !p.Fresh || c.session == nil:
-	case p.Clone.Published:
+	case p.Clone.Published != "":
 		p.About += " The clone is new and starts from your published work. Your unpublished changes are gone."
 	default:
 		p.About += " The clone is new: the changes that you made earlier in this conversation are gone."

@@ -12,6 +12,7 @@ import (
 	"unicode"
 
 	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/environment"
 	"github.com/errand-fleet/errand/forge"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/workspace"
@@ -30,11 +31,11 @@ const (
 	maxVerifyOutput = 2000             // bytes that are kept of the end of an output
 )
 
-// branchOf returns the branch for the work of a thread. It is always the same branch, and a hash hides names of
+// branchOf returns the branch for the work of a thread. Its last part is always the same, and a hash hides names of
 // people in the thread's name.
-func branchOf(thread string) string {
+func branchOf(prefix, thread string) string {
 	source, _, _ := strings.Cut(thread, "/")
-	return fmt.Sprintf("errand/%s-%x", source, sha256.Sum256([]byte(thread)))[:len("errand/")+len(source)+1+10]
+	return cmp.Or(prefix, environment.DefaultBranchPrefix) + fmt.Sprintf("%s-%x", source, sha256.Sum256([]byte(thread)))[:len(source)+1+10]
 }
 
 // publisher pushes the work of answered tasks and opens their pull requests. It is safe for concurrent use.
@@ -70,7 +71,7 @@ func (b *publisher) publish(run *run, t tasks.Task, p place, e *tasks.Ending) {
 	}
 	e.Published = &tasks.Published{Due: true, Work: tasks.Work{
 		Repo: t.Repo, Branch: p.Branch, Commit: pushed.Commit, Base: cmp.Or(p.Into, p.Clone.Base), Title: cmp.Or(pushed.Subject, t.Title()), Fixes: p.Fixes,
-		Verification: checks,
+		Verification: checks, Style: b.style(ctx, p),
 	}}
 	if pushed.New {
 		b.Log.Info("work published", "run", t.ID, "thread", t.Thread, "branch", p.Branch, "commit", pushed.Commit)
@@ -133,7 +134,8 @@ func (b *publisher) push(ctx context.Context, patience *time.Timer, run *run, t 
 		return workspace.Pushed{}, nil, err
 	}
 	pushed, err := b.Workspace.Publish(ctx, p.Clone, workspace.Publication{
-		Branch: p.Branch, Message: message(t), TrustedConfig: p.Trusted, Ours: ours, Refuse: p.refusesSecrets(),
+		Branch: p.Branch, Message: message(t) + p.trailers(t) + "\n", TrustedConfig: p.Trusted, Ours: ours, Refuse: p.refusesSecrets(),
+		Author: p.Author, Credit: func(message string) string { return credit(message, t.ID, p.CoAuthor) },
 		Permit: func(_ context.Context, commit string) (err error) {
 			patience.Stop()
 			if checks, err = b.verify(run, t, p); err != nil {
@@ -155,7 +157,7 @@ func (b *publisher) push(ctx context.Context, patience *time.Timer, run *run, t 
 	return pushed, checks, err
 }
 
-// message returns the message of the commit with the uncommitted changes.
+// message returns the message of the commit with the uncommitted changes, up to its trailers.
 func message(t tasks.Task) string {
 	subject := strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
@@ -163,11 +165,8 @@ func message(t tasks.Task) string {
 		}
 		return r
 	}, t.Title())
-	return subject + "\n\n" + trailer(t) + "\n"
+	return subject + "\n\n"
 }
-
-// trailer returns the last line of each commit message of a run, by which people find the run.
-func trailer(t tasks.Task) string { return "Errand-Run: " + t.ID }
 
 // propose opens or updates the pull request, and makes its conversation an alias of the thread.
 func (b *publisher) propose(ctx context.Context, t tasks.Task, e *tasks.Ending) error {
@@ -193,12 +192,13 @@ func (b *publisher) proposal(t tasks.Task, work tasks.Work, summary string) forg
 	p := forge.Proposal{
 		Repo: work.Repo, Branch: work.Branch, Commit: work.Commit, Base: work.Base, Title: work.Title, Fixes: work.Fixes,
 		Run: t.ID, Thread: t.Thread, Source: t.Source, Asker: b.Policy.People.NameOf(t), Verification: work.Verification.Markdown(), Summary: summary,
+		Reviewer: b.account(t), Style: work.Style,
 	}
 	if b.ConsoleURL != "" {
 		p.RunURL = b.ConsoleURL + "/tasks/" + t.ID
 	}
-	if who, known := b.Policy.People.Find(t.Source, t.Actor); known && t.Source != b.Publisher.Name() {
-		p.AskerAccount = who.Account(b.Publisher.Name())
+	if t.Source != b.Publisher.Name() {
+		p.AskerAccount = p.Reviewer
 	}
 	return p
 }

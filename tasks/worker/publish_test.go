@@ -1,12 +1,14 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -25,6 +27,8 @@ type hub struct {
 	fail func(n int) error
 
 	checks []string // that the repository wants
+	name   string   // empty: github
+	draft  bool     // what it says of pull requests
 
 	mu    sync.Mutex
 	works []forge.Proposal
@@ -33,7 +37,14 @@ type hub struct {
 
 func (h *hub) commands(context.Context, string, string) ([]string, error) { return h.checks, nil }
 
-func (h *hub) Name() string { return "github" }
+func (h *hub) Name() string { return cmp.Or(h.name, "github") }
+
+func (h *hub) Address(_ context.Context, _, login string) (string, error) {
+	if login = cmp.Or(login, "bot"); login == "gone" {
+		return "", forge.ErrNotFound
+	}
+	return fmt.Sprintf("%s <%d+%[1]s@users.noreply.github.com>", login, len(login)), nil
+}
 
 func (h *hub) Publish(_ context.Context, p forge.Proposal) (forge.PullRequestRef, error) {
 	h.mu.Lock()
@@ -45,7 +56,7 @@ func (h *hub) Publish(_ context.Context, p forge.Proposal) (forge.PullRequestRef
 		}
 	}
 	h.works = append(h.works, p)
-	return forge.PullRequestRef{Number: 7, URL: "https://hub.example/7"}, nil
+	return forge.PullRequestRef{Number: 7, URL: "https://hub.example/7", Draft: h.draft}, nil
 }
 
 func (h *hub) proposed() []forge.Proposal {
@@ -69,10 +80,10 @@ func publishingFleet(t *testing.T, edit func(r *remote, s agent.Spec)) (*remote,
 func (r *remote) pushed(thread string) string {
 	r.Helper()
 	bare := filepath.Join(r.root, "acme", "api.git")
-	if r.git(bare, "branch", "--list", branchOf(thread)) == "" {
+	if r.git(bare, "branch", "--list", branchOf("", thread)) == "" {
 		return ""
 	}
-	return strings.ReplaceAll(r.git(bare, "log", "--format=%s", "main.."+branchOf(thread)), "\n", ", ")
+	return strings.ReplaceAll(r.git(bare, "log", "--format=%s", "main.."+branchOf("", thread)), "\n", ", ")
 }
 
 // If a repository became read-only after the task was submitted, the task does not write to it.
@@ -96,7 +107,7 @@ func TestWorkIsPublished(t *testing.T) {
 	first := r.repoTask("a")
 	e := r.ending(r.submit(first))
 	want := forge.Proposal{
-		Repo: "acme/api", Branch: branchOf("fake/a"), Base: "main", Title: "work", Summary: "I mended it.",
+		Repo: "acme/api", Branch: branchOf("", "fake/a"), Base: "main", Title: "work", Summary: "I mended it.",
 		Run: first.ID, Thread: "fake/a", Source: "fake", Asker: first.Actor,
 	}
 	works := h.proposed()
@@ -104,7 +115,7 @@ func TestWorkIsPublished(t *testing.T) {
 		t.Fatalf("proposed %+v", works)
 	}
 	want.Commit = works[0].Commit
-	if works[0] != want || want.Commit != r.git(filepath.Join(r.root, "acme", "api.git"), "rev-parse", want.Branch) {
+	if !reflect.DeepEqual(works[0], want) || want.Commit != r.git(filepath.Join(r.root, "acme", "api.git"), "rev-parse", want.Branch) {
 		t.Errorf("proposed %+v, want %+v", works[0], want)
 	}
 	if e.Kind != tasks.Answered || e.Note() != "Pull request acme/api#7: https://hub.example/7 · 3 files, +3 −1" {
@@ -259,7 +270,7 @@ func TestPullRequestIsDue(t *testing.T) {
 			r.worker(r.disk(t.TempDir()), with)
 			e := r.ending(r.submit(r.repoTask("a")))
 			if c.want == "is on branch" {
-				c.want = "The changes are on branch " + branchOf("fake/a") + " of acme/api, without a pull request: No access."
+				c.want = "The changes are on branch " + branchOf("", "fake/a") + " of acme/api, without a pull request: No access."
 			}
 			if e.Result.Text != "I mended it." || !strings.Contains(e.Note(), c.want) {
 				t.Errorf("ending = %+v, %q", e, e.Note())
@@ -386,7 +397,7 @@ func TestCrashAfterThePush(t *testing.T) {
 				t.Errorf("pushed %s, ending %+v", got, e.Published)
 			}
 			bare := filepath.Join(r.root, "acme", "api.git")
-			if got := r.git(bare, "show", branchOf("fake/a")+":README.md"); got != "in the end" || len(h.proposed()) != 1 {
+			if got := r.git(bare, "show", branchOf("", "fake/a")+":README.md"); got != "in the end" || len(h.proposed()) != 1 {
 				t.Errorf("README.md is %q, proposed %+v", got, h.proposed())
 			}
 		})

@@ -95,7 +95,7 @@ func TestChecksAreRun(t *testing.T) {
 				t.Error(diff)
 			}
 			bare := filepath.Join(r.root, "acme", "api.git")
-			if files := r.git(bare, "ls-tree", "--name-only", branchOf("fake/a")); strings.Contains(files, "by-product") {
+			if files := r.git(bare, "ls-tree", "--name-only", branchOf("", "fake/a")); strings.Contains(files, "by-product") {
 				t.Errorf("what a check left behind was published: %s", files)
 			}
 		})

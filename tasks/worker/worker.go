@@ -59,6 +59,7 @@ type Config struct {
 	Slots      int               // concurrent runs; at least 2, so that a person never waits only for automatic work
 	Memory     func() int64      // returns the bytes available for further runs; nil: only Slots limits them
 	RunMemory  int64             // bytes a run needs; 0: 350 MiB
+	Author     string            // name and address of errand in commits; empty: those of its account at the forge
 	ReadyCLIs  int               // CLIs to keep ready for the next messages of conversations; 0: none
 	IdleLimit  time.Duration     // stops a run that shows no sign of work for this long; 0: no limit
 	Model      string            // for tasks that name none; empty: the CLI's default

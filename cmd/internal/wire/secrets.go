@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/errand-fleet/errand/config"
+	"github.com/errand-fleet/errand/workspace"
 )
 
 // repositorySecrets returns the secrets of repositories, by name in lower case: those of set-ups, or only those that the agent
@@ -45,6 +46,36 @@ func readSecrets(c config.Config, getenv func(string) string, worker bool) (prob
 				})
 			}
 		}
+	}
+	return problems
+}
+
+// signer returns what signs commits; nil: they are not signed.
+func signer(c config.Config) (*workspace.Signer, error) {
+	if c.Commits.Key == "" {
+		return nil, nil //nolint:nilnil // that is a setting
+	}
+	return workspace.NewSigner([]byte(c.Commits.Key.Reveal()))
+}
+
+// checkSigning reports a key for commits that cannot be used, or that others than the worker could use.
+func checkSigning(c config.Config) (problems config.Problems) {
+	const file, text = "ERRAND_SIGNING_KEY_FILE", "ERRAND_SIGNING_KEY"
+	where := text
+	if path := c.Commits.KeyFile; path != "" {
+		where = file
+		info, err := os.Stat(path)
+		switch {
+		case err == nil && info.Mode().Perm()&0o077 != 0:
+			problems = append(problems, config.Problem{Where: file, What: "can be read or changed by other users", Remedy: "run chmod 600 on it"})
+		case c.Worker.Sandbox == config.SandboxNone:
+			problems = append(problems, config.Problem{
+				Where: file, What: "can be read by agents without a sandbox", Remedy: "set ERRAND_SANDBOX=bwrap, or " + text + " to the key itself",
+			})
+		}
+	}
+	if _, err := signer(c); err != nil {
+		problems = append(problems, config.Problem{Where: where, What: "cannot be used: " + err.Error(), Remedy: "make one with ssh-keygen -t ed25519 -N ''"})
 	}
 	return problems
 }

@@ -55,7 +55,7 @@ func Load(getenv func(string) string, role config.Role) (config.Config, error) {
 		problems = try(c)
 	}
 	if role == config.RoleWorker || role == config.RoleStandalone {
-		problems = append(problems, contained(c)...)
+		problems = append(append(problems, contained(c)...), checkSigning(c)...)
 	}
 	if len(problems) > 0 {
 		return c, problems
@@ -127,7 +127,7 @@ func Notices(c config.Config, environ []string) []store.Finding {
 // secretFiles returns the files with secrets of this process.
 func secretFiles(c config.Config) []string {
 	files := []string{".env"}
-	keys := []string{c.GitHub.AppKeyFile, c.Redis.KeyFile}
+	keys := []string{c.GitHub.AppKeyFile, c.Commits.KeyFile, c.Redis.KeyFile}
 	for _, name := range secretFileVariables {
 		keys = append(keys, os.Getenv(name))
 	}

@@ -282,6 +282,9 @@ func (p *Parts) Worker(version, address string, o Options) (*worker.Worker, erro
 			w.Env = append(w.Env, name+"="+v)
 		}
 	}
+	if w.Signer, err = signer(c); err != nil {
+		return nil, err
+	}
 	space, err := workspace.New(w)
 	if err != nil {
 		return nil, err
@@ -301,8 +304,7 @@ func (p *Parts) Worker(version, address string, o Options) (*worker.Worker, erro
 	timing.Pack, timing.Shutdown = cmp.Or(timing.Pack, config.Pack), cmp.Or(timing.Shutdown, config.Shutdown)
 	return worker.New(worker.Config{
 		Store: p.Store, Queue: p.Queue, Runner: runner, Workspace: space, Sources: p.Sources, Policy: p.policy, Publisher: p.Forge, Commands: p.commands,
-		Mise:       noMise == nil,
-		Ended:      p.webhooks.Note,
+		Mise: noMise == nil, Author: c.Commits.Author, Ended: p.webhooks.Note,
 		Secrets:    func(repo string) map[string]string { return secrets[strings.ToLower(repo)] },
 		Exposed:    func(repo string) map[string]string { return exposed[strings.ToLower(repo)] },
 		ConsoleURL: strings.TrimRight(c.HTTP.PublicURL, "/"),

@@ -1,0 +1,110 @@
+package worker
+
+import (
+	"cmp"
+	"context"
+	"regexp"
+	"strings"
+	"unicode"
+
+	"github.com/errand-fleet/errand/environment"
+	"github.com/errand-fleet/errand/forge"
+	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/workspace"
+)
+
+// maxTemplate bounds the template of a description, in bytes. It is stored with the ending.
+const maxTemplate = 10_000
+
+// account returns the login that the asker has at the forge, or "".
+func (b *publisher) account(t tasks.Task) string {
+	if t.Source == b.Publisher.Name() {
+		if strings.HasSuffix(t.Actor, "[bot]") {
+			return ""
+		}
+		return t.Actor
+	}
+	who, _ := b.Policy.People.Find(t.Source, t.Actor)
+	return who.Account(b.Publisher.Name())
+}
+
+// author returns errand's name and address in commits.
+func (b *publisher) author(ctx context.Context, repo string) string {
+	if b.Author != "" {
+		return b.Author
+	}
+	own, err := b.Publisher.Address(ctx, repo, "")
+	b.warn(err, "look up errand's own account", "repo", repo)
+	return cmp.Or(own, workspace.Unknown)
+}
+
+// identities returns errand's name and address in commits, and those of the asker. The latter are empty if they are not
+// known, or if errand itself asked. Without an answer of the forge the task still runs.
+func (b *publisher) identities(ctx context.Context, t tasks.Task) (author, asker string) {
+	author = b.author(ctx, t.Repo)
+	address := ""
+	if login := b.account(t); login != "" {
+		found, err := b.Publisher.Address(ctx, t.Repo, login)
+		b.warn(err, "look up the asker's account", "run", t.ID)
+		own, _ := b.Publisher.Address(ctx, t.Repo, "")
+		if found != "" && found == own {
+			return author, ""
+		}
+		_, address, _ = strings.Cut(strings.TrimSuffix(found, ">"), " <")
+	}
+	who, _ := b.Policy.People.Find(t.Source, t.Actor)
+	if address = cmp.Or(address, who.Email); address == "" {
+		return author, ""
+	}
+	name := strings.TrimSpace(strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || r == '<' || r == '>' {
+			return -1
+		}
+		return r
+	}, b.Policy.People.NameOf(t)))
+	return author, cmp.Or(name, "unknown") + " <" + address + ">"
+}
+
+const (
+	runTrailer   = "Errand-Run: "     // by which people find the run
+	askerTrailer = "Co-authored-by: " // by which GitHub credits the asker
+)
+
+// trailers returns the last lines of each commit message of a run.
+func (p place) trailers(t tasks.Task) string {
+	lines := runTrailer + t.ID
+	if p.CoAuthor != "" {
+		lines += "\n" + askerTrailer + p.CoAuthor
+	}
+	return lines
+}
+
+var (
+	runLine     = regexp.MustCompile(`(?m)^` + runTrailer + `(\S+)[ \t]*$`)
+	trailerForm = regexp.MustCompile(`\n\n([A-Za-z][A-Za-z0-9-]*: [^\n]+(\n|$))+$`)
+)
+
+// credit adds the asker to a commit message that lacks them, unless the commit is of another run.
+func credit(message, run, asker string) string {
+	_, address, _ := strings.Cut(asker, " <")
+	if of := runLine.FindStringSubmatch(message); asker == "" || of != nil && of[1] != run || strings.Contains(message, " <"+address) {
+		return message
+	}
+	message = strings.TrimRight(message, "\n")
+	if !trailerForm.MatchString(message) {
+		message += "\n"
+	}
+	return message + "\n" + askerTrailer + asker + "\n"
+}
+
+// style returns how the repository wants the pull request to be opened.
+func (b *publisher) style(ctx context.Context, p place) forge.Style {
+	wanted := p.Environment.PullRequests
+	s := forge.Style{Title: wanted.Title, Labels: wanted.Labels, Ready: wanted.Draft == "false"}
+	if wanted.Template == "true" {
+		var err error
+		s.Template, err = b.Workspace.BaseFile(ctx, p.Clone, environment.TemplateFile, maxTemplate)
+		b.warn(err, "read template of pull requests", "repo", p.Clone.Repo)
+	}
+	return s
+}

@@ -1,0 +1,201 @@
+package worker
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/environment"
+	"github.com/errand-fleet/errand/forge"
+	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/workspace"
+)
+
+func TestCredit(t *testing.T) {
+	t.Parallel()
+	const ann = "Ann <1+ann@users.noreply.github.com>"
+	const line = askerTrailer + ann
+	for message, want := range map[string]string{
+		"Fix\n":                            "Fix\n\n" + line + "\n",
+		"":                                 "\n\n" + line + "\n",
+		"Fix\n\nBody: with a colon":        "Fix\n\nBody: with a colon\n" + line + "\n",
+		"Fix\n\nBody\n\nErrand-Run: 1\n\n": "Fix\n\nBody\n\nErrand-Run: 1\n" + line + "\n",
+		"Fix: it\n":                        "Fix: it\n\n" + line + "\n",
+		"Fix\n\nErrand-Run: 2\n":           "Fix\n\nErrand-Run: 2\n",
+		"Fix\n\n" + line + "\n":            "Fix\n\n" + line + "\n",
+		"Fix\n\nco-authored-by: A <1+ann@users.noreply.github.com>": "Fix\n\nco-authored-by: A <1+ann@users.noreply.github.com>",
+	} {
+		if got := credit(message, "1", ann); got != want {
+			t.Errorf("%q became %q, want %q", message, got, want)
+		}
+		if got := credit(message, "1", ""); got != message {
+			t.Errorf("without an asker %q became %q", message, got)
+		}
+	}
+}
+
+// The asker is known by their account at the forge, or by their address. errand, bots and strangers are no co-authors.
+func TestIdentities(t *testing.T) {
+	t.Parallel()
+	people := tasks.People{{Name: "Ann <Lee>", Slack: "U1", GitHub: "ann"}, {Name: "Bob", Slack: "U2", Email: "bob@example.com"}, {Name: "Cid", Slack: "U3", GitHub: "gone", Email: "cid@example.com"}}
+	for name, c := range map[string]struct {
+		source, actor, name, fixed string
+		author, asker, reviewer    string
+	}{
+		"slack":      {"slack", "U1", "", "", "bot <3+bot@users.noreply.github.com>", "Ann Lee <3+ann@users.noreply.github.com>", "ann"},
+		"address":    {"slack", "U2", "", "", "bot <3+bot@users.noreply.github.com>", "Bob <bob@example.com>", ""},
+		"no account": {"slack", "U3", "", "", "bot <3+bot@users.noreply.github.com>", "Cid <cid@example.com>", "gone"},
+		"stranger":   {"slack", "U4", "Dee", "", "bot <3+bot@users.noreply.github.com>", "", ""},
+		"github":     {"github", "emma", "", "own <o@example.com>", "own <o@example.com>", "emma <4+emma@users.noreply.github.com>", "emma"},
+		"bot":        {"github", "renovate[bot]", "", "", "bot <3+bot@users.noreply.github.com>", "", ""},
+		"errand":     {"github", "bot", "", "", "bot <3+bot@users.noreply.github.com>", "", "bot"},
+		"errand's":   {"github", "bot", "", "own <o@example.com>", "own <o@example.com>", "", "bot"},
+		"not GitHub": {"schedule", "schedule:nightly", "", "", "bot <3+bot@users.noreply.github.com>", "", ""},
+		"gone":       {"github", "gone", "", "", "bot <3+bot@users.noreply.github.com>", "Cid <cid@example.com>", "gone"},
+	} {
+		b := &publisher{Config: &Config{Publisher: &hub{}, Author: c.fixed, Policy: tasks.Policy{People: people}, Log: slog.New(slog.DiscardHandler)}}
+		task := tasks.Task{ID: "1", Source: c.source, Actor: c.actor, Name: c.name}
+		author, asker := b.identities(t.Context(), task)
+		if author != c.author || asker != c.asker || b.account(task) != c.reviewer {
+			t.Errorf("%s: author %q, asker %q, account %q", name, author, asker, b.account(task))
+		}
+	}
+}
+
+// signsWith makes the workers' disks sign, and returns a function that fails the test unless git verifies all commits of a
+// branch that main lacks. It returns their subjects.
+func (r *remote) signsWith() (disk func(*Config), verified func(branch string) string) {
+	r.Helper()
+	file := filepath.Join(r.TempDir(), "key")
+	if out, err := exec.CommandContext(r.Context(), "ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", file).CombinedOutput(); err != nil {
+		r.Fatalf("ssh-keygen: %v\n%s", err, out)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		r.Fatal(err)
+	}
+	signer, err := workspace.NewSigner(text)
+	if err != nil {
+		r.Fatal(err)
+	}
+	allowed, bare := filepath.Join(r.TempDir(), "allowed"), filepath.Join(r.root, "acme", "api.git")
+	r.write(filepath.Dir(allowed), "allowed", "* "+signer.PublicKey()+"\n")
+	disk = func(c *Config) {
+		var err error
+		c.Workspace, err = workspace.New(workspace.Config{Dir: r.TempDir(), Signer: signer, URL: func(repo string) string { return filepath.Join(r.root, repo+".git") }})
+		if err != nil {
+			r.Fatal(err)
+		}
+	}
+	return disk, func(branch string) string {
+		r.Helper()
+		for commit := range strings.FieldsSeq(r.git(bare, "rev-list", "main.."+branch)) {
+			r.git(bare, "-c", "gpg.format=ssh", "-c", "gpg.ssh.allowedSignersFile="+allowed, "verify-commit", commit)
+		}
+		return strings.ReplaceAll(r.git(bare, "log", "--format=%s", "main.."+branch), "\n", ", ")
+	}
+}
+
+// The commits of a run that went on at another worker are all signed, with the asker as co-author, as are those of the thread's next
+// task on a third disk.
+func TestResumedWorkIsSigned(t *testing.T) {
+	t.Parallel()
+	r := newRemote(t)
+	h := &hub{name: "fake"}
+	with := func(c *Config) { c.Publisher, c.Commands = h, h.commands }
+	disk, verified := r.signsWith()
+	first := r.worker(disk, with)
+	task := r.repoTask("a")
+	task.Actor = "ann"
+	id := r.submit(task)
+	<-r.started
+	first()
+	r.worker(disk, with)
+	if e := r.ending(id); e.Kind != tasks.Answered || e.Published == nil {
+		t.Fatalf("ending = %+v", e)
+	}
+	branch := branchOf("", "fake/a")
+	if got := verified(branch); got != "do it, work" {
+		t.Errorf("pushed %s", got)
+	}
+	bare := filepath.Join(r.root, "acme", "api.git")
+	const want = "bot <3+bot@users.noreply.github.com> ann <3+ann@users.noreply.github.com>"
+	if got := r.git(bare, "log", "--format=%cn <%ce> %(trailers:key=Co-authored-by,valueonly,separator=%x2C)", "main.."+branch); got != want+"\n"+want {
+		t.Errorf("people:\n%s", got)
+	}
+	if about := r.agent.specs()[0].System; !strings.Contains(about, "Errand-Run: "+id+" and the line Co-authored-by: ann <") || r.agent.specs()[0].Author == "" {
+		t.Errorf("the agent got %s", about)
+	}
+
+	r.stopAll()
+	before := r.git(bare, "rev-parse", branch)
+	r.agent.do = func(_ context.Context, s agent.Spec, _ agent.Host) (agent.Result, error) {
+		r.write(s.Dir, "README.md", "again\n")
+		r.git(s.Dir, "commit", "--quiet", "--all", "--message", "more")
+		return answer("More."), nil
+	}
+	r.worker(disk, with)
+	r.ending(r.submit(r.repoTask("a")))
+	if got := verified(branch); got != "more, do it, work" || r.git(bare, "rev-parse", branch+"~1") != before {
+		t.Errorf("pushed %s", got)
+	}
+}
+
+// The settings of the base branch, under the operator's, name the branch and shape the pull request. A thread keeps its
+// branch when they change.
+func TestPullRequestSettings(t *testing.T) {
+	t.Parallel()
+	r, h, with := publishingFleet(t, (*remote).everything)
+	h.draft = true
+	r.declare("main", "pull_requests: {branch_prefix: bot/, title: 'x ', labels: [a, b], draft: false, template: true}\n")
+	work := t.TempDir()
+	bare := filepath.Join(r.root, "acme", "api.git")
+	r.git(work, "clone", "--quiet", bare, ".")
+	r.write(work, environment.TemplateFile, "## From the base\n")
+	r.git(work, "add", "--all")
+	r.git(work, "commit", "--quiet", "--message", "template")
+	r.git(work, "push", "--quiet", "origin", "HEAD:refs/heads/main")
+	r.write(work, environment.TemplateFile, "## From the head\n")
+	r.write(work, environment.File, "pull_requests: {branch_prefix: evil/, labels: [evil]}\n")
+	r.git(work, "commit", "--quiet", "--all", "--message", "evil")
+	r.git(work, "push", "--quiet", "origin", "HEAD:refs/heads/head")
+	prefix := environment.PullRequests{Title: "[op] "}
+	r.policy.Repository = func(string) (tasks.Repository, bool) {
+		return tasks.Repository{Environment: environment.Declaration{PullRequests: prefix}}, true
+	}
+	r.worker(r.disk(t.TempDir()), with)
+	task := r.repoTask("a")
+	task.Ref = "head"
+	e := r.ending(r.submit(task))
+	want := forge.Style{Title: "[op] ", Labels: []string{"a", "b"}, Ready: true, Template: "## From the base\n"}
+	if branch := branchOf("bot/", "fake/a"); e.Published == nil || e.Published.Branch != branch || !e.Published.PullRequest.Draft {
+		t.Fatalf("ending = %+v", e)
+	}
+	if diff := cmp.Diff(want, h.proposed()[0].Style); diff != "" {
+		t.Errorf("style (-want +got):\n%s", diff)
+	}
+	if about := r.agent.specs()[0].System; !strings.Contains(about, "are published as branch bot/fake-") {
+		t.Errorf("the agent got %s", about)
+	}
+
+	r.stopAll()
+	prefix.BranchPrefix = "new/"
+	r.worker(r.disk(t.TempDir()), with)
+	r.agent.do = func(_ context.Context, s agent.Spec, _ agent.Host) (agent.Result, error) {
+		r.write(s.Dir, "README.md", "again\n")
+		return answer("Again."), nil
+	}
+	if again := r.ending(r.submit(r.repoTask("a"))); again.Published == nil || again.Published.Branch != e.Published.Branch {
+		t.Errorf("ending = %+v", again)
+	}
+	if got := r.git(bare, "branch", "--list", "--format=%(refname:short)"); strings.Contains(got, "new/") || strings.Contains(got, "errand/") {
+		t.Errorf("branches:\n%s", got)
+	}
+}
