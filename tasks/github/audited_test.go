@@ -54,7 +54,7 @@ func TestEveryCommandIsAudited(t *testing.T) {
 				a.audited(refused, "github/ann () approve: 200 "+id)
 			case sayDeny:
 				a.audited(refused, "github/ann () deny: 200 "+id)
-			case sayRetry, sayDismiss: // there is nothing to retry or dismiss
+			case sayRetry, sayDismiss, sayReady: // there is nothing to retry or dismiss, and no draft of errand's
 				a.audited(refused)
 			default:
 				t.Errorf("say in this test what the audit log has of %s", c.word)

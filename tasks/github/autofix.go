@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -21,8 +22,8 @@ import (
 // An event or the poller submits a task. Its brief decides from the current state whether there is anything to do, and
 // records there what was begun. A superfluous event does no harm.
 
-// ownBranches is the prefix of the branches that errand pushes to.
-const ownBranches = "errand/"
+// ownBranches matches the branches that errand pushes to: those with the default prefix, and those of threads.
+var ownBranches = regexp.MustCompile(`^errand/|^([a-z0-9][a-z0-9_-]*/)+[a-z]+-[0-9a-f]{10}$`)
 
 // nobodyAsked reports whether a task is automatic.
 func nobodyAsked(t tasks.Task, o origin) bool { return o.Asked == nil || t.Kind == kindReviewResponse }
@@ -295,7 +296,7 @@ const ghost = "ghost"
 
 // onOwnBranch reports whether only errand pushes to the branch of a pull request.
 func onOwnBranch(pr *github.PullRequest) bool {
-	return strings.HasPrefix(pr.GetHead().GetRef(), ownBranches) && !hub.IsFork(pr)
+	return ownBranches.MatchString(pr.GetHead().GetRef()) && !hub.IsFork(pr)
 }
 
 // ownWork reports whether errand opened a pull request for its own work.

@@ -25,6 +25,7 @@ const (
 	sayResume     = "/resume"
 	sayCancel     = "/cancel"
 	sayRetry      = "/retry"
+	sayReady      = "/ready"
 	sayHelp       = "/help"
 	sayAnswer     = "/answer" // followed by the answer
 	sayApprove    = "/approve"
@@ -80,6 +81,7 @@ func commands() []command {
 		{word: sayDismiss, argument: true, help: "never report that finding again", control: (*controls).dismiss},
 		{word: sayPause, help: "stop or resume automatic work on this pull request", label: "`/pause`, `/resume`", control: (*controls).pause},
 		{word: sayResume, control: (*controls).resume},
+		{word: sayReady, help: "mark my draft as ready for review", control: (*controls).ready},
 		{word: sayCancel, help: "stop the running tasks here", control: (*controls).stopAll, onIssues: true},
 		{word: sayAnswer, argument: true, help: "answer my question", label: "`/answer …`, `/approve`, `/deny …`", answers: true, onIssues: true},
 		{word: sayApprove, answers: true, onIssues: true},

@@ -112,6 +112,15 @@ func (c *controls) resume(ctx context.Context, _ *tasks.Desk, h heard) (string, 
 	})
 }
 
+// ready marks errand's draft as ready for review.
+func (c *controls) ready(ctx context.Context, _ *tasks.Desk, h heard) (note string, ok bool, err error) {
+	err = tasks.FromForge(c.gate.api.forge.MarkReady(ctx, h.repo, h.number))
+	if input, refused := errors.AsType[*tasks.InputError](err); refused {
+		return input.Sentence, false, nil
+	}
+	return "", err == nil, err
+}
+
 // hears records the time of a pause or resume command and reports whether it is the latest one: an event may come late.
 func (p *prState) hears(at time.Time) bool {
 	if at.Before(p.Said) {

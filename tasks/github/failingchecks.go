@@ -80,7 +80,7 @@ func (i *interpreter) onCheckEvent(ctx context.Context, desk *tasks.Desk, d deli
 	for _, b := range e.Branches {
 		branches = append(branches, b.Name)
 	}
-	own := slices.IndexFunc(branches, func(b string) bool { return strings.HasPrefix(b, ownBranches) })
+	own := slices.IndexFunc(branches, ownBranches.MatchString)
 	switch {
 	case !hub.IsFailure(c.Conclusion):
 		return "", ignored{"No check has failed.", slog.LevelDebug}

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/errand-fleet/errand/forge"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/slack/render"
@@ -25,6 +26,14 @@ var pressed = map[string]struct {
 	render.ActionRetry: {func(f *frontDoor, task tasks.Task, claim *store.Claim) {
 		f.press(ann, f.end(task, claim, tasks.Ending{Kind: tasks.Failed, Reason: "It broke.", At: time.Now()}), render.ActionRetry)
 	}, []string{"slack/U0ANN (u0ann) retry: 200"}},
+	render.ActionReady: {func(f *frontDoor, task tasks.Task, claim *store.Claim) {
+		e := answered("Done.")
+		e.Published = &tasks.Published{Work: tasks.Work{Repo: "acme/api"}, PullRequest: forge.PullRequestRef{Number: 4, URL: "https://hub.example/4", Draft: true}}
+		final := f.end(task, claim, e)
+		f.press(bob, final, render.ActionReady)
+		f.settle()
+		f.press(ann, final, render.ActionReady)
+	}, []string{"slack/U0BOB (u0bob) ready: 403", "slack/U0ANN (u0ann) ready: 200"}},
 	render.ActionGood: {func(f *frontDoor, task tasks.Task, claim *store.Claim) {
 		final := f.end(task, claim, answered("Forty-two."))
 		f.press(ann, final, render.ActionGood)
@@ -86,7 +95,7 @@ func TestEveryPressIsAudited(t *testing.T) {
 			t.Parallel()
 			f := newFrontDoor(t, Config{}, tasks.Policy{})
 			task, claim := f.running("count")
-			f.source = f.process(Config{Ballot: f.store.Votes})
+			f.source = f.process(Config{Ballot: f.store.Votes, Pulls: somePulls})
 			f.listen(t.Context(), f.desk)
 			row.act(f, task, claim)
 			f.settle()

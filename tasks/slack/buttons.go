@@ -38,6 +38,7 @@ type buttons struct {
 	guard  *guard
 	picker *picker
 	ballot Ballot // nil: there are no votes
+	drafts *drafts
 	desk   *tasks.Desk
 }
 
@@ -47,6 +48,7 @@ func (b *buttons) actions() map[string]func(context.Context, press) (string, err
 	return map[string]func(context.Context, press) (string, error){
 		render.ActionStop:             b.stop,
 		render.ActionRetry:            b.retry,
+		render.ActionReady:            b.markReady,
 		render.ActionGood:             b.vote,
 		render.ActionBad:              b.vote,
 		render.ActionPick:             b.picker.choose,

@@ -24,12 +24,13 @@ type interpreter struct {
 	digest  *digest // knows what the threads of notices are about
 	reports *reporter
 	names   tasks.People
+	drafts  *drafts
 	desk    *tasks.Desk
 }
 
 // help answers the command help. The options are those of cutOptions.
 const help = "Mention me and say what you want done. I answer in the thread, and you can continue there. You can begin with options: " +
-	"[repo=owner/name branch=… model=… effort=… budget=… timeout=… plan]. In the thread, say stop, status or retry, or react to a request with ❌ to stop it. " +
+	"[repo=owner/name branch=… model=… effort=… budget=… timeout=… plan]. In the thread, say stop, status, retry or mark as ready, or react to a request with ❌ to stop it. " +
 	"While a request waits you can edit or delete it."
 
 // inThread answers a command that was given outside any thread.
@@ -123,6 +124,9 @@ func (in *interpreter) onMessage(ctx context.Context, env envelope, ev event) (a
 	case isCommand && !answers: // carried out for the other event
 	case isCommand:
 		reply, err = in.obey(ctx, m.origin, word, thread)
+	case readyForm.MatchString(said) && !answers:
+	case readyForm.MatchString(said):
+		reply, err = in.markReady(ctx, m.origin, thread)
 	case isListing:
 		after, err = in.listPulls(m.origin, repo, thread, answers)
 	default:

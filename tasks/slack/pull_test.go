@@ -29,6 +29,17 @@ func (p pullsOf) PullRequest(ctx context.Context, repo string, number int) (forg
 	return pull, nil
 }
 
+func (p pullsOf) Permission(_ context.Context, _, login string) (forge.Permission, error) {
+	return map[string]forge.Permission{"ann-acme": forge.PermissionRead, "bob-acme": forge.PermissionWrite}[login], nil
+}
+
+func (p pullsOf) MarkReady(_ context.Context, repo string, number int) error {
+	if pull, ok := p[fmt.Sprintf("%s#%d", repo, number)]; !ok || !pull.Draft {
+		return &forge.RefusedError{Sentence: "That is not my pull request."}
+	}
+	return nil
+}
+
 func (p pullsOf) PullRequests(_ context.Context, repo string) (list []forge.PullRequest, err error) {
 	for n := 9; n > 0; n-- {
 		if pull, ok := p[fmt.Sprintf("%s#%d", repo, n)]; ok {

@@ -74,7 +74,7 @@ type Config struct {
 	Repositories []string                                          // "owner/name" of all that errand works on; empty: people may name any
 	GitHubURL    string                                            // base of repository URLs; empty: https://github.com
 	Access       Access                                            // who may ask
-	Pulls        Pulls                                             // reads pull requests; nil: that is not possible
+	Pulls        Pulls                                             // the forge; nil: there is none
 	Results      map[string]string                                 // channels for the results of repositories that are only watched, by "owner/name"
 	Memory       intake.Memory                                     // of requests without a repository, and of Results, which require it; nil: none
 	Approvers    []string                                          // users who may stop, retry and approve tasks of others
@@ -129,6 +129,7 @@ func New(cfg Config) (*Source, error) {
 	reports := &reporter{threads: ts, console: console, interval: cfg.Interval, votes: cfg.Ballot != nil}
 	notices := &digest{threads: ts, console: console, results: cfg.Results, memory: cfg.Memory}
 	g := &guard{access: cfg.Access, approvers: cfg.Approvers, people: c.people, pacer: intake.Pacer{Limiter: cfg.Limiter}}
+	d := &drafts{pulls: cfg.Pulls, people: cfg.People, guard: g}
 	p := &picker{client: c, guard: g, memory: cfg.Memory, reports: reports}
 	repos := &repositories{
 		names: cfg.Repositories, channels: cfg.Channels, pulls: cfg.Pulls, log: log, reader: newReader(cmp.Or(cfg.GitHubURL, "https://github.com")),
@@ -136,8 +137,8 @@ func New(cfg Config) (*Source, error) {
 	l := &listener{
 		secret: cfg.SigningSecret, limit: submitLimit, now: cfg.Now, log: log,
 		inbound: &intake.Inbound{}, background: intake.NewBackground(log), pressing: intake.NewBackground(log),
-		interpreter: &interpreter{client: c, guard: g, repos: repos, picker: p, digest: notices, reports: reports, names: cfg.People},
-		buttons:     &buttons{client: c, guard: g, picker: p, ballot: cfg.Ballot},
+		interpreter: &interpreter{client: c, guard: g, repos: repos, picker: p, digest: notices, reports: reports, names: cfg.People, drafts: d},
+		buttons:     &buttons{client: c, guard: g, picker: p, ballot: cfg.Ballot, drafts: d},
 	}
 	s := &Source{
 		reporter: reports, digest: notices, client: c, listener: l,

@@ -181,10 +181,12 @@ func (ts *threads) later(err error) error {
 	return err
 }
 
-// Pulls is the part of a [forge.Forge] that reads pull requests.
+// Pulls is the part of a [forge.Forge] that reads pull requests and marks drafts as ready.
 type Pulls interface {
 	PullRequest(ctx context.Context, repo string, number int) (forge.PullRequest, error)
 	PullRequests(ctx context.Context, repo string) ([]forge.PullRequest, error)
+	Permission(ctx context.Context, repo, login string) (forge.Permission, error)
+	MarkReady(ctx context.Context, repo string, number int) error
 }
 
 // verb is what to do with a pull request; empty: the message says it in other words.

@@ -176,6 +176,7 @@ func fenceTable(rows []markdown.Line) string {
 const (
 	ActionStop   = "stop"
 	ActionRetry  = "retry"
+	ActionReady  = "ready"
 	ActionLog    = "log"    // a link: Slack opens it, and sends the press as well
 	ActionPull   = "pull"   // likewise
 	ActionPick   = "pick"   // a menu, in a block named after the request
@@ -251,6 +252,9 @@ func (c Console) finalButtons(t tasks.Task, e tasks.Ending, votes bool) []Button
 	list := c.LogButton(t.ID)
 	if p := e.Published; p != nil && p.PullRequest.URL != "" {
 		list = append([]Button{{Text: "Pull request", Action: ActionPull, URL: p.PullRequest.URL}}, list...)
+		if p.PullRequest.Draft {
+			list = append(list, Button{Text: "Mark as ready", Action: ActionReady, Value: t.ID})
+		}
 	}
 	list = append(list, Button{Text: "Try again", Action: ActionRetry, Value: t.ID})
 	if votes && e.Body() != "" {

@@ -1,0 +1,76 @@
+package slack
+
+import (
+	"context"
+	"errors"
+	"regexp"
+
+	"github.com/errand-fleet/errand/forge"
+	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/intake"
+)
+
+const (
+	marked  = "The pull request is ready for review."
+	noDraft = "There is no pull request of mine in this thread."
+)
+
+// readyForm matches a message that wants the draft of its thread to be marked as ready, and nothing else.
+var readyForm = regexp.MustCompile(`(?i)^(?:please\s+)?mark\s+(?:(?:it|this|the\s+(?:pr|pull\s+request|draft))\s+)?(?:as\s+)?ready(?:\s+for\s+review)?\s*[.!]*$`)
+
+// drafts marks errand's pull requests as ready for review.
+type drafts struct {
+	pulls  Pulls // nil: there is no forge
+	people tasks.People
+	guard  *guard
+}
+
+// markReady marks the pull request of a task. A user whose account at the forge is known must be allowed to write there;
+// others must be allowed to control the task.
+func (d *drafts) markReady(ctx context.Context, user string, st tasks.Status) (string, error) {
+	if d.pulls == nil || st.Ending == nil || st.Ending.Published == nil || st.Ending.Published.PullRequest.Number == 0 {
+		return "", inputError(noDraft)
+	}
+	may := d.guard.controls(user, st.Task)
+	if who, known := d.people.Find(sourceName, user); known && who.GitHub != "" {
+		p, err := d.pulls.Permission(ctx, st.Ending.Published.Repo, who.GitHub)
+		if err != nil && !errors.Is(err, forge.ErrNotFound) {
+			return "", tasks.FromForge(err)
+		}
+		may = p.CanWrite()
+	}
+	if !may {
+		return "", notAllowed()
+	}
+	if err := d.pulls.MarkReady(ctx, st.Ending.Published.Repo, st.Ending.Published.PullRequest.Number); err != nil {
+		return "", tasks.FromForge(err)
+	}
+	return marked, nil
+}
+
+// markReady marks the draft of the task that a button is about.
+func (b *buttons) markReady(ctx context.Context, p press) (string, error) {
+	st, err := statusOf(ctx, b.desk, p.value)
+	if err != nil {
+		return "", err
+	}
+	return b.drafts.markReady(ctx, p.origin.User, st)
+}
+
+// markReady marks the draft of a thread and returns the answer.
+func (in *interpreter) markReady(ctx context.Context, o origin, thread tasks.Thread) (reply string, err error) {
+	if o.ThreadTS == "" || thread.Latest == "" {
+		return inThread, nil
+	}
+	err = in.as(ctx, o.User, "ready", thread.Latest, func(ctx context.Context) error {
+		st, err := in.desk.Latest(ctx, thread)
+		if errors.Is(err, tasks.ErrNotFound) {
+			return inputError(intake.Forgotten)
+		} else if err != nil {
+			return err
+		}
+		reply, err = in.drafts.markReady(ctx, o.User, st)
+		return err
+	})
+	return reply, err
+}

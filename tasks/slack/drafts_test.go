@@ -1,0 +1,91 @@
+package slack
+
+import (
+	"testing"
+
+	"github.com/errand-fleet/errand/forge"
+	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/intake"
+	"github.com/errand-fleet/errand/tasks/slack/render"
+)
+
+func TestReadyForm(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]bool{
+		"mark as ready": true, "Mark it as ready for review!": true, "please mark the PR ready": true, "mark this ready.": true,
+		"ready": false, "mark as ready and merge it": false, "is it ready?": false, "mark the tests as ready": false,
+	} {
+		if got := readyForm.MatchString(text); got != want {
+			t.Errorf("%q: %v", text, got)
+		}
+	}
+}
+
+// published is an ending with a draft of errand's.
+func published(number int) tasks.Ending {
+	e := answered("Done.")
+	e.Published = &tasks.Published{Work: tasks.Work{Repo: "acme/api"}, PullRequest: forge.PullRequestRef{Number: number, URL: "https://hub.example/4", Draft: number == 4}}
+	return e
+}
+
+// A button and a sentence mark the draft of a thread. A person with a known account at the forge must be able to write there, whether or
+// not they asked; others must be in control of the task.
+func TestMarkReady(t *testing.T) {
+	t.Parallel()
+	people := tasks.People{{Name: "Ann", Slack: ann, GitHub: "ann-acme"}, {Name: "Bob", Slack: bob, GitHub: "bob-acme"}}
+	f := newFrontDoor(t, Config{Pulls: somePulls, People: people, Approvers: []string{carol}}, tasks.Policy{People: people})
+	root := f.mention("count")
+	task := f.tasks()[0]
+	rec, err := f.store.Get(t.Context(), task.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	claim, err := f.store.Claim(t.Context(), task.ID, rec.Delivery, "worker")
+	if err != nil {
+		t.Fatal(err)
+	}
+	final := f.end(task, claim, published(4))
+	f.press(ann, final, render.ActionReady)
+	f.told(ann, intake.NotAllowed)
+	f.press(bob, final, render.ActionReady)
+	f.told(bob, marked)
+	f.press(carol, final, render.ActionReady)
+	f.told(carol, marked)
+	f.say(ann, general, root, at+"mark as ready")
+	f.lastWord(ann, 2, intake.NotAllowed)
+	f.say(bob, general, root, at+"Please mark it as ready for review.")
+	f.lastWord(bob, 2, marked)
+	f.say(bob, general, "", at+"mark as ready")
+	f.lastWord(bob, 3, inThread)
+	equal(t, "tasks", len(f.tasks()), 1)
+}
+
+// Only a draft has the button, and the forge may refuse.
+func TestMarkReadyRefused(t *testing.T) {
+	t.Parallel()
+	f := newFrontDoor(t, Config{Pulls: somePulls}, tasks.Policy{})
+	root := f.mention("count")
+	f.say(ann, general, root, at+"mark as ready")
+	f.lastWord(ann, 1, noDraft)
+	for number, want := range map[int]bool{3: false, 4: true} {
+		task := tasks.Task{ID: "1-slack-x"}
+		parts := render.Console(nil).Final(task, ann, published(number), false)
+		found := false
+		for _, b := range parts[len(parts)-1].Buttons {
+			found = found || b.Action == render.ActionReady && b.Value == task.ID
+		}
+		equal(t, "button", found, want)
+	}
+	task := f.tasks()[0]
+	rec, err := f.store.Get(t.Context(), task.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	claim, err := f.store.Claim(t.Context(), task.ID, rec.Delivery, "worker")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.end(task, claim, published(3))
+	f.say(ann, general, root, at+"mark as ready")
+	f.lastWord(ann, 2, "That is not my pull request.")
+}
