@@ -106,6 +106,7 @@ type Config struct {
 	ModelToken   ModelToken        // instead of Credential: a token that changes; the zero value: there is none
 	Cloud        cloud.Provider    // instead of BaseURL and Credential; nil: Anthropic's own API, or a gateway like it
 	ModelNames   map[string]string // what the provider calls opus, sonnet and haiku; missing: as the CLI says
+	Prices       PriceList         // of models, before the list prices
 	Models       []string          // models that runs may ask, in addition to that of their Spec and the CLI's small one; empty: those that the CLI offers
 	Direct       bool              // gives the CLI the credential itself, where only the CLI's own requests are accepted. Tools can then read it
 	Env          map[string]string // further variables for the CLI, which the agent's tools can read
@@ -130,6 +131,13 @@ type ModelToken struct {
 	Fetch func(context.Context) (string, error)
 	Life  time.Duration // after which it is fetched again; it is also fetched again when it is refused
 }
+
+// The prices of models: see package gateway.
+type (
+	PriceList  = gateway.PriceList
+	ModelPrice = gateway.ModelPrice
+	Price      = gateway.Price
+)
 
 // Sandbox selects how the processes of a run are isolated from the rest of the machine.
 type Sandbox string
@@ -192,7 +200,7 @@ func New(c Config) (*Runner, error) {
 	}
 	var err error
 	r.model, err = gateway.NewUpstream(gateway.Config{
-		BaseURL: c.BaseURL, Credential: c.Credential, Credentials: namedCredentials(c.Credentials, r.getenv), Models: c.Models, Direct: c.Direct, Getenv: r.getenv, Log: r.log,
+		BaseURL: c.BaseURL, Credential: c.Credential, Credentials: namedCredentials(c.Credentials, r.getenv), Models: c.Models, Prices: c.Prices, Direct: c.Direct, Getenv: r.getenv, Log: r.log,
 		Headers: c.ModelHeaders, Token: c.ModelToken.Fetch, TokenLife: c.ModelToken.Life, Cloud: c.Cloud, Names: c.ModelNames,
 	})
 	if err != nil {

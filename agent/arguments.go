@@ -57,7 +57,7 @@ func (r *Runner) arguments(cli string, s Spec, resume *Session, session string, 
 	if s.Effort != "" {
 		args = append(args, "--effort="+s.Effort)
 	}
-	if s.MaxUSD > 0 {
+	if s.MaxUSD > 0 && (len(r.cfg.Prices) == 0 || !r.model.Gated()) { // the CLI knows only the list prices; the gateway has the same maximum
 		args = append(args, "--max-budget-usd="+strconv.FormatFloat(s.MaxUSD, 'f', -1, 64))
 	}
 	return args, nil

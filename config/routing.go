@@ -39,6 +39,8 @@ type Routing struct {
 	Registries []Registry `yaml:"registries"`
 	// Credentials for the model, the preferred ones first, instead of one in the environment.
 	Credentials []Credential `yaml:"credentials"`
+	// Prices of models by provider and pattern of names; they come before the list prices.
+	Prices map[string]map[string]Price `yaml:"prices"`
 	// Limits of concurrent runs.
 	Limits Limits `yaml:"limits"`
 	// Budgets per day.
@@ -162,7 +164,7 @@ func parseRouting(p *Problems, file string, data []byte) Routing {
 	}
 	v := routingCheck{p, file, &root}
 	for _, check := range []func(Routing){
-		v.repositories, v.egress, v.registries, v.credentials, v.results, v.channels, v.people, v.servers, v.rules, v.options, v.limits, v.budgets, v.slack, v.github, v.login, v.roles, v.schedules, v.hooks, v.webhooks,
+		v.repositories, v.egress, v.registries, v.credentials, v.prices, v.results, v.channels, v.people, v.servers, v.rules, v.options, v.limits, v.budgets, v.slack, v.github, v.login, v.roles, v.schedules, v.hooks, v.webhooks,
 	} {
 		check(r)
 	}
@@ -361,7 +363,7 @@ func keysOf(name string) string {
 	for _, t := range []reflect.Type{
 		reflect.TypeFor[Routing](), reflect.TypeFor[Repository](), reflect.TypeFor[Channel](), reflect.TypeFor[Person](),
 		reflect.TypeFor[Server](), reflect.TypeFor[Registry](), reflect.TypeFor[Rule](), reflect.TypeFor[Limits](), reflect.TypeFor[Budgets](), reflect.TypeFor[SlackPeople](),
-		reflect.TypeFor[Login](), reflect.TypeFor[Grant](), reflect.TypeFor[RepositorySecret](), reflect.TypeFor[Schedule](), reflect.TypeFor[Hook](), reflect.TypeFor[Webhook](), reflect.TypeFor[Credential](), reflect.TypeFor[environment.PullRequests](),
+		reflect.TypeFor[Login](), reflect.TypeFor[Grant](), reflect.TypeFor[RepositorySecret](), reflect.TypeFor[Schedule](), reflect.TypeFor[Hook](), reflect.TypeFor[Webhook](), reflect.TypeFor[Credential](), reflect.TypeFor[Price](), reflect.TypeFor[environment.PullRequests](),
 	} {
 		if t.Name() != name {
 			continue

@@ -125,8 +125,8 @@ func (g *Gateway) readCall(w http.ResponseWriter, req *http.Request, path cloud.
 		apiError(w, http.StatusNotFound, "not_found_error", "model: "+name+" is not one of the models of this run")
 		return nil, nil
 	}
-	if _, known := PriceOf(c.Model); !known && g.seen.noteOnce("price "+c.Model) {
-		g.note("the price of model %q is unknown: its calls are charged at the highest known price", name)
+	if _, known := g.seen.prices.Of(c.Model); !known && g.seen.noteOnce("price "+c.Model) {
+		g.note("the price of model %q is unknown: its calls are charged at the highest list price; `prices` in errand.yaml can name it", name)
 	}
 	return c, body
 }
@@ -169,7 +169,7 @@ func (c *call) reserve(ctx context.Context) error {
 func (c *call) estimate() float64 {
 	b := Bill{Usage: Usage{CacheCreation: c.size / bytesPerToken, Output: max(c.MaxTokens, 0)}, Geo: "us"}
 	b.Cache.Hour = b.CacheCreation
-	p, _ := PriceOf(c.Model)
+	p, _ := c.traffic.prices.Of(c.Model)
 	return p.Cost(b)
 }
 
@@ -212,7 +212,7 @@ func (c *call) charge(b Bill, model string) {
 		c.model = model
 	}
 	api := &c.traffic.api
-	p, _ := PriceOf(c.model, c.Model)
+	p, _ := c.traffic.prices.Of(c.model, c.Model)
 	api.Usage = api.Usage.Plus(b.Minus(c.bill.Usage))
 	usd := p.Cost(b)
 	api.CostUSD += usd - c.usd

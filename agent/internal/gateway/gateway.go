@@ -107,7 +107,7 @@ func (u *Upstream) newGateway(run Run, keys *lease) *Gateway {
 	ctx, cut := context.WithCancel(context.Background())
 	g := &Gateway{
 		url: "http://" + run.Addr, upstream: u, keys: keys, cut: cut, note: run.Note, conns: connlimit.New(MaxConns),
-		models: u.models(run.Model, u.cfg.Models), seen: traffic{max: run.MaxUSD},
+		models: u.models(run.Model, u.cfg.Models), seen: traffic{max: run.MaxUSD, prices: u.cfg.Prices},
 		token: "sk-ant-run-" + rand.Text(), // with the prefix of the model's own keys, which redactors know
 	}
 	g.begun.Store(!run.Held)

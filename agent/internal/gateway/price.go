@@ -1,22 +1,26 @@
 package gateway
 
 import (
+	"cmp"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
 )
 
-// Price is the list price of a model in US dollars per million tokens. Writing to the cache costs 1.25 times the input
-// for 5 minutes, and twice the input for an hour.
+// Price is the price of a model in US dollars per million tokens.
 type Price struct {
 	Input, Output, CacheRead float64
+
+	CacheWrite     float64 // for 5 minutes; 0: 1.25 times the input
+	CacheWriteHour float64 // for an hour; 0: twice the input
 
 	LongAbove int64 // a call with more prompt tokens costs Long throughout; 0: no such limit
 	Long      *Price
 }
 
-// Prices are those of the pinned CLI (2.1.329), from the model catalog in its binary. TestCLIPrices compares each with
-// the cost that the CLI reports.
+// Prices are the list prices of the pinned CLI (2.1.329), from the model catalog in its binary. TestCLIPrices compares
+// each with the cost that the CLI reports.
 var Prices = map[string]Price{
 	"claude-3-5-haiku":  {Input: 0.8, Output: 4, CacheRead: 0.08},
 	"claude-haiku-4-5":  {Input: 1, Output: 5, CacheRead: 0.1},
@@ -76,14 +80,37 @@ func ModelID(name string) string {
 	return m[1]
 }
 
-// PriceOf returns the price of the first of the names that is known, otherwise the highest price.
-func PriceOf(names ...string) (p Price, known bool) {
+// ModelPrice is what an operator says that models cost.
+type ModelPrice struct {
+	Pattern string // of path.Match, in lower case, for a provider's name of the models or their ID
+	Price
+}
+
+// PriceList comes before the list prices. Its first entry that matches counts.
+type PriceList []ModelPrice
+
+// Of returns the price of the first of the names that is known, otherwise the highest list price.
+func (l PriceList) Of(names ...string) (p Price, known bool) {
+	for _, own := range l {
+		if slices.ContainsFunc(names, own.matches) {
+			return own.Price, true
+		}
+	}
 	for _, name := range names {
 		if p, ok := Prices[ModelID(name)]; ok {
 			return p, true
 		}
 	}
 	return highestPrice, false
+}
+
+func (m ModelPrice) matches(name string) bool {
+	for _, form := range []string{strings.ToLower(name), ModelID(name)} {
+		if ok, _ := path.Match(m.Pattern, form); ok && form != "" { // the configuration was checked
+			return true
+		}
+	}
+	return false
 }
 
 // Bill is the usage of one call, in the fields of the API.
@@ -116,7 +143,7 @@ func (p Price) Cost(b Bill) float64 {
 	}
 	hour := min(b.Cache.Hour, b.CacheCreation)
 	usd := float64(b.Input)*p.Input + float64(b.Output)*p.Output + float64(b.CacheRead)*p.CacheRead +
-		float64(hour)*2*p.Input + float64(b.CacheCreation-hour)*1.25*p.Input
+		float64(hour)*cmp.Or(p.CacheWriteHour, 2*p.Input) + float64(b.CacheCreation-hour)*cmp.Or(p.CacheWrite, 1.25*p.Input)
 	if b.Geo == "us" {
 		usd *= usFactor
 	}

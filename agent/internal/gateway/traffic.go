@@ -37,7 +37,7 @@ func (u Usage) Minus(v Usage) Usage {
 type API struct {
 	Calls     int               `json:"calls"`
 	Usage     Usage             `json:"usage"`                // of all calls, as the model reports it; estimated for calls that were broken off
-	CostUSD   float64           `json:"cost_usd"`             // of all calls, at list price
+	CostUSD   float64           `json:"cost_usd"`             // of all calls, at list price or at Config.Prices
 	Status    int               `json:"status,omitempty"`     // of the latest call that ended; 0: it did not reach the model, or none has ended
 	Errors    map[int]int       `json:"errors,omitempty"`     // number of failed calls by status
 	Problem   string            `json:"problem,omitempty"`    // why the latest failure did not reach the model
@@ -103,7 +103,8 @@ func (g *Gateway) Trouble() string {
 // traffic collects an API and the reservations of the calls under way. It is safe for concurrent use: sub-agents ask at
 // the same time.
 type traffic struct {
-	max float64 // US dollars that the run may spend; 0: any amount
+	max    float64   // US dollars that the run may spend; 0: any amount
+	prices PriceList // an operator's
 
 	mu        sync.Mutex
 	api       API

@@ -24,6 +24,7 @@ type Config struct {
 	BaseURL     string // of the model; empty: the CLI's default
 	Credential  Credential
 	Credentials []Named                               // instead of Credential, the preferred ones first; nil: there is only that one
+	Prices      PriceList                             // come before the list prices
 	Models      []string                              // further models that a run may ask; empty: those that the CLI offers
 	Direct      bool                                  // runs get the credential itself and have no gateway
 	Headers     http.Header                           // further headers of requests

@@ -22,6 +22,16 @@ func credentials(c config.Config) (list []agent.ModelCredential) {
 	return list
 }
 
+// modelPrices are what the operator says that models cost.
+func modelPrices(c config.Config) (list agent.PriceList) {
+	for _, m := range c.Routing.PricesOf(c.Provider()) {
+		list = append(list, agent.ModelPrice{Pattern: m.Pattern, Price: agent.Price{
+			Input: m.Input, Output: m.Output, CacheRead: m.CacheRead, CacheWrite: m.CacheWrite, CacheWriteHour: m.CacheWriteHour,
+		}})
+	}
+	return list
+}
+
 // modelHeaders returns the further headers of requests to the model.
 func modelHeaders(m config.Model) http.Header {
 	headers := http.Header{}

@@ -339,6 +339,7 @@ func newRunner(c config.Config, r *agent.Redactor, log *slog.Logger) (*agent.Run
 		Credentials: credentials(c), ModelHeaders: modelHeaders(c.Model), ModelToken: modelToken(c.Model), Cloud: provider, ModelNames: modelNames(c.Model),
 		Direct:  c.Model.Gateway == config.GatewayOff,
 		Models:  askable(c),
+		Prices:  modelPrices(c),
 		Sandbox: sandbox(c), Hidden: hidden(c), Shown: shown(c, hidden(c)), Secrets: secretFiles(c), MaxProcesses: c.Worker.Processes,
 		MaxMemory:  int64(c.Worker.MemoryGB) << 30,
 		MaxDisk:    int64(c.Worker.DiskGB) << 30,

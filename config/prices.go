@@ -1,0 +1,86 @@
+package config
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+)
+
+// Price is what a model costs, in US dollars per million tokens.
+type Price struct {
+	Input          float64 `yaml:"input"`
+	Output         float64 `yaml:"output"`
+	CacheWrite     float64 `yaml:"cache_write"`    // for 5 minutes; 0 = 1.25 times the input
+	CacheWriteHour float64 `yaml:"cache_write_1h"` // for an hour; 0 = twice the input
+	CacheRead      float64 `yaml:"cache_read"`     // 0 = a tenth of the input
+}
+
+// The providers of Routing.Prices.
+const (
+	ProviderAnthropic = "anthropic" // also a gateway that speaks Anthropic's API
+	ProviderBedrock   = "bedrock"
+	ProviderVertex    = "vertex"
+	ProviderFoundry   = "foundry"
+	ProviderAny       = "any"
+)
+
+var providers = []string{ProviderAnthropic, ProviderBedrock, ProviderVertex, ProviderFoundry, ProviderAny}
+
+// Provider returns the name in Routing.Prices of who offers the model.
+func (c Config) Provider() string {
+	switch {
+	case c.Cloud.Bedrock:
+		return ProviderBedrock
+	case c.Cloud.Vertex:
+		return ProviderVertex
+	case c.Cloud.Foundry:
+		return ProviderFoundry
+	}
+	return ProviderAnthropic
+}
+
+// PricedModel is a pattern of models and their price.
+type PricedModel struct {
+	Pattern string
+	Price
+}
+
+// PricesOf returns the prices that hold at a provider. Its own come before those of any, and longer patterns before shorter ones.
+func (r Routing) PricesOf(provider string) (list []PricedModel) {
+	for _, name := range []string{provider, ProviderAny} {
+		patterns := slices.SortedFunc(maps.Keys(r.Prices[name]), func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
+		for _, pattern := range patterns {
+			p := r.Prices[name][pattern]
+			p.CacheRead = cmp.Or(p.CacheRead, p.Input/10)
+			list = append(list, PricedModel{strings.ToLower(pattern), p})
+		}
+	}
+	return list
+}
+
+// maxPrice bounds a Price.
+const maxPrice = 1e6
+
+func (v routingCheck) prices(r Routing) {
+	for _, provider := range slices.Sorted(maps.Keys(r.Prices)) {
+		if !slices.Contains(providers, provider) {
+			v.add("is not a provider", "write one of "+strings.Join(providers, ", "), "prices", provider)
+		}
+		for _, pattern := range slices.Sorted(maps.Keys(r.Prices[provider])) {
+			at, p := []string{"prices", provider, pattern}, r.Prices[provider][pattern]
+			if _, err := path.Match(pattern, ""); err != nil || pattern == "" {
+				v.add("is not a pattern", "write the name of a model, or * for any part of it", at...)
+			}
+			for key, usd := range map[string]float64{
+				"input": p.Input, "output": p.Output, "cache_write": p.CacheWrite, "cache_write_1h": p.CacheWriteHour, "cache_read": p.CacheRead,
+			} {
+				if !(usd >= 0 && usd <= maxPrice) { // written so that it also holds for .nan
+					v.add("is not an amount", fmt.Sprintf("write US dollars per million tokens, at most %d", int(maxPrice)), append(at, key)...)
+				}
+			}
+		}
+	}
+}
