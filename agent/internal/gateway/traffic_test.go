@@ -224,8 +224,8 @@ func TestEstimateCoversTheHighestPrice(t *testing.T) {
 	hour := Bill{Usage: Usage{CacheCreation: tokens, Output: answer}, Geo: "us"}
 	hour.Cache.Hour = tokens
 	for model := range Prices {
-		c := call{question: question{Model: model, MaxTokens: answer}, size: bytesPerToken * tokens}
-		p, _ := PriceOf(model)
+		c := call{traffic: &traffic{}, question: question{Model: model, MaxTokens: answer}, size: bytesPerToken * tokens}
+		p, _ := PriceList(nil).Of(model)
 		for name, b := range map[string]Bill{
 			"plain":              {Usage: Usage{Input: tokens, Output: answer}},
 			"cached for 5 min":   {Usage: Usage{CacheCreation: tokens, Output: answer}, Geo: "us"},
