@@ -24,6 +24,7 @@ type ModelCredential struct {
 	AuthToken    string   // a bearer token
 	Weight       float64  // its share of the runs; 0: 1
 	Repositories []string // patterns of the Spec.Repo of runs that may use it; empty: all
+	DailyCap     float64  // most US dollars a day, for all workers; 0: any amount. See Learn
 }
 
 // CheckCredentials returns everything that is wrong with credentials. New refuses them then.
@@ -63,7 +64,7 @@ func (c ModelCredential) expand(getenv func(string) string) (gateway.Named, erro
 	if value == "" || strings.ContainsAny(value, "\r\n") {
 		return gateway.Named{}, errors.New("its value is empty or has more than one line")
 	}
-	return gateway.Named{Credential: given.With(value), Name: c.Name, Weight: c.Weight}, nil
+	return gateway.Named{Credential: given.With(value), Name: c.Name, Weight: c.Weight, Cap: c.DailyCap}, nil
 }
 
 // namedCredentials returns the credentials with their values.
@@ -74,6 +75,31 @@ func namedCredentials(list []ModelCredential, getenv func(string) string) (named
 		}
 	}
 	return named
+}
+
+// What is known of a credential for the model: see package gateway.
+type (
+	CredentialState  = gateway.KeyState
+	CredentialWindow = gateway.Window
+	CredentialShare  = gateway.Share
+)
+
+// Credentials returns what this worker knows of the credentials for the model, by name. The only credential has no name.
+func (r *Runner) Credentials() map[string]CredentialState { return r.model.States() }
+
+// Learn takes over what other workers know of credentials, and which ones have reached their cap: the Runner does not
+// know what other workers have spent. A new run does not start with those.
+func (r *Runner) Learn(all map[string]CredentialState) { r.model.Learn(all) }
+
+// openFailure is why a run has no gateway.
+func openFailure(err error) *Error {
+	if !errors.Is(err, gateway.ErrCapped) {
+		return NewError(ClassInternal, err.Error())
+	}
+	e := NewError(ClassBudget, err.Error())
+	e.User = "The credentials for the model that this task may use have reached their caps for today; a new day begins at midnight UTC."
+	e.Remedy = "Raise daily_cap of a credential in errand.yaml, or wait until midnight UTC."
+	return e
 }
 
 // credentials returns the names of the credentials that a run may use; nil: all. A run that asks the model nothing needs

@@ -18,6 +18,7 @@ type Credential struct {
 	AuthToken    string   `yaml:"auth_token"`   // a bearer token, as gateways expect it
 	Weight       float64  `yaml:"weight"`       // its share of the runs; 0 = 1
 	Repositories []string `yaml:"repositories"` // patterns of owner/name whose runs may use it; empty = all
+	DailyCap     float64  `yaml:"daily_cap"`    // most US dollars a day (UTC); 0 = no cap
 }
 
 // Kind describes the kind of the credential.
@@ -59,6 +60,9 @@ func (v routingCheck) credentials(r Routing) {
 		}
 		if !(c.Weight >= 0 && c.Weight <= maxWeight) { // written so that it also holds for .nan
 			v.add(fmt.Sprintf("must be a number above 0, at most %d", maxWeight), "", append(at, "weight")...)
+		}
+		if !(c.DailyCap >= 0 && c.DailyCap <= maxBudget) {
+			v.add("is not an amount", "write US dollars, like 20 or 2.5, or 0 for no cap", append(at, "daily_cap")...)
 		}
 		v.patterns(c.Repositories, append(at, "repositories"))
 	}

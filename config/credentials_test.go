@@ -66,7 +66,9 @@ func TestCredentialProblems(t *testing.T) {
     weight: .nan`, "f:4: credentials.1.weight must be a number above 0, at most 1000"},
 		{name + `api_key: '{{env "K"}}'
     repositories: ["["]`, `f:4: credentials.1.repositories has "[", which is not a pattern; write a name, or * for any part of it`},
-		{name + `key: '{{env "K"}}'`, `f:3: knows no key "key"; remove it or correct its spelling; the keys here are name, api_key, oauth_token, auth_token, weight, repositories` + "\n" +
+		{name + `api_key: '{{env "K"}}'
+    daily_cap: -1`, "f:4: credentials.1.daily_cap is not an amount; write US dollars, like 20 or 2.5, or 0 for no cap"},
+		{name + `key: '{{env "K"}}'`, `f:3: knows no key "key"; remove it or correct its spelling; the keys here are name, api_key, oauth_token, auth_token, weight, repositories, daily_cap` + "\n" +
 			"f:2: credentials.1 has no value, or several; write one of api_key, oauth_token and auth_token"},
 		{"a: {api_key: hush}", "f:2: does not have the right form; write a list, each entry after a dash"},
 	} {

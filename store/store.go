@@ -212,7 +212,7 @@ func (s *Store) Ping(ctx context.Context) error {
 //	                                                               every step that ends the wait removes it)
 //	<prefix>spend:<day>:<scope>  hash  8 days since the last write  spent = what was settled that day, r:<id> = reserved for a run, in
 //	                                                               micro-dollars; day = days since 1970, UTC (limits)
-//	<prefix>costs:<day>       hash    90 days since the last write "<scopes, a line each>[\nsize:<size>]\n<model>" = "<micro-dollars> <runs> <tokens: input,
+//	<prefix>costs:<day>       hash    90 days since the last write "<scopes and credential, a line each>[\nsize:<size>]\n<model>" = "<micro-dollars> <runs> <tokens: input,
 //	                                                               output, read from the cache, written to it>[ <highest cost>]" of the runs
 //	                                                               settled that day, the last with a size; other = all beyond CostCap (limits)
 //	<prefix>tally:<day>       hash    8 days since the last write  "<hour> ended <kind>" = tasks that ended so, "<hour> waited <class> <n>" = those

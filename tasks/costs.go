@@ -19,18 +19,20 @@ import (
 type CostGroup string
 
 // The groups. A run counts on the day (UTC, by Redis' clock) when it is settled; for its task's asker, channel and
-// repository; for its main model; and, if it is a review that was completed, for the size of the reviewed change.
+// repository; for its main model; for the names of the model's credentials that it used, as far as they have any; and,
+// if it is a review that was completed, for the size of the reviewed change.
 const (
 	ByDay        CostGroup = "day"
 	ByPerson     CostGroup = "person"
 	ByChannel    CostGroup = "channel"
 	ByRepository CostGroup = "repository"
 	ByModel      CostGroup = "model"
+	ByCredential CostGroup = "credential"
 	BySize       CostGroup = "size"
 )
 
 // CostGroups lists all groups.
-var CostGroups = []CostGroup{ByDay, ByPerson, ByChannel, ByRepository, ByModel, BySize}
+var CostGroups = []CostGroup{ByDay, ByPerson, ByChannel, ByRepository, ByModel, ByCredential, BySize}
 
 // CostQuery selects the costs to sum up. Names are those of a [CostKey]; people and channels can be named without
 // their source.
@@ -38,7 +40,7 @@ type CostQuery struct {
 	First, Last time.Time   // days in UTC, inclusive; see [store.CostDays]
 	By          []CostGroup // empty: everything in one row
 
-	Person, Channel, Repo, Model string // filters; empty: any
+	Person, Channel, Repo, Model, Credential string // filters; empty: any
 
 	Limit int // maximum number of rows; 0: no limit
 }
@@ -51,8 +53,11 @@ type CostKey struct {
 	Channel string `json:"channel,omitempty"`
 	Repo    string `json:"repository,omitempty"` // in lower case
 	Model   string `json:"model,omitempty"`
-	Size    string `json:"size,omitempty"`  // one of Sizes
-	Other   bool   `json:"other,omitempty"` // runs of which only the day is known, because that day had too many kinds
+
+	Credential string `json:"credential,omitempty"` // its name in errand.yaml
+
+	Size  string `json:"size,omitempty"`  // one of Sizes
+	Other bool   `json:"other,omitempty"` // runs of which only the day is known, because that day had too many kinds
 }
 
 // CostSum is the total of several runs.
@@ -129,24 +134,18 @@ func (d *Desk) Costs(ctx context.Context, q CostQuery) (Costs, error) {
 	return found, nil
 }
 
-func (q CostQuery) filtered() bool { return q.Person+q.Channel+q.Repo+q.Model != "" }
+func (q CostQuery) filtered() bool { return q.Person+q.Channel+q.Repo+q.Model+q.Credential != "" }
 
 func (q CostQuery) wants(c store.Cost, persons []string) bool {
-	return within(c.Scopes, q.Repo, persons, q.Channel) && (q.Model == "" || strings.EqualFold(c.Model, q.Model))
+	return within(c.Scopes, q.Repo, persons, q.Channel) && (q.Model == "" || strings.EqualFold(c.Model, q.Model)) &&
+		(q.Credential == "" || scoped(c.Scopes, credentialScope) == q.Credential)
 }
 
 // key returns the row that a cost belongs to. The accounts of one person share a row.
 func (q CostQuery) key(c store.Cost, people People) CostKey {
-	named := func(kind string) string {
-		for _, s := range c.Scopes {
-			if name, ok := strings.CutPrefix(s, kind); ok {
-				return name
-			}
-		}
-		return ""
-	}
 	k := CostKey{
-		Day: c.Day.Format(time.DateOnly), Person: people.named(named(userScope)), Channel: named(channelScope), Repo: named(repoScope), Model: c.Model, Size: c.Size,
+		Day: c.Day.Format(time.DateOnly), Person: people.named(scoped(c.Scopes, userScope)), Channel: scoped(c.Scopes, channelScope),
+		Repo: scoped(c.Scopes, repoScope), Model: c.Model, Credential: scoped(c.Scopes, credentialScope), Size: c.Size,
 	}
 	for i, field := range k.fields() {
 		if !slices.Contains(q.By, CostGroups[i]) {
@@ -159,7 +158,7 @@ func (q CostQuery) key(c store.Cost, people People) CostKey {
 
 // fields returns the properties of a row in the order of CostGroups.
 func (k *CostKey) fields() []*string {
-	return []*string{&k.Day, &k.Person, &k.Channel, &k.Repo, &k.Model, &k.Size}
+	return []*string{&k.Day, &k.Person, &k.Channel, &k.Repo, &k.Model, &k.Credential, &k.Size}
 }
 
 // Name returns the row's value for one of the CostGroups.
@@ -272,7 +271,7 @@ const (
 	repoScope       = "repo:"
 	userScope       = "user:"
 	channelScope    = "channel:"
-	credentialScope = "credential:"
+	credentialScope = store.CredentialScope
 )
 
 // Limits is how many tasks may run at once in the whole fleet. 0 means no limit.

@@ -47,7 +47,7 @@ func TestCosts(t *testing.T) {
 			t.Errorf("%v: exit %d", args, code)
 		}
 	}
-	if code, _, errs := f.run("costs", "-csv", "-by", "who"); code != 2 || !strings.Contains(errs, "repository, model and size") {
+	if code, _, errs := f.run("costs", "-csv", "-by", "who"); code != 2 || !strings.Contains(errs, "repository, model, credential and size") {
 		t.Errorf("exit %d: %s", code, errs)
 	}
 }

@@ -265,11 +265,12 @@ func costsCommand(t *terminal, flags *flag.FlagSet) runFunc {
 	query := parameterFlags(
 		flags, person, channel, repository,
 		parameter{flag: "model", name: "model", about: "only this `model`"},
+		parameter{flag: "credential", name: "credential", about: "only this `credential` for the model"},
 		parameter{flag: "days", name: "days", about: "the last `days` including today; default 30", valid: validNumber},
 		parameter{flag: "from", name: "from", about: "from this `day` on, such as 2026-01-31", valid: validDay},
 		parameter{flag: "to", name: "to", about: "up to this `day`", valid: validDay},
 	)
-	by := flags.String("by", "", "comma-separated `columns` to group by: day, person, channel, repository, model, size; default day")
+	by := flags.String("by", "", "comma-separated `columns` to group by: day, person, channel, repository, model, credential, size; default day")
 	sheet := flags.Bool("csv", false, "print CSV")
 	return func(ctx context.Context, args []string) error {
 		if len(args) > 0 || t.raw && *sheet {

@@ -20,7 +20,11 @@ import (
 // the account's plan was upgraded.
 
 // admission decides whether a claimed task may start now. It is safe for concurrent use.
-type admission struct{ *Config }
+type admission struct {
+	*Config
+
+	credentials *credentialSharer
+}
 
 // heldError postpones a task until a limit of the credential is lifted. Its thread gets a message about it.
 type heldError struct{ *tasks.ErrLater }
@@ -120,6 +124,7 @@ const whyReserved = "the day's budget is reserved by other runs"
 // means no limit. It refuses the task with an *InputError if a budget is used up, and postpones it while others have
 // reserved the rest.
 func (a *admission) afford(r *run, t tasks.Task) (maxUSD float64, err error) {
+	a.credentials.beforeRun(r.ctx)
 	b := a.Policy.Budgets
 	maxUSD = t.Options.MaxUSD
 	if maxUSD > 0 {
@@ -152,6 +157,9 @@ func (a *admission) settle(r *run) tasks.Bill {
 	if err != nil {
 		a.Log.Error("settle cost", "run", rec.ID, "usd", r.result.CostUSD, "err", err)
 	}
+	if r.result.API != nil && len(r.result.API.Shares) > 0 {
+		a.credentials.share(r.detached)
+	}
 	for _, n := range near {
 		a.Log.Warn("budget nearly used up", "run", rec.ID, "scope", n.Scope, "spent", n.Spent, "budget", n.Budget)
 		bill.Near = append(bill.Near, tasks.BudgetName(n.Scope)+": "+legible.Dollars(n.Spent)+" of "+legible.Dollars(n.Budget))
@@ -165,6 +173,12 @@ func expense(r agent.Result, lines int) store.Expense {
 	e := store.Expense{USD: r.CostUSD, Model: format.OneWord(r.Model), Tokens: store.Tokens(r.Usage)}
 	if r.Outcome == agent.Done {
 		e.Size = tasks.SizeOf(lines)
+	}
+	if r.API != nil && len(r.API.Shares) > 0 {
+		e.Credentials = map[string]store.Expense{}
+		for name, share := range r.API.Shares {
+			e.Credentials[name] = store.Expense{USD: share.USD, Tokens: store.Tokens(share.Usage)}
+		}
 	}
 	return e
 }

@@ -50,6 +50,8 @@ func (echo) Sweep(context.Context) error                             { return ni
 func (echo) Offer(context.Context, agent.Spec) (agent.Offer, error)  { return agent.Offer{}, nil }
 func (echo) Ready(context.Context, agent.Spec) (*agent.Ready, error) { return nil, agent.ErrNotReady }
 func (echo) Sandboxed() bool                                         { return false }
+func (echo) Credentials() map[string]agent.CredentialState           { return nil }
+func (echo) Learn(map[string]agent.CredentialState)                  {}
 
 // A worker runs the tasks that a desk accepts, and its sources post the answers.
 func Example() {

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"path/filepath"
 	"runtime"
@@ -284,6 +285,8 @@ type fakeAgent struct {
 	most   int            // the most runs of one thread alive at the same time
 	all    int
 	peak   int // the most runs alive at the same time
+
+	credentials map[string]agent.CredentialState
 }
 
 func (a *fakeAgent) Health(context.Context, string) agent.Health {
@@ -296,6 +299,22 @@ func (a *fakeAgent) Health(context.Context, string) agent.Health {
 }
 
 func (a *fakeAgent) Sandboxed() bool { return !a.flat }
+
+func (a *fakeAgent) Credentials() map[string]agent.CredentialState {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return maps.Clone(a.credentials)
+}
+
+func (a *fakeAgent) Learn(known map[string]agent.CredentialState) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for name, old := range a.credentials {
+		state := known[name]
+		state.Live = old.Live
+		a.credentials[name] = state
+	}
+}
 
 // breaks gives the CLI a problem; nil repairs it.
 func (a *fakeAgent) breaks(e *agent.Error) {

@@ -31,6 +31,8 @@ type Runner interface {
 	Offer(ctx context.Context, s agent.Spec) (agent.Offer, error)
 	Ready(ctx context.Context, s agent.Spec) (*agent.Ready, error)
 	Sandboxed() bool
+	Credentials() map[string]agent.CredentialState
+	Learn(known map[string]agent.CredentialState)
 }
 
 // Config configures a Worker. Everything up to ConsoleURL is required except Publisher and Commands.
@@ -166,6 +168,8 @@ type Worker struct {
 	janitor  *janitor
 	offers   *offerer
 	kept     *inventory
+
+	credentials *credentialSharer
 }
 
 // New returns a worker with a new identity.
@@ -198,7 +202,8 @@ func New(c Config) (*Worker, error) {
 	w.waker = waker{Config: shared, caps: c.Policy.Limits.Caps(c.Credential)}
 	w.tasks = &taskReader{shared}
 	w.health = &health{Config: shared, news: make(chan struct{}, 1)}
-	w.admission = &admission{shared}
+	w.credentials = &credentialSharer{Config: shared}
+	w.admission = &admission{shared, w.credentials}
 	w.isolation = &isolation{Config: shared, health: w.health, waker: w.waker}
 	w.changes = &changeKeeper{shared}
 	w.checkpoints = &checkpointer{shared, w.changes}
@@ -233,6 +238,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	}{
 		{w.cfg.Timing.Beat, w.beat},
 		{w.cfg.Timing.Beat, w.watchData},
+		{w.cfg.Timing.Beat, w.credentials.share},
 		{w.cfg.Timing.Outbox, w.outbox.postDue},
 		{w.cfg.Timing.Outbox, w.waits.postLater},
 		{w.cfg.Timing.Reconcile, w.recovery.reconcile},

@@ -111,7 +111,7 @@ func newCostsView(found tasks.Costs, q view.CostsQuery, today time.Time) costsVi
 	v := costsView{
 		Query: q, Total: newCostFigures(found.Total), More: found.More, Filters: map[string]string{},
 		Oldest: view.OldestDay(today).Format(time.DateOnly), Today: today.Format(time.DateOnly),
-		Unfiltered: costsURL(q, func(q *view.CostsQuery) { q.Person, q.Channel, q.Repo, q.Model = "", "", "", "" }),
+		Unfiltered: costsURL(q, func(q *view.CostsQuery) { q.Person, q.Channel, q.Repo, q.Model, q.Credential = "", "", "", "", "" }),
 	}
 	for _, n := range []int{1, 7, view.DefaultDays, 90} {
 		label := fmt.Sprintf("%d days", n)
@@ -186,12 +186,12 @@ func narrowed(q view.CostsQuery, group tasks.CostGroup, name string) view.CostsQ
 func tasksURL(q view.CostsQuery, key tasks.CostKey, today time.Time) string {
 	for _, group := range q.By {
 		name := key.Name(group)
-		if name == "" || len(name) > view.MaxFilter || group == tasks.ByModel || group == tasks.BySize {
+		if name == "" || len(name) > view.MaxFilter || slices.Contains([]tasks.CostGroup{tasks.ByModel, tasks.ByCredential, tasks.BySize}, group) {
 			return ""
 		}
 		q = narrowed(q, group, name)
 	}
-	if q.Model != "" || today.Sub(q.Last) > taskAge {
+	if q.Model+q.Credential != "" || today.Sub(q.Last) > taskAge {
 		return ""
 	}
 	to := view.FilterValues(tasks.Filter{Person: q.Person, Channel: q.Channel, Repo: q.Repo, Limit: view.DefaultList})

@@ -49,6 +49,8 @@ type call struct {
 	began time.Time
 
 	traffic *traffic
+	lease   *lease // of key
+	key     *key   // the credential that it was sent with; nil: a cloud's, or it was not sent
 	bill    Bill
 	model   string // that answers, as it says
 	usd     float64
@@ -213,9 +215,10 @@ func (c *call) charge(b Bill, model string) {
 	}
 	api := &c.traffic.api
 	p, _ := c.traffic.prices.Of(c.model, c.Model)
-	api.Usage = api.Usage.Plus(b.Minus(c.bill.Usage))
-	usd := p.Cost(b)
+	usd, more := p.Cost(b), b.Minus(c.bill.Usage)
+	api.Usage = api.Usage.Plus(more)
 	api.CostUSD += usd - c.usd
+	c.share(usd-c.usd, more)
 	c.bill, c.usd = b, usd
 }
 

@@ -27,9 +27,16 @@ func (t keyed) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, http.ErrServerClosed
 	}
 	for {
+		if c, ok := req.Context().Value(callKey{}).(*call); ok {
+			c.key, c.lease = k, t.g.keys
+		}
 		res, err := t.send(req, k, len(tried) > 0)
-		if err != nil || !ring.several() {
-			return res, err
+		if err != nil {
+			return nil, err
+		}
+		ring.observe(k, res.Header)
+		if !ring.several() {
+			return res, nil
 		}
 		until := unusable(res, time.Now())
 		if until.IsZero() {

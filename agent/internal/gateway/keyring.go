@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"cmp"
 	"errors"
 	"log/slog"
 	"slices"
@@ -14,6 +13,7 @@ type Named struct {
 	Credential
 	Name   string
 	Weight float64 // its share of the runs; 0: 1
+	Cap    float64 // most US dollars a day; 0: any amount
 }
 
 // keyring has the credentials of all gateways. It is safe for concurrent use.
@@ -28,8 +28,8 @@ type keyring struct {
 type key struct {
 	Named
 
-	until time.Time // it is held, because the model has said that it cannot be used before
-	runs  int       // that use it now
+	state KeyState
+	runs  int // that use it now
 }
 
 // several reports whether there is a choice.
@@ -37,7 +37,7 @@ func (r *keyring) several() bool { return len(r.keys) > 1 }
 
 // take gives a run one of the named credentials; nil: of all. The caller returns the lease.
 func (r *keyring) take(names []string) (*lease, error) {
-	l := &lease{ring: r}
+	l := &lease{ring: r, live: map[*key]float64{}}
 	for _, k := range r.keys {
 		if names == nil || slices.Contains(names, k.Name) {
 			l.allowed = append(l.allowed, k)
@@ -49,49 +49,39 @@ func (r *keyring) take(names []string) (*lease, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := time.Now()
-	k := best(l.allowed, func(k *key) bool { return !k.until.After(now) })
-	if k == nil {
-		k = soonest(l.allowed)
+	uncapped := slices.DeleteFunc(slices.Clone(l.allowed), func(k *key) bool { return k.capped(now) })
+	if len(uncapped) == 0 {
+		return nil, ErrCapped
+	}
+	k := best(uncapped, func(k *key) bool { return k.usable(now) })
+	if k == nil { // the answer of the model decides about one that is held
+		k = soonest(uncapped)
 	}
 	l.kind = k.With("any")
 	l.move(k)
 	return l, nil
 }
 
-// best returns the usable credential that would have the fewest runs for its weight with one more, or nil.
-func best(keys []*key, usable func(*key) bool) (found *key) {
-	load := func(k *key) float64 { return float64(k.runs+1) / cmp.Or(k.Weight, 1) }
-	for _, k := range keys {
-		if usable(k) && (found == nil || load(k) < load(found)) {
-			found = k
-		}
-	}
-	return found
-}
-
-// soonest returns the credential that is free first.
-func soonest(keys []*key) *key {
-	return slices.MinFunc(keys, func(a, b *key) int { return a.until.Compare(b.until) })
-}
-
 // hold leaves a credential out until a time.
 func (r *keyring) hold(k *key, until time.Time, status int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !k.until.After(time.Now()) {
+	now := time.Now()
+	if !k.state.Until.After(now) {
 		r.log.Warn("a credential for the model is held", "credential", k.Name, "status", status, "until", until)
 	}
-	k.until = until
+	k.state.Until, k.state.Status, k.state.Seen = until, status, now
 }
 
 // release lets a held credential be used again.
 func (r *keyring) release(k *key) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if k.until.After(time.Now()) {
+	now := time.Now()
+	if k.state.Until.After(now) {
 		r.log.Info("a credential for the model is no longer held", "credential", k.Name)
+		k.state.Until, k.state.Status, k.state.Seen = time.Time{}, 0, now
 	}
-	k.until = time.Time{}
 }
 
 // lease is what a run has of a keyring. It keeps one credential, and the prompt cache with it, as long as that can be used.
@@ -101,7 +91,9 @@ type lease struct {
 	allowed []*key
 	kind    Credential // a credential of the kind that the CLI was started with, for which it behaves differently
 
-	current *key // guarded by ring.mu; nil: the lease was returned
+	// Guarded by ring.mu:
+	current *key             // nil: the lease was returned
+	live    map[*key]float64 // the lease's part of KeyState.Live
 }
 
 // next returns the credential for a request that was already sent with others; nil: all were tried. held says that it is
@@ -111,7 +103,7 @@ func (l *lease) next(tried []*key) (k *key, held bool) {
 	defer l.ring.mu.Unlock()
 	now := time.Now()
 	usable := func(k *key) bool {
-		return !k.until.After(now) && !slices.Contains(tried, k) && k.With("any") == l.kind
+		return k.usable(now) && !slices.Contains(tried, k) && k.With("any") == l.kind
 	}
 	switch {
 	case l.current == nil: // the run is over, and its requests end
@@ -143,7 +135,7 @@ func (l *lease) move(to *key) {
 func (l *lease) freeAt() time.Time {
 	l.ring.mu.Lock()
 	defer l.ring.mu.Unlock()
-	if at := soonest(l.allowed).until; at.After(time.Now()) {
+	if at := soonest(l.allowed).freeAt(); at.After(time.Now()) {
 		return at
 	}
 	return time.Now()
@@ -154,4 +146,8 @@ func (l *lease) end() {
 	l.ring.mu.Lock()
 	defer l.ring.mu.Unlock()
 	l.move(nil)
+	for k, usd := range l.live {
+		k.state.Live -= usd
+	}
+	clear(l.live)
 }

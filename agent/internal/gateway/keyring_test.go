@@ -161,7 +161,7 @@ func TestHeldCredential(t *testing.T) {
 			if status != http.StatusOK || !slices.Equal(asked, []string{"key-a", "key-b"}) || b.bodies[0] != anyQuestion || b.bodies[1] != anyQuestion {
 				t.Fatalf("%d %s, asked %q with %q", status, text, asked, b.bodies)
 			}
-			if until := u.keys.keys[0].until; until.Before(now.Add(c.held).Truncate(time.Second)) || until.After(time.Now().Add(c.held)) {
+			if until := u.keys.keys[0].state.Until; until.Before(now.Add(c.held).Truncate(time.Second)) || until.After(time.Now().Add(c.held)) {
 				t.Errorf("held until %v, want in %v", until, c.held)
 			}
 			if api := g.Seen(); api.Credential != "b" || api.Calls != 1 || len(api.Errors) > 0 || !api.FreeAt.IsZero() {
@@ -172,7 +172,7 @@ func TestHeldCredential(t *testing.T) {
 			}
 			ask(t, g)
 			ask(t, open(t, u))
-			u.keys.keys[0].until = time.Time{}
+			u.keys.keys[0].state.Until = time.Time{}
 			ask(t, g) // stays
 			ask(t, open(t, u))
 			if asked := b.taken(); !slices.Equal(asked, []string{"key-b", "key-b", "key-b", "key-a", "key-b"}) {
@@ -248,11 +248,11 @@ func TestChoiceOfCredential(t *testing.T) {
 		t.Error("a run without a credential has a gateway")
 	}
 	now := time.Now()
-	u.keys.keys[0].until, u.keys.keys[1].until, u.keys.keys[2].until = now.Add(3*time.Hour), now.Add(2*time.Hour), now.Add(time.Hour)
+	u.keys.keys[0].state.Until, u.keys.keys[1].state.Until, u.keys.keys[2].state.Until = now.Add(3*time.Hour), now.Add(2*time.Hour), now.Add(time.Hour)
 	if got := names("a", "b"); got != "bbbbbbbb" {
 		t.Errorf("of held ones: %s", got)
 	}
-	if until := u.keys.keys[1].until; !until.IsZero() {
+	if until := u.keys.keys[1].state.Until; !until.IsZero() {
 		t.Errorf("a credential that the model accepts is held until %v", until)
 	}
 }

@@ -46,8 +46,9 @@ type API struct {
 	FirstByte time.Duration     `json:"first_byte,omitempty"` // of the latest answer: from the question to its first byte
 
 	// If there are several credentials:
-	Credential string    `json:"credential,omitempty"` // name of that of the latest answer
-	FreeAt     time.Time `json:"free_at,omitzero"`     // when the run may use a credential again, because the latest answer says that it cannot use this one; zero: it does not say so
+	Credential string           `json:"credential,omitempty"` // name of that of the latest answer
+	Shares     map[string]Share `json:"shares,omitempty"`     // parts of the cost by the name of the credential
+	FreeAt     time.Time        `json:"free_at,omitzero"`     // when the run may use a credential again, because the latest answer says that it cannot use this one; zero: it does not say so
 }
 
 // Unreachable reports whether the latest call that ended did not reach the model.
@@ -119,7 +120,7 @@ func (t *traffic) copy() *API {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	api := t.api
-	api.Errors, api.Limits = maps.Clone(api.Errors), maps.Clone(api.Limits)
+	api.Errors, api.Limits, api.Shares = maps.Clone(api.Errors), maps.Clone(api.Limits), maps.Clone(api.Shares)
 	return &api
 }
 

@@ -64,7 +64,7 @@ func NewUpstream(cfg Config) (*Upstream, error) {
 	}
 	up.keys = &keyring{log: cfg.Log}
 	for _, c := range cfg.Credentials {
-		up.keys.keys = append(up.keys.keys, &key{Named: c})
+		up.keys.keys = append(up.keys.keys, &key{Named: c, state: KeyState{Cap: c.Cap}})
 	}
 	if len(cfg.Credentials) == 0 {
 		up.keys.keys = []*key{{Named: Named{Credential: up.cfg.Credential}}}

@@ -94,9 +94,17 @@ func sections(r config.Routing) []web.Table {
 	}))
 	var credentials [][]string
 	for _, one := range r.Credentials {
-		credentials = append(credentials, []string{one.Name, one.Kind(), strconv.FormatFloat(cmp.Or(one.Weight, 1), 'f', -1, 64), either(len(one.Repositories) > 0, list(one.Repositories), "all")})
+		credentials = append(credentials, []string{one.Name, one.Kind(), strconv.FormatFloat(cmp.Or(one.Weight, 1), 'f', -1, 64), dollars(one.DailyCap), either(len(one.Repositories) > 0, list(one.Repositories), "all")})
 	}
-	add("Credentials for the model", []string{"name", "kind", "weight", "repositories"}, credentials)
+	add("Credentials for the model", []string{"name", "kind", "weight", "at most a day", "repositories"}, credentials)
+	var prices [][]string
+	for _, provider := range slices.Sorted(maps.Keys(r.Prices)) {
+		for _, pattern := range slices.Sorted(maps.Keys(r.Prices[provider])) {
+			p := r.Prices[provider][pattern]
+			prices = append(prices, []string{provider, pattern, legible.Dollars(p.Input), legible.Dollars(p.Output)})
+		}
+	}
+	add("Prices of a million tokens", []string{"provider", "models", "input", "output"}, prices)
 	var grants [][]string
 	for _, g := range r.Roles {
 		grants = append(grants, []string{g.Role, list(g.People), list(g.Groups), either(len(g.Repositories) > 0, list(g.Repositories), "all")})

@@ -41,6 +41,7 @@ func (c *CostsQuery) Filter(group tasks.CostGroup) *string { return c.filters()[
 func (c *CostsQuery) filters() map[string]*string {
 	return map[string]*string{
 		string(tasks.ByPerson): &c.Person, string(tasks.ByChannel): &c.Channel, string(tasks.ByRepository): &c.Repo, string(tasks.ByModel): &c.Model,
+		string(tasks.ByCredential): &c.Credential,
 	}
 }
 

@@ -1,0 +1,147 @@
+package gateway
+
+import (
+	"cmp"
+	"errors"
+	"math"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// KeyState is what is known of a credential. Workers share it, so that one learns what the model has said to another.
+type KeyState struct {
+	Until   time.Time `json:"until,omitzero"`    // left out until then, because the model has refused it
+	Status  int       `json:"status,omitempty"`  // with which it has
+	Windows []Window  `json:"windows,omitempty"` // limits of a subscription
+	Seen    time.Time `json:"seen,omitzero"`     // when the model said that; zero: it has said nothing yet
+	Cap     float64   `json:"cap_usd,omitempty"` // most US dollars a day; 0: any amount
+
+	CappedUntil time.Time `json:"-"` // the cap is reached: only runs under way that have no other credential use it
+	Live        float64   `json:"-"` // US dollars that the open runs of this worker have spent, which are not settled yet
+}
+
+// Window is how much of a usage limit is used.
+type Window struct {
+	Name     string    `json:"name"` // as the API calls it: 5h or 7d
+	Used     float64   `json:"used"` // a part of 1, perhaps more
+	ResetsAt time.Time `json:"resets_at,omitzero"`
+}
+
+// windowNames are the windows that the API reports.
+var windowNames = []string{"5h", "7d"}
+
+// windows reads the windows in the header of an answer; nil: it has none.
+func windows(h http.Header) (list []Window) {
+	for _, name := range windowNames {
+		used, err := strconv.ParseFloat(h.Get("Anthropic-Ratelimit-Unified-"+name+"-Utilization"), 64)
+		if err != nil || !(used >= 0 && used <= 100) { // written so that it also holds for NaN
+			continue
+		}
+		w := Window{Name: name, Used: math.Round(used*100) / 100}
+		if reset, err := strconv.ParseInt(h.Get("Anthropic-Ratelimit-Unified-"+name+"-Reset"), 10, 64); err == nil {
+			w.ResetsAt = time.Unix(reset, 0).UTC()
+		}
+		list = append(list, w)
+	}
+	return list
+}
+
+// observe records the windows in the header of an answer.
+func (r *keyring) observe(k *key, h http.Header) {
+	list := windows(h)
+	if list == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !slices.Equal(list, k.state.Windows) {
+		k.state.Windows, k.state.Seen = list, time.Now()
+	}
+}
+
+// States returns what this worker knows of the credentials, by name. The only credential has none.
+func (u *Upstream) States() map[string]KeyState {
+	u.keys.mu.Lock()
+	defer u.keys.mu.Unlock()
+	all := map[string]KeyState{}
+	for _, k := range u.keys.keys {
+		all[k.Name] = k.state
+	}
+	return all
+}
+
+// Learn takes over what other workers know of credentials if it is newer, and which ones have reached their cap.
+func (u *Upstream) Learn(all map[string]KeyState) {
+	u.keys.mu.Lock()
+	defer u.keys.mu.Unlock()
+	for _, k := range u.keys.keys {
+		s, ok := all[k.Name]
+		if !ok {
+			continue
+		}
+		if s.Seen.After(k.state.Seen) {
+			k.state.Until, k.state.Status, k.state.Windows, k.state.Seen = s.Until, s.Status, s.Windows, s.Seen
+		}
+		k.state.CappedUntil = s.CappedUntil
+	}
+}
+
+// ErrCapped refuses a run because all credentials that it may use have reached their cap.
+var ErrCapped = errors.New("the credentials for the model have reached their caps for today")
+
+// capped reports whether no further run may use a credential.
+func (k *key) capped(now time.Time) bool { return k.state.CappedUntil.After(now) }
+
+// usable reports whether a credential is neither held nor capped.
+func (k *key) usable(now time.Time) bool { return !k.state.Until.After(now) && !k.capped(now) }
+
+// freeAt returns when it becomes usable.
+func (k *key) freeAt() time.Time {
+	if k.state.CappedUntil.After(k.state.Until) {
+		return k.state.CappedUntil
+	}
+	return k.state.Until
+}
+
+// Share is a credential's part of the cost of a run.
+type Share struct {
+	USD   float64 `json:"cost_usd"`
+	Usage Usage   `json:"usage"`
+}
+
+// share adds what a call costs to the share of its credential. The caller holds the traffic's mu.
+func (c *call) share(usd float64, u Usage) {
+	if c.key == nil {
+		return
+	}
+	if c.key.Name != "" {
+		api := &c.traffic.api
+		if api.Shares == nil {
+			api.Shares = map[string]Share{}
+		}
+		s := api.Shares[c.key.Name]
+		api.Shares[c.key.Name] = Share{s.USD + usd, s.Usage.Plus(u)}
+	}
+	c.lease.ring.mu.Lock()
+	defer c.lease.ring.mu.Unlock()
+	c.key.state.Live += usd
+	c.lease.live[c.key] += usd
+}
+
+// best returns the usable credential that would have the fewest runs for its weight with one more, or nil.
+func best(keys []*key, usable func(*key) bool) (found *key) {
+	load := func(k *key) float64 { return float64(k.runs+1) / cmp.Or(k.Weight, 1) }
+	for _, k := range keys {
+		if usable(k) && (found == nil || load(k) < load(found)) {
+			found = k
+		}
+	}
+	return found
+}
+
+// soonest returns the credential that is free first.
+func soonest(keys []*key) *key {
+	return slices.MinFunc(keys, func(a, b *key) int { return a.freeAt().Compare(b.freeAt()) })
+}

@@ -1,0 +1,99 @@
+package gateway
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// costing answers with usage, and with the headers.
+func costing(input int, header ...string) func(http.ResponseWriter, *http.Request) {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		for pair := range slices.Chunk(header, 2) {
+			w.Header().Set(pair[0], pair[1])
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"model":"claude-opus-5-5","usage":{"input_tokens":`+strconv.Itoa(input)+`}}`)
+	}
+}
+
+// The windows of a subscription are those of the latest answer that has any, also with one credential.
+func TestWindows(t *testing.T) {
+	t.Parallel()
+	b := newBank(t)
+	u, _ := several(t, b, Named{Name: "s", Credential: Credential{OAuthToken: "token-s"}})
+	g := open(t, u)
+	const five, seven = "anthropic-ratelimit-unified-5h-", "anthropic-ratelimit-unified-7d-"
+	b.says("token-s", costing(1, five+"utilization", "0.4321", five+"reset", "1800000000", seven+"utilization", "1.02"))
+	ask(t, g)
+	b.says("token-s", costing(1, five+"utilization", "NaN"))
+	ask(t, g)
+	want := []Window{{"5h", 0.43, time.Unix(1800000000, 0).UTC()}, {Name: "7d", Used: 1.02}}
+	if diff := cmp.Diff(want, u.States()["s"].Windows); diff != "" {
+		t.Errorf("windows (-want +got):\n%s", diff)
+	}
+}
+
+// What one worker finds out about a credential holds for another one, until that knows something newer.
+func TestWorkersLearn(t *testing.T) {
+	t.Parallel()
+	b := newBank(t)
+	b.says("key-a", limited(time.Now().Add(time.Hour)))
+	one, _ := several(t, b, apiKey("a"), apiKey("b"))
+	other, _ := several(t, b, apiKey("a"), apiKey("b"))
+	ask(t, open(t, one))
+	b.taken()
+	other.Learn(one.States())
+	if ask(t, open(t, other)); !slices.Equal(b.taken(), []string{"key-b"}) {
+		t.Error("the other worker asks with the credential that is held")
+	}
+	old := one.States()
+	one.keys.release(one.keys.keys[0])
+	other.Learn(one.States())
+	other.Learn(old)
+	if until := other.States()["a"].Until; !until.IsZero() {
+		t.Errorf("held until %v", until)
+	}
+}
+
+// A credential that has reached its cap is for no further run. A run under way changes to another one if it can.
+func TestCappedCredential(t *testing.T) {
+	t.Parallel()
+	b := newBank(t)
+	b.says("key-a", costing(1_000_000))
+	b.says("key-b", costing(500_000))
+	u, _ := several(t, b, apiKey("a"), apiKey("b"))
+	g, only := open(t, u), open(t, u, "b")
+	ask(t, g)
+	if live := u.States()["a"].Live; live != 4 {
+		t.Errorf("$%f live", live)
+	}
+	midnight := time.Now().Add(time.Hour)
+	u.Learn(map[string]KeyState{"a": {CappedUntil: midnight}})
+	ask(t, g)
+	u.Learn(map[string]KeyState{"a": {CappedUntil: midnight}, "b": {CappedUntil: midnight}})
+	ask(t, only)
+	if asked := b.taken(); !slices.Equal(asked, []string{"key-a", "key-b", "key-b"}) {
+		t.Errorf("asked %q", asked)
+	}
+	want := map[string]Share{"a": {4, Usage{Input: 1_000_000}}, "b": {2, Usage{Input: 500_000}}}
+	if diff := cmp.Diff(want, g.Seen().Shares); diff != "" {
+		t.Errorf("shares (-want +got):\n%s", diff)
+	}
+	if _, err := u.Open(Run{}); !errors.Is(err, ErrCapped) {
+		t.Errorf("a new run: %v", err)
+	}
+	g.Close()
+	only.Close()
+	if a, b := u.States()["a"].Live, u.States()["b"].Live; a != 0 || b != 0 {
+		t.Errorf("$%f and $%f live after the runs", a, b)
+	}
+	u.Learn(map[string]KeyState{"a": {}, "b": {}}) // the day is over
+	open(t, u)
+}

@@ -1,0 +1,94 @@
+package tasks
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/store"
+	"github.com/errand-fleet/errand/tasks/internal/format"
+)
+
+// credentialsMemo is the memo in which workers share what they know of the credentials for the model.
+const credentialsMemo = "credentials"
+
+// credentialsFor is how long a credential is remembered of which no worker says anything new: longer than its windows.
+const credentialsFor = 8 * 24 * time.Hour
+
+// ShareCredentials adds what a worker knows of the credentials for the model to what the fleet knows, and returns that.
+// What was seen last counts.
+func ShareCredentials(ctx context.Context, s *store.Store, own map[string]agent.CredentialState) (fleet map[string]agent.CredentialState, err error) {
+	err = s.Memos.ChangeMemo(ctx, credentialsMemo, func(body json.RawMessage) (json.RawMessage, error) {
+		fleet = readCredentials(body)
+		before, now := maps.Clone(fleet), time.Now().UTC().Truncate(time.Second)
+		for name, state := range own {
+			known, ok := fleet[name]
+			state.Live, state.CappedUntil = 0, time.Time{}
+			switch {
+			case !ok && state.Seen.IsZero():
+				state.Seen = now // so that it is forgotten once no worker has it
+			case ok && !state.Seen.After(known.Seen):
+				known.Cap = state.Cap
+				state = known
+			}
+			fleet[name] = state
+		}
+		if maps.EqualFunc(fleet, before, func(a, b agent.CredentialState) bool { return a.Seen.Equal(b.Seen) && a.Cap == b.Cap }) {
+			return nil, nil
+		}
+		return format.JSON(fleet), nil
+	})
+	return fleet, err
+}
+
+// readCredentials decodes the memo. It leaves out what is old.
+func readCredentials(body json.RawMessage) map[string]agent.CredentialState {
+	all := map[string]agent.CredentialState{}
+	if json.Unmarshal(body, &all) != nil {
+		return map[string]agent.CredentialState{}
+	}
+	maps.DeleteFunc(all, func(_ string, s agent.CredentialState) bool { return time.Since(s.Seen) > credentialsFor })
+	return all
+}
+
+// CredentialUse is what the fleet knows of one credential for the model.
+type CredentialUse struct {
+	Name  string  `json:"name"` // in errand.yaml, or that of a worker's only credential
+	Spent float64 `json:"spent_today_usd"`
+	agent.CredentialState
+}
+
+// CappedAt returns when the credential can be used again, because its cap for today is reached; zero: it is not.
+func (c CredentialUse) CappedAt(now time.Time) time.Time {
+	if c.Cap <= 0 || c.Spent+c.Live < c.Cap {
+		return time.Time{}
+	}
+	return now.UTC().Truncate(24 * time.Hour).Add(24 * time.Hour)
+}
+
+// UseCredentials adds to states what their credentials have spent today.
+func UseCredentials(ctx context.Context, s *store.Store, states map[string]agent.CredentialState) (list []CredentialUse, err error) {
+	for _, name := range slices.Sorted(maps.Keys(states)) {
+		one := CredentialUse{Name: name, CredentialState: states[name]}
+		if one.Spent, err = s.Costs.Spent(ctx, credentialScope+name); err != nil {
+			return nil, err
+		}
+		list = append(list, one)
+	}
+	return list, nil
+}
+
+// Credentials lists the credentials for the model that workers have used lately, if the visitor sees the whole fleet.
+func (f *Fleet) Credentials(ctx context.Context) ([]CredentialUse, error) {
+	if !VisitorOf(ctx).Has(Viewer) {
+		return nil, nil
+	}
+	body, err := f.desk.store.Memos.Memo(ctx, credentialsMemo)
+	if err != nil {
+		return nil, err
+	}
+	return UseCredentials(ctx, f.desk.store, readCredentials(body))
+}

@@ -1,0 +1,68 @@
+package worker
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/tasks"
+)
+
+// What a run has spent with each credential is in the costs. A credential that has reached its cap, or that the model
+// has refused, is left out by all workers, and the console shows it.
+func TestWorkersShareCredentials(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	now := time.Now().UTC().Truncate(time.Second)
+	windows := []agent.CredentialWindow{{Name: "5h", Used: 0.4, ResetsAt: now.Add(time.Hour)}}
+	f.agent.credentials = map[string]agent.CredentialState{
+		"a": {Cap: 1, Windows: windows, Seen: now}, "b": {Until: now.Add(time.Hour), Status: 429, Seen: now}, "c": {Cap: 1, Live: 0.9},
+	}
+	f.agent.do = func(context.Context, agent.Spec, agent.Host) (agent.Result, error) {
+		r := costing(1.3)
+		r.API = &agent.API{Credential: "c", Shares: map[string]agent.CredentialShare{"a": {USD: 1.2}, "c": {USD: 0.1}}}
+		return r, nil
+	}
+	f.worker()
+	f.ending(f.submit(f.task("t", "x")))
+	want := []tasks.CostRow{
+		{CostKey: tasks.CostKey{Credential: "a"}, CostSum: tasks.CostSum{USD: 1.2, Runs: 1}},
+		{CostKey: tasks.CostKey{Credential: "c"}, CostSum: tasks.CostSum{USD: 0.1}},
+	}
+	if diff := gocmp.Diff(want, f.costs(tasks.CostQuery{By: []tasks.CostGroup{tasks.ByCredential}}).Rows); diff != "" {
+		t.Error(diff)
+	}
+	if sum := f.costs(tasks.CostQuery{Credential: "c"}).Total; sum.USD != 0.1 {
+		t.Errorf("the costs of c: %+v", sum)
+	}
+
+	other := &fakeAgent{credentials: map[string]agent.CredentialState{"a": {Cap: 1}, "b": {}, "c": {Cap: 1}}}
+	f.idle(func(c *Config) { c.Runner = other }).credentials.share(t.Context())
+	for name, c := range map[string]struct{ capped, held bool }{"a": {true, false}, "b": {false, true}, "c": {}} {
+		if s := other.Credentials()[name]; s.CappedUntil.After(now) != c.capped || s.Until.After(now) != c.held {
+			t.Errorf("the other worker knows of %s: %+v", name, s)
+		}
+	}
+	if s := f.agent.Credentials()["c"]; !s.CappedUntil.After(now) { // with what its runs have spent so far
+		t.Errorf("the worker knows of c: %+v", s)
+	}
+
+	f.idle(func(c *Config) { // a worker with one credential, which has no name
+		c.Credential = "0123abcd"
+		c.Runner = &fakeAgent{credentials: map[string]agent.CredentialState{"": {Windows: windows, Seen: now}}}
+	}).credentials.share(t.Context())
+	shown := map[string]float64{}
+	list, err := tasks.FleetOf(f.desk).Credentials(t.Context())
+	for _, c := range list {
+		shown[c.Name] = c.Spent
+		if (c.Name == "a" || c.Name == "0123abcd") && !gocmp.Equal(c.Windows, windows) {
+			t.Errorf("windows of %s: %+v", c.Name, c.Windows)
+		}
+	}
+	if diff := gocmp.Diff(map[string]float64{"a": 1.2, "b": 0, "c": 0.1, "0123abcd": 0}, shown); diff != "" || err != nil {
+		t.Errorf("%v, credentials (-want +got):\n%s", err, diff)
+	}
+}
