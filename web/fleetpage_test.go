@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 )
@@ -42,6 +43,36 @@ func TestHealthPage(t *testing.T) {
 	h.contains(a, http.StatusOK, "slack accepts the token", "Add &lt;it&gt;.", "!live.js") // which would check them every 3 s
 	if strings.Index(a.text, "a scope is missing") > strings.Index(a.text, "slack accepts the token") {
 		t.Error("the failed check comes last")
+	}
+}
+
+// The page shows the usage limits, caps and holds of credentials, and the API has the same. Only those who see the whole
+// fleet get them.
+func TestCredentialsOnTheFleetPage(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	now := time.Now().UTC()
+	states := map[string]agent.CredentialState{
+		"team-a": {Seen: now, Cap: 2, Windows: []agent.CredentialWindow{{Name: "5h", Used: 0.43, ResetsAt: now.Add(time.Hour)}, {Name: "7d", Used: 0.9, ResetsAt: now.Add(-time.Hour)}}},
+		"team-b": {Seen: now, Status: 429, Until: now.Add(time.Hour)},
+		"team-c": {Seen: now.Add(-9 * 24 * time.Hour)},
+		"team-d": {Seen: now, Cap: 0.5},
+	}
+	if _, err := tasks.ShareCredentials(t.Context(), h.Store, states); err != nil {
+		t.Fatal(err)
+	}
+	c := h.Claim(h.submit(1))
+	if _, err := c.Spend(t.Context(), store.Expense{USD: 2, Credentials: map[string]store.Expense{"team-a": {USD: 1.5}, "team-d": {USD: 0.5}}}); err != nil {
+		t.Fatal(err)
+	}
+	h.contains(h.get("/fleet"), http.StatusOK, "team-a", `value="0.43" aria-label="5h limit of team-a"`, "43%, resets "+now.Add(time.Hour).Format("2006-01-02 15:04:05 UTC"),
+		`value="0" aria-label="7d limit`, "$1.50 of $2.00", "held until "+now.Add(time.Hour).Format("2006-01-02 15:04:05 UTC")+": the model answered 429", "!team-c",
+		"$0.50 of $0.50", "cap reached until ")
+	h.contains(h.get("/api/health"), http.StatusServiceUnavailable, `"name": "team-a"`, `"spent_today_usd": 1.5`, `"cap_usd": 2`, `"used": 0.43`, `"status": 429`)
+	h.contains(h.get("/costs?by=credential&days=1"), http.StatusOK, "team-a", "$1.50", "team-d")
+	h.contains(h.get("/api/costs?by=credential&credential=team-d"), http.StatusOK, `"credential": "team-d"`, `"cost_usd": 0.5`, "!team-a")
+	if all, err := tasks.FleetOf(h.Desk).Credentials(tasks.WithVisitor(t.Context(), tasks.Visitor{})); len(all) > 0 || err != nil {
+		t.Errorf("a visitor without a role gets %v, %v", all, err)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/errand-fleet/errand/internal/legible"
@@ -25,6 +26,7 @@ type fleetPageView struct {
 	Running, Slots   int
 	Classes          []classView
 	Environments     []environmentView
+	Keys             []credentialView
 	Limits           []tasks.LimitUse
 	Budget           tasks.Spending
 	Chart            template.HTML
@@ -65,6 +67,45 @@ type environmentView struct {
 	Age, Took, Size, Used string
 }
 
+// credentialView is a credential for the model, formatted.
+type credentialView struct {
+	Name, Level, State string
+	Spent              string
+	Windows            []windowView
+}
+
+// windowView is a window of a subscription, formatted.
+type windowView struct {
+	Name, Used, Percent string
+	Resets              string // empty: unknown
+}
+
+func newCredentialViews(all []tasks.CredentialUse, now time.Time) (list []credentialView) {
+	for _, c := range all {
+		v := credentialView{Name: c.Name, Level: "ok", State: "in use", Spent: legible.Dollars(c.Spent)}
+		if c.Cap > 0 {
+			v.Spent += " of " + legible.Dollars(c.Cap)
+		}
+		switch capped := c.CappedAt(now); {
+		case capped.After(now):
+			v.Level, v.State = "warning", "cap reached until "+view.Time(capped)
+		case c.Until.After(now):
+			v.Level, v.State = "warning", fmt.Sprintf("held until %s: the model answered %d", view.Time(c.Until), c.Status)
+		}
+		for _, w := range c.Windows {
+			one := windowView{Name: w.Name, Used: strconv.FormatFloat(w.Used, 'f', 2, 64), Percent: fmt.Sprintf("%.0f%%", 100*w.Used)}
+			if w.ResetsAt.After(now) {
+				one.Resets = view.Time(w.ResetsAt)
+			} else if !w.ResetsAt.IsZero() { // nobody has asked since
+				one.Used, one.Percent = "0", "0%"
+			}
+			v.Windows = append(v.Windows, one)
+		}
+		list = append(list, v)
+	}
+	return list
+}
+
 // The hours of the chart, and of the tasks that count for waiting times.
 const (
 	chartHours = 24
@@ -79,6 +120,7 @@ func (c *Console) fleetPage(w http.ResponseWriter, r *http.Request) error {
 	}
 	v.Problems, v.Passed = split(v.Checks)
 	v.addMachines()
+	v.Keys = newCredentialViews(v.CredentialUse, now)
 	if v.Redis == "ok" { // otherwise there is nothing more to read
 		busy, err := c.view.Activity(ctx, v.Fleet, chartHours)
 		if err != nil {

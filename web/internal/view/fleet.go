@@ -41,6 +41,8 @@ type Fleet struct {
 	Findings    []store.Finding    `json:"findings,omitempty"`    // about Redis
 	Credentials []store.Credential `json:"credentials,omitempty"` // model credentials that are held, refused or throttled
 
+	CredentialUse []tasks.CredentialUse `json:"credential_use,omitempty"` // of each model credential that has a name or windows
+
 	notices  []store.Finding       // about the configuration of this front door
 	cordoned map[string]store.Halt // without a live worker
 	live     []store.LiveRecord
@@ -140,6 +142,9 @@ func (v *Reader) readFleet(ctx context.Context) (Fleet, error) {
 		delete(f.cordoned, w.Host)
 	}
 	live, err := v.Store.Live(ctx)
+	if err != nil {
+		return Fleet{}, err
+	}
 	f.live, f.seen = live, s.Workers
 	for _, task := range live {
 		if task.State == store.Waiting && task.At.After(v.Now()) {
@@ -149,12 +154,15 @@ func (v *Reader) readFleet(ctx context.Context) (Fleet, error) {
 	f.unserved = tasks.Unserved(live, s.Workers)
 	f.Pools = tasks.FleetOf(v.Desk).Pools(live, s.Workers)
 	f.Problem, _ = s.problem(v.Now())
+	if f.CredentialUse, err = tasks.FleetOf(v.Desk).Credentials(ctx); err != nil {
+		return Fleet{}, err
+	}
 	for _, found := range f.Findings {
 		if found.Severity == store.Fatal {
 			f.Problem = found.What
 		}
 	}
-	return f, err
+	return f, nil
 }
 
 // Activity is what the fleet is busy with, and was in the last hours.
