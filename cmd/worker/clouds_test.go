@@ -1,10 +1,13 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +15,7 @@ import (
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/internal/cloudfake"
 	"github.com/errand-fleet/errand/internal/modelfake"
+	"github.com/errand-fleet/errand/internal/slackfake"
 )
 
 // inCloud replaces the model's own API by a cloud. Its SDK reads the environment of the worker's process.
@@ -52,7 +56,7 @@ func (w *world) inCloud(name string, life time.Duration) (s *cloudfake.Server) {
 const collecting = `env; cat /tmp/TestClouds*/*/credential 2>/dev/null; cat /proc/*/environ /proc/*/cmdline 2>/dev/null | tr '\0' '\n'; find ~ "$TMPDIR" . -type f 2>/dev/null | xargs cat 2>/dev/null | head -c 500000`
 
 // A run asks the model in each cloud. The worker signs its requests, with credentials that expire while it runs, and neither it nor
-// Redis and the logs have any of them. A cloud that is asked too much is asked again.
+// Redis and the logs have any of them. A cloud that is asked too much is asked again. A question of a run that is stopped is withdrawn.
 func TestClouds(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"bedrock", "vertex", "foundry"} {
@@ -86,6 +90,13 @@ func TestClouds(t *testing.T) {
 			if questions < 3 || credentials < 2 || len(refused) != 1 {
 				t.Errorf("%d questions with %d credentials; refused: %q", questions, credentials, refused)
 			}
+			asked := make(chan struct{}, 1)
+			w.model.Answer("for ever", modelfake.Turn{Started: asked, Gate: make(chan struct{})})
+			root = w.mention("think for ever", "")
+			<-asked
+			w.mention("stop", root)
+			w.answers(root, 1)
+			<-s.Left()
 			w.issued = append(s.Secrets(), cloudfake.ClientSecret)
 			if name == "vertex" {
 				file, err := os.ReadFile(w.env["GOOGLE_APPLICATION_CREDENTIALS"])
@@ -95,6 +106,51 @@ func TestClouds(t *testing.T) {
 				w.issued = append(w.issued, string(file))
 			}
 			w.secretsStayInside()
+		})
+	}
+}
+
+// A run of many minutes asks a cloud every few seconds, with credentials that expire every 20 s, and no question fails. It takes as many
+// minutes as CLOUD_MINUTES says: see `make bench-clouds`.
+func TestCloudsForLong(t *testing.T) {
+	t.Parallel()
+	minutes, _ := strconv.Atoi(os.Getenv("CLOUD_MINUTES"))
+	if minutes == 0 {
+		t.Skip("CLOUD_MINUTES is not set")
+	}
+	for _, name := range []string{"bedrock", "vertex", "foundry"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			turns := slices.Repeat([]modelfake.Turn{{Tools: []modelfake.ToolCall{{Name: "Bash", Input: map[string]string{"command": "sleep 4"}}}}}, minutes*60/4)
+			w.model.Answer("for long", append(turns, modelfake.Turn{Text: "Done at last."})...)
+			s := w.inCloud(name, 20*time.Second)
+			base, begun := w.frontDoor(), time.Now()
+			w.process()
+			root := w.mention("work for long", "")
+			ctx, cancel := context.WithTimeout(t.Context(), time.Duration(minutes)*2*time.Minute)
+			defer cancel()
+			if err := w.slack.Wait(ctx, func(s *slackfake.Server) bool {
+				return slices.ContainsFunc(s.Messages(channel, root), func(m slackfake.Message) bool { return strings.Contains(string(m.Metadata), "final/") })
+			}); err != nil {
+				t.Fatal(err)
+			}
+			if got := w.answers(root, 1)[0]; !strings.Contains(got, "Done at last.") {
+				t.Errorf("%s", got)
+			}
+			questions, credentials, refused := s.Asked()
+			t.Logf("%s: %d questions with %d credentials in %v, %d refused", name, questions, credentials, time.Since(begun).Round(time.Second), len(refused))
+			if len(refused) > 0 || questions < len(turns) || credentials < minutes*3/2 {
+				t.Errorf("refused: %q", refused)
+			}
+			var list struct {
+				Tasks []struct {
+					Ending struct{ Result struct{ API agent.API } }
+				}
+			}
+			if err := json.Unmarshal([]byte(w.get(base+"/api/tasks")), &list); err != nil || len(list.Tasks[0].Ending.Result.API.Errors) > 0 {
+				t.Errorf("%+v, %v", list, err)
+			}
 		})
 	}
 }

@@ -17,7 +17,8 @@ import (
 // Server is a cloud. Its methods may be called from any goroutine.
 type Server struct {
 	http  *httptest.Server
-	model string // base URL
+	model string        // base URL
+	left  chan struct{} // see Left
 
 	mu       sync.Mutex
 	life     time.Duration
@@ -37,7 +38,7 @@ type issued struct {
 type object = map[string]any
 
 func start(model string, life time.Duration, tls bool, routes func(*Server) http.Handler) *Server {
-	s := &Server{model: model, life: life, secrets: map[string]issued{}}
+	s := &Server{model: model, life: life, secrets: map[string]issued{}, left: make(chan struct{}, 1)}
 	if tls {
 		s.http = httptest.NewTLSServer(routes(s))
 	} else {
@@ -58,6 +59,9 @@ func (s *Server) Throttle(n int) {
 	defer s.mu.Unlock()
 	s.throttle = n
 }
+
+// Left gets a value when somebody has gone away before their question was answered.
+func (s *Server) Left() <-chan struct{} { return s.left }
 
 // Asked returns how many questions were accepted, how many credentials were handed out, and why requests were refused.
 func (s *Server) Asked() (questions, credentials int, refused []string) {
@@ -138,7 +142,14 @@ func (s *Server) ask(r *http.Request, path string, question object) (*http.Respo
 	}
 	req.Header.Set("X-Api-Key", "of-the-cloud")
 	req.Header.Set("Anthropic-Version", "2023-06-01")
-	return http.DefaultTransport.RoundTrip(req)
+	resp, err := http.DefaultTransport.RoundTrip(req)
+	if err != nil && r.Context().Err() != nil {
+		select {
+		case s.left <- struct{}{}:
+		default:
+		}
+	}
+	return resp, err
 }
 
 // pass copies an answer as it comes.
