@@ -207,12 +207,15 @@ func howToAnswer(q tasks.Question, me string) string {
 		return fmt.Sprintf("Anyone with write access can comment `%s`, `%s` (all %s calls in this task) or `%s <reason>` until %s. After that the call is denied.",
 			sayApprove, sayAlways, markdown.NeutralLine(untrusted.Line(q.Consent, 300)), sayDeny, until)
 	}
-	what := "the answer"
+	what, without := "the answer", "After that I continue without an answer."
 	if len(q.Options) > 0 {
 		what = "a number or your own words"
 	}
-	return fmt.Sprintf("Anyone with write access can answer until %[4]s: mention `@%[1]s`, or begin a comment with `%[2]s`, followed by %[3]s. After that I continue without an answer.",
-		strings.TrimSuffix(me, "[bot]"), sayAnswer, what, until)
+	if q.Start {
+		without = "Without an answer I do not start."
+	}
+	return fmt.Sprintf("Anyone with write access can answer until %[4]s: mention `@%[1]s`, or begin a comment with `%[2]s`, followed by %[3]s. %[5]s",
+		strings.TrimSuffix(me, "[bot]"), sayAnswer, what, until, without)
 }
 
 // outcomeOf returns the line below a question that shows its answer.

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/errand-fleet/errand/agent"
@@ -143,6 +145,45 @@ func (a *admission) afford(r *run, t tasks.Task) (maxUSD float64, err error) {
 		return 0, err
 	}
 	return tasks.LowerLimit(maxUSD, left), nil
+}
+
+// estimate returns what a run that begins now is likely to cost, which is at most its maximum.
+func (a *admission) estimate(r *run, t tasks.Task, before *resumeState, lines int) tasks.Estimate {
+	if before.goesOn() {
+		return tasks.Estimate{}
+	}
+	e, err := tasks.EstimateCost(r.ctx, a.Store, t, lines)
+	a.warn(err, "estimate the cost", "run", t.ID)
+	if e.Tasks > 0 {
+		e.USD = tasks.LowerLimit(t.Options.MaxUSD, e.USD)
+	}
+	return e
+}
+
+// consult asks people before a run that is likely to cost more than Budgets.AskAbove. Without their consent it returns an
+// *InputError. It asks about no task that the agent cannot speak with people about.
+func (a *admission) consult(k *talk, e tasks.Estimate) error {
+	if above := a.Policy.Budgets.AskAbove; k == nil || above <= 0 || e.USD <= above {
+		return nil
+	}
+	answer, err := k.ask(k.run, tasks.Question{Text: fmt.Sprintf("This is likely to cost %s. Shall I start?", e), Options: []string{tasks.Begin, tasks.DontBegin}, Start: true})
+	said := strings.ToLower(strings.TrimRight(answer.Text, ".! "))
+	switch {
+	case err != nil:
+		return err
+	case answer.Expired:
+		return &tasks.InputError{Sentence: fmt.Sprintf("This was not started: it is likely to cost %s, and no one said in time that it should start.", e)}
+	case answer.Text == tasks.Begin, said == strings.ToLower(tasks.Begin), slices.Contains(consent, said):
+		return nil
+	}
+	return &tasks.InputError{Sentence: fmt.Sprintf("%s decided not to start this, which is likely to cost %s.", answer.Who(), e)}
+}
+
+// remember adds the cost of a completed task to the history of its repository.
+func (a *admission) remember(r *run, t tasks.Task) {
+	if usd := r.claim.Record().Cost + r.result.CostUSD; r.result.Outcome == agent.Done && usd > 0 {
+		a.warn(tasks.RememberCost(r.detached, a.Store, t, r.lines, usd), "remember the cost", "run", t.ID)
+	}
 }
 
 // settle records what a run has cost, however it ended. An interrupted run has a cost, too.

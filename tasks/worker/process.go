@@ -240,6 +240,11 @@ func (w *Worker) perform(r *run, j job, b briefing, s setting) (agent.Spec, erro
 	given := newAnswers(s.before)
 	host := &host{mailbox: r.mail, record: r.record(), report: r.report, given: given, slow: w.admission.throttleReporter(r)}
 	host.talk = w.talk(r, j, host.emit)
+	host.estimate = w.admission.estimate(r, j.task, s.before, b.Lines)
+	if err := w.admission.consult(host.talk, host.estimate); err != nil {
+		host.record.close()
+		return agent.Spec{}, err
+	}
 	spec := w.spec(j.task, b.Brief, s)
 	spec.Tools = host.talk.tools(s.place)
 	w.checkpoints.schedule(r, s.place, given, &spec)
@@ -269,6 +274,7 @@ func (w *Worker) perform(r *run, j job, b briefing, s setting) (agent.Spec, erro
 func (w *Worker) conclude(r *run, j job) (e tasks.Ending, err error) {
 	w.cfg.Meter.Ran(j.task, r.result)
 	w.admission.recordThrottle(r)
+	w.admission.remember(r, j.task)
 	bill := w.admission.settle(r)
 	if err := w.health.blame(r.detached, r.result.Error); err != nil {
 		return e, err

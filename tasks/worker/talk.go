@@ -85,6 +85,9 @@ func (k *talk) say(ctx context.Context, text string) (string, error) {
 // ask asks people a question and waits for the answer, which may have expired.
 func (k *talk) ask(ctx context.Context, q tasks.Question) (tasks.Answer, error) {
 	content := append([]string{q.Text, ""}, q.Options...)
+	if q.Start {
+		content = []string{tasks.Begin} // the next attempt may have another estimate
+	}
 	select {
 	case k.one <- struct{}{}:
 		defer func() { <-k.one }()

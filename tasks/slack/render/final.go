@@ -100,7 +100,10 @@ func (c Console) HowToAnswer(t tasks.Task, q tasks.Question, me string) string {
 		console = ", or answer " + link(c(t.ID), "in the console")
 	}
 	without := "After that I continue without an answer."
-	if q.Consent != "" {
+	switch {
+	case q.Start:
+		without = "Without an answer I do not start."
+	case q.Consent != "":
 		without = "After that I continue without it. “" + tasks.Always + "” covers everything that I would ask about: " + Literal(q.Consent, MaxSentence) + "."
 	}
 	return fmt.Sprintf("To answer, mention <@%s> in this thread with %s%s, %s. %s", me, what, console, moment("until ", q.Until), without)
