@@ -84,7 +84,7 @@ func TestEmptyRouting(t *testing.T) {
 func TestRoutingProblems(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct{ text, want string }{
-		{"repos: {}", `f:1: knows no key "repos"; remove it or correct its spelling; the keys here are repositories, channels, people, mcp, rules, options, egress, registries, credentials, limits, budgets, slack, github, login, roles, schedules, hooks, webhooks`},
+		{"repos: {}", `f:1: knows no key "repos"; remove it or correct its spelling; the keys here are repositories, channels, people, mcp, rules, options, egress, registries, credentials, prices, limits, budgets, slack, github, login, roles, schedules, hooks, webhooks`},
 		{"repositories:\n  o/r:\n    trust: true", `f:3: knows no key "trust"; remove it or correct its spelling; the keys here are trusted, base, profile, results, open, pool, env, setup, start, locks, path, tools, egress, pull_requests, secrets`},
 		{"repositories:\n  o/r: {trusted: maybe}", `f:2: has "maybe" in the wrong place; write true or false`},
 		{"egress: [a b]", `f:1: egress is invalid: "a b" is not a host, *.domain, host:port or the name of a preset (debian, dotnet, github, go, java, npm, python, ruby, rust); correct it; docs/environment.md lists what can be declared`},
@@ -147,7 +147,7 @@ func TestRoutingProblems(t *testing.T) {
 		{"slack:\n  unmapped: write", "f:2: slack.unmapped must be `read`, `refuse` or `all`, not \"write\""},
 		{"channels:\n  C1: {private: false}", "f:2: channels.C1 has no repository of the form owner/name; add `repository: owner/name`"},
 		{"slack: {approver: U1}", `f:1: knows no key "approver"; remove it or correct its spelling; the keys here are people, teams, channels, bots, approvers, unmapped`},
-		{"budgets:\n  weekly: 5", `f:2: knows no key "weekly"; remove it or correct its spelling; the keys here are task, user, channel, repository, day, reserve, contact`},
+		{"budgets:\n  weekly: 5", `f:2: knows no key "weekly"; remove it or correct its spelling; the keys here are task, user, channel, repository, day, reserve, ask_above, contact`},
 		{"schedules:\n  Deps: {when: every day at 07:00, prompt: Go.}", `f:2: schedules.Deps cannot be a name; write lower-case letters, digits and dashes, at most 32, with a letter first`},
 		{"schedules:\n  x: {wen: 1}", `f:2: knows no key "wen"; remove it or correct its spelling; the keys here are when, prompt, repository, branch, profile, budget`},
 		{
