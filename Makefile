@@ -24,7 +24,7 @@ export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
 # Stamp the version from git, if git accepts the checkout.
 VCS := $(shell git rev-parse HEAD >/dev/null 2>&1 && echo auto || echo false)
 
-.PHONY: help setup machine build install release site trial-install demo run bench bench-ingress bench-console bench-workspace bench-environment bench-fleet bench-chat bench-poll chaos upgrade image oci trial-oci test check lint \
+.PHONY: help setup machine build install release site trial-install demo run bench bench-ingress bench-console bench-workspace bench-environment bench-fleet bench-chat bench-poll bench-gateway bench-clouds chaos upgrade image oci trial-oci test check lint \
 	fmt vuln peers contracts browser pictures proof groups clean
 
 # A target's comment is `## TIME | TEXT`. Times are for two cores.
@@ -165,6 +165,13 @@ bench-chat: setup build ## 6 min | Measure the first word of a chat, with the re
 
 bench-poll: setup build ## 3 min | Measure how soon a comment is answered where GitHub is polled
 	cd bench && go run ./poll -bin ../bin $(ARGS)
+
+bench-gateway: ## 1 min | Measure what the gateway of a run adds, and a credential that is held
+	go test ./agent/internal/gateway -run '^$$' -bench 'FirstByte|Held' -benchtime 1000x -count 5
+	go test ./agent/internal/gateway -run '^$$' -bench StreamCPU -benchtime 3x
+
+bench-clouds: setup build ## 11 min | Ask each cloud for ten minutes with credentials that expire every 20 s, with the real CLI
+	CLOUD_MINUTES=10 go test ./cmd/worker -count=1 -parallel 4 -timeout 40m -run TestCloudsForLong -v
 
 bench-workspace: ## 8 min | Measure clones beside git's own, in a repository of 100,000 files
 	cd bench && go run ./workspace $(ARGS)
