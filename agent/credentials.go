@@ -102,13 +102,13 @@ func openFailure(err error) *Error {
 	return e
 }
 
-// credentials returns the names of the credentials that a run may use; nil: all. A run that asks the model nothing needs
+// credentialsFor returns the names of the credentials that a run may use; nil: all. A run that asks the model nothing needs
 // none of its own.
-func (r *Runner) credentials(s Spec) (names []string, err *Error) {
-	if len(r.cfg.Credentials) == 0 || s.inert {
+func credentialsFor(s Spec, all []ModelCredential) (names []string, err *Error) {
+	if len(all) == 0 || s.inert {
 		return nil, nil
 	}
-	for _, c := range r.cfg.Credentials {
+	for _, c := range all {
 		if applies(c.Repositories, s.Repo) {
 			names = append(names, c.Name)
 		}

@@ -192,7 +192,7 @@ func (r *Runner) command(ctx context.Context, in invocation, held bool) (_ *comm
 		}
 		c.session = in.resume.ID
 	}
-	credentials, e := r.credentials(*s)
+	credentials, e := credentialsFor(*s, r.cfg.Credentials)
 	if e != nil {
 		return nil, e
 	}

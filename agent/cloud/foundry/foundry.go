@@ -9,12 +9,14 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
 
 	"github.com/errand-fleet/errand/agent/cloud"
+	"github.com/errand-fleet/errand/agent/internal/fetch"
 )
 
 // Config says which resource of Foundry, and with which credential.
@@ -31,7 +33,7 @@ const scope = "https://cognitiveservices.azure.com/.default"
 type Foundry struct {
 	cfg    Config
 	base   *url.URL
-	tokens cloud.Shared[azcore.AccessToken] // without Config.Key
+	tokens fetch.Shared[azcore.AccessToken] // without Config.Key
 }
 
 // New prepares the credential. It asks for no token yet.
@@ -53,8 +55,12 @@ func New(cfg Config) (*Foundry, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find credentials of Entra ID: %w", err)
 	}
-	f.tokens.Get = func(ctx context.Context) (azcore.AccessToken, error) { // kept until it expires
-		return credential.GetToken(ctx, policy.TokenRequestOptions{Scopes: []string{scope}})
+	f.tokens.Get = func(ctx context.Context) (azcore.AccessToken, time.Duration, error) {
+		token, err := credential.GetToken(ctx, policy.TokenRequestOptions{Scopes: []string{scope}}) // the SDK keeps it until it expires
+		if err != nil {
+			return token, fetch.FailurePause, err
+		}
+		return token, 0, nil
 	}
 	return f, nil
 }

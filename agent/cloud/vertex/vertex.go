@@ -15,6 +15,7 @@ import (
 	"golang.org/x/oauth2/google"
 
 	"github.com/errand-fleet/errand/agent/cloud"
+	"github.com/errand-fleet/errand/agent/internal/fetch"
 )
 
 // Config says which Vertex AI. The credential is Google's application default: a file, workload identity, or the machine's account.
@@ -35,7 +36,7 @@ type Vertex struct {
 	cfg    Config
 	base   *url.URL
 	models *regexp.Regexp // the paths of models
-	tokens cloud.Shared[*oauth2.Token]
+	tokens fetch.Shared[*oauth2.Token]
 }
 
 // New finds the credential. It asks for no token yet.
@@ -53,7 +54,13 @@ func New(ctx context.Context, cfg Config) (*Vertex, error) {
 		return nil, fmt.Errorf("find credentials of Google: %w", err)
 	}
 	v := &Vertex{cfg: cfg, base: base}
-	v.tokens.Get = func(context.Context) (*oauth2.Token, error) { return found.TokenSource.Token() } // kept until it expires
+	v.tokens.Get = func(context.Context) (*oauth2.Token, time.Duration, error) {
+		token, err := found.TokenSource.Token() // the SDK keeps it until it expires
+		if err != nil {
+			return nil, fetch.FailurePause, err
+		}
+		return token, 0, nil
+	}
 	v.models = regexp.MustCompile(`^/projects/` + regexp.QuoteMeta(cfg.Project) + `/locations/` + regexp.QuoteMeta(cfg.Region) +
 		`/publishers/anthropic/models/([^/:]+):(rawPredict|streamRawPredict)$`)
 	return v, nil

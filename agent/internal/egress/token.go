@@ -17,6 +17,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/errand-fleet/errand/agent/internal/fetch"
 )
 
 // Bounds of the tokens of container registries.
@@ -25,7 +27,6 @@ const (
 	tokenLife   = 60 * time.Second // of a token whose answer does not say it, as in the protocol
 	maxLife     = 24 * time.Hour   // of any token
 	tokenMargin = 10 * time.Second // how long before its end a token is no longer used
-	tokenLimit  = 30 * time.Second // for a request for a token
 	failureLife = 10 * time.Second // how long the error of such a request is the answer to others
 )
 
@@ -36,16 +37,8 @@ type tokens struct {
 	reg  *Registry
 
 	mu     sync.Mutex
-	kept   map[string]*token // by the URL that gives them
-	realms map[string]bool   // the paths of reg that challenges have named
-}
-
-// token is a token, or the error instead of one, that is valid until some time. The fields belong to the holder of turn.
-type token struct {
-	turn  chan struct{} // full during a request for the token, so that requests that come together share it
-	value string
-	err   error
-	until time.Time
+	kept   map[string]*fetch.Shared[string] // by the URL that gives them
+	realms map[string]bool                  // the paths of reg that challenges have named
 }
 
 // challengeParameter matches one parameter of a challenge, such as scope="repository:acme/api:pull".
@@ -117,33 +110,17 @@ func (c *tokens) shared(ctx context.Context, from string) (string, error) {
 	one := c.kept[from]
 	if one == nil {
 		if len(c.kept) >= maxTokens || c.kept == nil {
-			c.kept = map[string]*token{}
+			c.kept = map[string]*fetch.Shared[string]{}
 		}
-		one = &token{turn: make(chan struct{}, 1)}
+		one = &fetch.Shared[string]{Get: func(ctx context.Context) (string, time.Duration, error) { return c.fetch(ctx, from) }}
 		c.kept[from] = one
 	}
 	c.mu.Unlock()
-	select {
-	case one.turn <- struct{}{}:
-		defer func() { <-one.turn }()
-	case <-ctx.Done():
-		return "", context.Cause(ctx)
-	}
-	if time.Now().Before(one.until) {
-		return one.value, one.err
-	}
-	value, life, err := c.fetch(ctx, from)
-	if ctx.Err() != nil { // which is no reason for other requests to fail
-		return value, err
-	}
-	one.value, one.err, one.until = value, err, time.Now().Add(life)
-	return value, err
+	return one.Wait(ctx)
 }
 
 // fetch gets a token with the credential. It also returns how long the result can be used.
 func (c *tokens) fetch(ctx context.Context, from string) (value string, life time.Duration, err error) {
-	ctx, cancel := context.WithTimeout(ctx, tokenLimit)
-	defer cancel()
 	ask, err := http.NewRequestWithContext(ctx, http.MethodGet, from, nil)
 	if err != nil {
 		return "", failureLife, err

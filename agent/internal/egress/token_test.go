@@ -12,6 +12,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/errand-fleet/errand/agent/internal/fetch"
 )
 
 // trips is a transport that a test gives.
@@ -192,7 +194,7 @@ func TestSilentRealm(t *testing.T) {
 			t.Errorf("the impatient client got %v after %s", err, time.Since(began))
 		}
 		for range clients {
-			if err := <-errs; err == nil || time.Since(began) != tokenLimit {
+			if err := <-errs; err == nil || time.Since(began) != fetch.Limit {
 				t.Errorf("a client got %v after %s", err, time.Since(began))
 			}
 		}
@@ -210,11 +212,13 @@ func TestFetchingClientGoesAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var asked atomic.Int32
 		c := images("https://images.example/token", func(req *http.Request) (*http.Response, error) {
-			if asked.Add(1) == 1 {
-				<-req.Context().Done()
+			asked.Add(1)
+			select {
+			case <-time.After(time.Second):
+				return answer(http.StatusOK, goodToken), nil
+			case <-req.Context().Done():
 				return nil, context.Cause(req.Context())
 			}
-			return answer(http.StatusOK, goodToken), nil
 		})
 		first, cancel := context.WithCancel(t.Context())
 		errs := make(chan error, 2)
@@ -223,8 +227,8 @@ func TestFetchingClientGoesAway(t *testing.T) {
 		go func() { errs <- get(t.Context(), c) }()
 		synctest.Wait()
 		cancel()
-		if err := errors.Join(<-errs, <-errs); !errors.Is(err, context.Canceled) || strings.Contains(err.Error(), "\n") {
-			t.Errorf("the clients got %v", err)
+		if err := errors.Join(<-errs, <-errs); !errors.Is(err, context.Canceled) || strings.Contains(err.Error(), "\n") || asked.Load() != 1 {
+			t.Errorf("the clients got %v from %d requests", err, asked.Load())
 		}
 	})
 }

@@ -5,10 +5,11 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"log/slog"
 	"maps"
 	"net/http"
 	"time"
+
+	"github.com/errand-fleet/errand/agent/internal/fetch"
 )
 
 // Pauses between fetches that change nothing.
@@ -21,21 +22,41 @@ const (
 type signer struct {
 	next    http.RoundTripper
 	headers http.Header
-	fetch   func(context.Context) (string, error) // nil: the credential does not change
-	life    time.Duration                         // of a token
-	log     *slog.Logger
+	tokens  *fetch.Shared[string] // nil: the credential does not change
 
-	turn     chan struct{} // full while one goroutine uses the fields below, also during a fetch, so that all requests wait for one
-	token    string
-	err      error     // of the last fetch, if there is no token
-	until    time.Time // when a fetch is due
-	replaced time.Time // when a token was last fetched because one was refused
+	replaced time.Time // when a token was last fetched because one was refused; used by the function for Renew
+}
+
+// newSigner returns the transport that a configuration wants in front of another one.
+func newSigner(next http.RoundTripper, cfg Config) *signer {
+	s := &signer{next: next, headers: cfg.Headers}
+	if cfg.Token == nil {
+		return s
+	}
+	last := ""
+	s.tokens = &fetch.Shared[string]{Get: func(ctx context.Context) (string, time.Duration, error) {
+		token, err := cfg.Token(ctx)
+		if err == nil && token == "" {
+			err = errors.New("the token is empty")
+		}
+		switch {
+		case err == nil:
+			last = token
+			return token, cfg.TokenLife, nil
+		case last == "":
+			cfg.Log.Warn("get a token for the model", "err", err)
+			return "", failurePause, err
+		}
+		cfg.Log.Warn("get a token for the model; the last one is used", "err", err) // it may still be accepted
+		return last, failurePause, nil
+	}}
+	return s
 }
 
 // RoundTrip sends a request. If its token is refused, it fetches another one and tries once more.
 func (s *signer) RoundTrip(req *http.Request) (*http.Response, error) {
 	res, used, err := s.send(req)
-	if err != nil || s.fetch == nil || res.StatusCode != http.StatusUnauthorized || req.GetBody == nil {
+	if err != nil || s.tokens == nil || res.StatusCode != http.StatusUnauthorized || req.GetBody == nil {
 		return res, err
 	}
 	if fresh, err := s.current(req.Context(), used); err != nil || fresh == used {
@@ -56,7 +77,7 @@ func (s *signer) RoundTrip(req *http.Request) (*http.Response, error) {
 func (s *signer) send(req *http.Request) (res *http.Response, token string, err error) {
 	req = req.Clone(req.Context())
 	maps.Copy(req.Header, s.headers)
-	if s.fetch != nil {
+	if s.tokens != nil {
 		if token, err = s.current(req.Context(), ""); err != nil {
 			return nil, "", err
 		}
@@ -68,40 +89,16 @@ func (s *signer) send(req *http.Request) (res *http.Response, token string, err 
 	return res, token, err
 }
 
-// current returns the token, which it fetches if it is too old or is the refused one, unless that is "". If a fetch fails, the
-// old token may still be accepted.
+// current returns the token, which is fetched if it is too old or is the refused one, unless that is "".
 func (s *signer) current(ctx context.Context, refused string) (string, error) {
-	select {
-	case s.turn <- struct{}{}:
-		defer func() { <-s.turn }()
-	case <-ctx.Done():
-		return "", context.Cause(ctx)
-	}
-	replace := refused != "" && s.token == refused && time.Since(s.replaced) >= refusedPause
-	if !replace && time.Now().Before(s.until) {
-		return s.token, s.err
-	}
-	token, err := s.fetch(ctx)
-	if err == nil && token == "" {
-		err = errors.New("the token is empty")
-	}
-	if err != nil && ctx.Err() != nil { // which is no reason for other requests to fail
-		return "", err
-	}
-	if replace {
-		s.replaced = time.Now()
-	}
-	switch {
-	case err == nil:
-		s.token, s.err, s.until = token, nil, time.Now().Add(s.life)
-	case s.token == "":
-		s.log.Warn("get a token for the model", "err", err)
-		s.err, s.until = err, time.Now().Add(failurePause)
-	default:
-		s.log.Warn("get a token for the model; the last one is used", "err", err)
-		s.until = time.Now().Add(failurePause)
-	}
-	return s.token, s.err
+	s.tokens.Renew(func(token string) bool {
+		replace := token == refused && time.Since(s.replaced) >= refusedPause
+		if replace {
+			s.replaced = time.Now()
+		}
+		return replace
+	})
+	return s.tokens.Wait(ctx)
 }
 
 // withClientCertificate makes a transport show the certificate that the CLI would show, by the same variables.

@@ -74,7 +74,7 @@ func NewUpstream(cfg Config) (*Upstream, error) {
 	case cfg.Cloud != nil:
 		up.transport = cloudSigner{next: transport, cloud: cfg.Cloud, headers: cfg.Headers, log: cfg.Log}
 	case cfg.Token != nil || len(cfg.Headers) > 0:
-		up.transport = &signer{next: transport, headers: cfg.Headers, fetch: cfg.Token, life: cfg.TokenLife, log: cfg.Log, turn: make(chan struct{}, 1)}
+		up.transport = newSigner(transport, cfg)
 	}
 	return up, nil
 }

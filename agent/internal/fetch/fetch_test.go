@@ -1,4 +1,4 @@
-package cloud
+package fetch
 
 import (
 	"context"
@@ -14,10 +14,11 @@ func TestShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		calls := 0
 		var broken error
-		s := Shared[int]{Get: func(context.Context) (int, error) {
+		var life time.Duration
+		s := Shared[int]{Get: func(context.Context) (int, time.Duration, error) {
 			<-time.After(time.Second)
 			calls++
-			return calls, broken
+			return calls, life, broken
 		}}
 		impatient, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
@@ -34,7 +35,7 @@ func TestShared(t *testing.T) {
 		}
 		all.Wait()
 
-		broken = errors.New("no role")
+		broken, life = errors.New("no role"), FailurePause
 		begun := time.Now()
 		for range 10 { // one after the other
 			if _, err := s.Wait(t.Context()); !errors.Is(err, broken) {
@@ -44,10 +45,21 @@ func TestShared(t *testing.T) {
 		if calls != 2 || time.Since(begun) != time.Second {
 			t.Errorf("%d calls in %v", calls, time.Since(begun))
 		}
-		broken = nil
-		<-time.After(failurePause)
-		if n, err := s.Wait(t.Context()); n != 3 || err != nil {
-			t.Errorf("later: %d, %v", n, err)
+		broken, life = nil, time.Hour
+		<-time.After(FailurePause)
+		for range 2 {
+			if n, err := s.Wait(t.Context()); n != 3 || err != nil {
+				t.Errorf("later: %d, %v", n, err)
+			}
+		}
+		s.Renew(func(n int) bool { return n != 3 })
+		s.Renew(func(n int) bool { return n == 3 })
+		if n, err := s.Wait(t.Context()); n != 4 || err != nil {
+			t.Errorf("renewed: %d, %v", n, err)
+		}
+		<-time.After(time.Hour)
+		if n, err := s.Wait(t.Context()); n != 5 || err != nil {
+			t.Errorf("after its life: %d, %v", n, err)
 		}
 	})
 }
