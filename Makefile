@@ -171,7 +171,7 @@ bench-gateway: ## 1 min | Measure what the gateway of a run adds, and a credenti
 	go test ./agent/internal/gateway -run '^$$' -bench StreamCPU -benchtime 3x
 
 bench-clouds: setup build ## 11 min | Ask each cloud for ten minutes with credentials that expire every 20 s, with the real CLI
-	CLOUD_MINUTES=10 go test ./cmd/worker -count=1 -parallel 4 -timeout 40m -run TestCloudsForLong -v
+	CLOUD_MINUTES=10 go test ./cmd/worker -count=1 -parallel 4 -timeout 40m -run TestClouds -v
 
 bench-workspace: ## 8 min | Measure clones beside git's own, in a repository of 100,000 files
 	cd bench && go run ./workspace $(ARGS)

@@ -24,7 +24,8 @@ func TestPrices(t *testing.T) {
 	glm := PricedModel{"glm-*", Price{Input: 1, Output: 2, CacheRead: 0.1}}
 	want := []PricedModel{
 		{"eu.anthropic.claude-opus*", Price{Input: 6, Output: 30, CacheWrite: 7, CacheWriteHour: 11, CacheRead: 0.6}},
-		{"eu.*", Price{Input: 5.5, Output: 27.5, CacheRead: 0.3}}, glm,
+		{"eu.*", Price{Input: 5.5, Output: 27.5, CacheRead: 0.3}},
+		glm,
 	}
 	if diff := cmp.Diff(want, r.PricesOf(ProviderBedrock)); diff != "" {
 		t.Errorf("prices of Bedrock (-want +got):\n%s", diff)

@@ -1,12 +1,10 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -15,7 +13,6 @@ import (
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/internal/cloudfake"
 	"github.com/errand-fleet/errand/internal/modelfake"
-	"github.com/errand-fleet/errand/internal/slackfake"
 )
 
 // inCloud replaces the model's own API by a cloud. Its SDK reads the environment of the worker's process.
@@ -57,21 +54,32 @@ const collecting = `env; cat /tmp/TestClouds*/*/credential 2>/dev/null; cat /pro
 
 // A run asks the model in each cloud. The worker signs its requests, with credentials that expire while it runs, and neither it nor
 // Redis and the logs have any of them. A cloud that is asked too much is asked again. A question of a run that is stopped is withdrawn.
+//
+// `make bench-clouds` sets CLOUD_MINUTES: the run then takes as long, with credentials that expire every 20 s.
 func TestClouds(t *testing.T) {
 	t.Parallel()
+	minutes, _ := strconv.Atoi(os.Getenv("CLOUD_MINUTES"))
+	life, waits, throttled := 2*time.Second, 1, 1
+	if minutes > 0 {
+		life, waits, throttled = 20*time.Second, minutes*60/4, 0
+	}
 	for _, name := range []string{"bedrock", "vertex", "foundry"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			w.model.Answer("total",
-				modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Bash", Input: map[string]string{"command": collecting}}}, Usage: modelfake.Usage{Input: 1000, Output: 30}},
-				modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Bash", Input: map[string]string{"command": "sleep 3"}}}, Usage: modelfake.Usage{Input: 500, Output: 20}},
-				modelfake.Turn{Text: "The total is fine.", Usage: modelfake.Usage{Input: 10, Output: 7}})
-			s := w.inCloud(name, 2*time.Second)
-			s.Throttle(1)
+			turns := []modelfake.Turn{{Tools: []modelfake.ToolCall{{Name: "Bash", Input: map[string]string{"command": collecting}}}, Usage: modelfake.Usage{Input: 1000, Output: 30}}}
+			for range waits {
+				turns = append(turns, modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Bash", Input: map[string]string{"command": "sleep 4"}}}, Usage: modelfake.Usage{Input: 500, Output: 20}})
+			}
+			w.model.Answer("total", append(turns, modelfake.Turn{Text: "The total is fine.", Usage: modelfake.Usage{Input: 10, Output: 7}})...)
+			s := w.inCloud(name, life)
+			s.Throttle(throttled)
 			base := w.frontDoor()
 			w.process()
 			root := w.mention("is the total right?", "")
+			for begun := time.Now(); time.Since(begun) < time.Duration(minutes)*time.Minute && len(w.finals(root)) == 0; {
+				<-time.After(time.Second)
+			}
 			if got := w.answers(root, 1)[0]; !strings.Contains(got, "The total is fine.") {
 				t.Fatalf("%s", got)
 			}
@@ -83,11 +91,12 @@ func TestClouds(t *testing.T) {
 			if err := json.Unmarshal([]byte(w.get(base+"/api/tasks")), &list); err != nil {
 				t.Fatal(err)
 			}
-			if used := list.Tasks[0].Ending.Result.API; used.Usage.Input != 1510 || used.Usage.Output != 57 || used.CostUSD == 0 {
+			if used := list.Tasks[0].Ending.Result.API; used.Usage.Input != int64(1010+500*waits) || used.Usage.Output != int64(37+20*waits) || used.CostUSD == 0 {
 				t.Errorf("the gateway counted %+v", used)
 			}
 			questions, credentials, refused := s.Asked()
-			if questions < 3 || credentials < 2 || len(refused) != 1 {
+			t.Logf("%s: %d questions with %d credentials, %d refused", name, questions, credentials, len(refused))
+			if questions < 2+waits || credentials < 2 || len(refused) != throttled {
 				t.Errorf("%d questions with %d credentials; refused: %q", questions, credentials, refused)
 			}
 			asked := make(chan struct{}, 1)
@@ -106,51 +115,6 @@ func TestClouds(t *testing.T) {
 				w.issued = append(w.issued, string(file))
 			}
 			w.secretsStayInside()
-		})
-	}
-}
-
-// A run of many minutes asks a cloud every few seconds, with credentials that expire every 20 s, and no question fails. It takes as many
-// minutes as CLOUD_MINUTES says: see `make bench-clouds`.
-func TestCloudsForLong(t *testing.T) {
-	t.Parallel()
-	minutes, _ := strconv.Atoi(os.Getenv("CLOUD_MINUTES"))
-	if minutes == 0 {
-		t.Skip("CLOUD_MINUTES is not set")
-	}
-	for _, name := range []string{"bedrock", "vertex", "foundry"} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t)
-			turns := slices.Repeat([]modelfake.Turn{{Tools: []modelfake.ToolCall{{Name: "Bash", Input: map[string]string{"command": "sleep 4"}}}}}, minutes*60/4)
-			w.model.Answer("for long", append(turns, modelfake.Turn{Text: "Done at last."})...)
-			s := w.inCloud(name, 20*time.Second)
-			base, begun := w.frontDoor(), time.Now()
-			w.process()
-			root := w.mention("work for long", "")
-			ctx, cancel := context.WithTimeout(t.Context(), time.Duration(minutes)*2*time.Minute)
-			defer cancel()
-			if err := w.slack.Wait(ctx, func(s *slackfake.Server) bool {
-				return slices.ContainsFunc(s.Messages(channel, root), func(m slackfake.Message) bool { return strings.Contains(string(m.Metadata), "final/") })
-			}); err != nil {
-				t.Fatal(err)
-			}
-			if got := w.answers(root, 1)[0]; !strings.Contains(got, "Done at last.") {
-				t.Errorf("%s", got)
-			}
-			questions, credentials, refused := s.Asked()
-			t.Logf("%s: %d questions with %d credentials in %v, %d refused", name, questions, credentials, time.Since(begun).Round(time.Second), len(refused))
-			if len(refused) > 0 || questions < len(turns) || credentials < minutes*3/2 {
-				t.Errorf("refused: %q", refused)
-			}
-			var list struct {
-				Tasks []struct {
-					Ending struct{ Result struct{ API agent.API } }
-				}
-			}
-			if err := json.Unmarshal([]byte(w.get(base+"/api/tasks")), &list); err != nil || len(list.Tasks[0].Ending.Result.API.Errors) > 0 {
-				t.Errorf("%+v, %v", list, err)
-			}
 		})
 	}
 }

@@ -300,17 +300,22 @@ func (w *world) answers(thread string, n int) []string {
 	ctx, cancel := context.WithTimeout(w.Context(), time.Minute)
 	defer cancel()
 	var got []string
-	err := w.slack.Wait(ctx, func(s *slackfake.Server) bool {
-		got = got[:0]
-		for _, m := range s.Messages(channel, thread) {
-			if m.BotID != "" && strings.Contains(string(m.Metadata), "final/") {
-				got = append(got, m.Text+string(m.Blocks))
-			}
-		}
+	err := w.slack.Wait(ctx, func(*slackfake.Server) bool {
+		got = w.finals(thread)
 		return len(got) >= n
 	})
 	if err != nil {
 		w.Fatalf("wait for %d answers: %v; the thread is %+v", n, err, w.slack.Messages(channel, thread))
+	}
+	return got
+}
+
+// finals returns the answers that are in a thread now.
+func (w *world) finals(thread string) (got []string) {
+	for _, m := range w.slack.Messages(channel, thread) {
+		if m.BotID != "" && strings.Contains(string(m.Metadata), "final/") {
+			got = append(got, m.Text+string(m.Blocks))
+		}
 	}
 	return got
 }

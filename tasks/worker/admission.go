@@ -126,7 +126,7 @@ const whyReserved = "the day's budget is reserved by other runs"
 // means no limit. It refuses the task with an *InputError if a budget is used up, and postpones it while others have
 // reserved the rest.
 func (a *admission) afford(r *run, t tasks.Task) (maxUSD float64, err error) {
-	a.credentials.beforeRun(r.ctx)
+	a.credentials.share(r.ctx)
 	b := a.Policy.Budgets
 	maxUSD = t.Options.MaxUSD
 	if maxUSD > 0 {

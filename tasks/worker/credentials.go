@@ -18,17 +18,6 @@ type credentialSharer struct {
 	mu sync.Mutex // one at a time
 }
 
-// beforeRun makes a run start with what the fleet knows, if that makes a difference.
-func (c *credentialSharer) beforeRun(ctx context.Context) {
-	own := c.Runner.Credentials()
-	for _, s := range own {
-		if len(own) > 1 || s.Cap > 0 {
-			c.share(ctx)
-			return
-		}
-	}
-}
-
 // share is called at each heartbeat, before a run and after its cost is settled. Without Redis the worker goes on with
 // what it knows.
 func (c *credentialSharer) share(ctx context.Context) {
