@@ -60,7 +60,7 @@ type Run struct {
 	Held   bool                             // refuse everything until [Gateway.Begin], and call Note only after that
 	Note   func(format string, args ...any) // writes to the run's log, from any goroutine, but not after Close
 
-	Credentials []string // names of those that the run may use, if there are several; nil: all
+	Credentials []string // names of those that the run may use, if there are several; nil: all, for a run that asks nothing
 }
 
 const messagesPath = "/v1/messages"

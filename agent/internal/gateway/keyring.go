@@ -35,7 +35,7 @@ type key struct {
 // several reports whether there is a choice.
 func (r *keyring) several() bool { return len(r.keys) > 1 }
 
-// take gives a run one of the named credentials; nil: of all. The caller returns the lease.
+// take gives a run one of the named credentials; nil: of all, whatever they have spent. The caller returns the lease.
 func (r *keyring) take(names []string) (*lease, error) {
 	l := &lease{ring: r, live: map[*key]float64{}}
 	for _, k := range r.keys {
@@ -49,7 +49,7 @@ func (r *keyring) take(names []string) (*lease, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := time.Now()
-	uncapped := slices.DeleteFunc(slices.Clone(l.allowed), func(k *key) bool { return k.capped(now) })
+	uncapped := slices.DeleteFunc(slices.Clone(l.allowed), func(k *key) bool { return names != nil && k.capped(now) })
 	if len(uncapped) == 0 {
 		return nil, ErrCapped
 	}

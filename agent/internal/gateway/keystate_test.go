@@ -86,14 +86,15 @@ func TestCappedCredential(t *testing.T) {
 	if diff := cmp.Diff(want, g.Seen().Shares); diff != "" {
 		t.Errorf("shares (-want +got):\n%s", diff)
 	}
-	if _, err := u.Open(Run{}); !errors.Is(err, ErrCapped) {
+	if _, err := u.Open(Run{Credentials: []string{"a", "b"}}); !errors.Is(err, ErrCapped) {
 		t.Errorf("a new run: %v", err)
 	}
+	open(t, u) // a run that asks nothing
 	g.Close()
 	only.Close()
 	if a, b := u.States()["a"].Live, u.States()["b"].Live; a != 0 || b != 0 {
 		t.Errorf("$%f and $%f live after the runs", a, b)
 	}
 	u.Learn(map[string]KeyState{"a": {}, "b": {}}) // the day is over
-	open(t, u)
+	open(t, u, "a", "b")
 }
