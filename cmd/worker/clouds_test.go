@@ -77,7 +77,7 @@ func TestClouds(t *testing.T) {
 			base := w.frontDoor()
 			w.process()
 			root := w.mention("is the total right?", "")
-			for begun := time.Now(); time.Since(begun) < time.Duration(minutes)*time.Minute && len(w.finals(root)) == 0; {
+			for begun := time.Now(); time.Since(begun) < time.Duration(2*minutes)*time.Minute && len(w.finals(root)) == 0; {
 				<-time.After(time.Second)
 			}
 			if got := w.answers(root, 1)[0]; !strings.Contains(got, "The total is fine.") {
