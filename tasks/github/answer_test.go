@@ -3,6 +3,7 @@ package github
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -167,5 +168,18 @@ func TestSaidBeforeTheQuestion(t *testing.T) {
 	a.signs(a.n, a.comment(a.n, "ann", "@errand 2"), eyes)
 	if got := a.answer(q.Key); got != "" || len(a.tasks()) != 2 {
 		t.Errorf("%q, %d tasks", got, len(a.tasks()))
+	}
+}
+
+// The reader learns what happens without an answer.
+func TestWithoutAnAnswer(t *testing.T) {
+	t.Parallel()
+	for want, q := range map[string]tasks.Question{
+		"After that I continue without an answer.": {Text: "Red?"}, "After that the call is denied.": {Text: "May I?", Consent: "Bash"},
+		"Without an answer I do not start.": {Text: "Shall I start?", Start: true},
+	} {
+		if got := howToAnswer(q, "errand[bot]"); !strings.Contains(got, want) {
+			t.Errorf("%s: %s", q.Text, got)
+		}
 	}
 }

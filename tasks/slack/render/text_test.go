@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/errand-fleet/errand/tasks"
 )
 
 // invisible represents the space that keeps text from being a mention.
@@ -119,4 +121,16 @@ func equal(t *testing.T, what string, got, want any) {
 func ExampleLiteral() {
 	fmt.Println(Literal("if a < b:\n\treturn", 80))
 	// Output: if a &lt; b: return
+}
+
+// The reader learns what happens without an answer.
+func TestWithoutAnAnswer(t *testing.T) {
+	t.Parallel()
+	for want, q := range map[string]tasks.Question{
+		"I continue without an answer.": {Text: "Red?"}, "I continue without it.": {Text: "May I?", Consent: "Bash"}, "Without an answer I do not start.": {Text: "Shall I start?", Start: true},
+	} {
+		if got := Console(nil).HowToAnswer(tasks.Task{}, q, "U1"); !strings.Contains(got, want) {
+			t.Errorf("%s: %s", q.Text, got)
+		}
+	}
 }
