@@ -98,20 +98,23 @@ func sections(r config.Routing) []web.Table {
 		credentials = append(credentials, []string{one.Name, one.Kind(), strconv.FormatFloat(cmp.Or(one.Weight, 1), 'f', -1, 64), dollars(one.DailyCap), either(len(one.Repositories) > 0, list(one.Repositories), "all")})
 	}
 	add("Credentials for the model", []string{"name", "kind", "weight", "at most a day", "repositories"}, credentials)
-	var prices [][]string
-	for _, provider := range slices.Sorted(maps.Keys(r.Prices)) {
-		for _, pattern := range slices.Sorted(maps.Keys(r.Prices[provider])) {
-			p := r.Prices[provider][pattern]
-			prices = append(prices, []string{provider, pattern, legible.Dollars(p.Input), legible.Dollars(p.Output)})
-		}
-	}
-	add("Prices of a million tokens", []string{"provider", "models", "input", "output"}, prices)
+	add("Prices of a million tokens", []string{"provider", "models", "input", "output"}, priceRows(r.Prices))
 	var grants [][]string
 	for _, g := range r.Roles {
 		grants = append(grants, []string{g.Role, list(g.People), list(g.Groups), either(len(g.Repositories) > 0, list(g.Repositories), "all")})
 	}
 	add("Roles", []string{"role", "people", "groups", "repositories"}, grants)
 	return append(all, access(r)...)
+}
+
+func priceRows(prices map[string]map[string]config.Price) (list [][]string) {
+	for _, provider := range slices.Sorted(maps.Keys(prices)) {
+		for _, pattern := range slices.Sorted(maps.Keys(prices[provider])) {
+			p := prices[provider][pattern]
+			list = append(list, []string{provider, pattern, legible.Dollars(p.Input), legible.Dollars(p.Output)})
+		}
+	}
+	return list
 }
 
 // access returns the sections about what agents and requests may do.

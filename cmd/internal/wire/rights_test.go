@@ -175,6 +175,10 @@ func (noted) Ready(context.Context, agent.Spec) (*agent.Ready, error) { return n
 
 func (noted) Sandboxed() bool { return true }
 
+func (noted) Credentials() map[string]agent.CredentialState { return nil }
+
+func (noted) Learn(map[string]agent.CredentialState) {}
+
 // outcome waits for the end of a request and returns its profile, or why it was refused.
 func (w *rightsWorld) outcome(t *testing.T, request string) (profile agent.Profile, why string) {
 	t.Helper()

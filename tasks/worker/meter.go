@@ -1,0 +1,59 @@
+package worker
+
+import (
+	"time"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/store"
+	"github.com/errand-fleet/errand/tasks"
+)
+
+// Meter receives what a worker does with tasks, for its metrics. Its methods are called from many goroutines and must
+// not block.
+type Meter interface {
+	// Began reports a task's first run, and how long the task had been due before a worker took it.
+	Began(t tasks.Task, waited time.Duration)
+	// Ran reports the result and cost of a run that is over, even if its task continues.
+	Ran(t tasks.Task, r agent.Result)
+	// Returned reports a claimed task of a class that this worker did not end.
+	Returned(class string, why Return)
+	// Ended reports a task whose final message was posted, and how long after the ending. It is called once per
+	// ending in the whole fleet.
+	Ended(t tasks.Task, e tasks.Ending, lag time.Duration)
+	// Ready reports what became of a CLI that was kept ready.
+	Ready(fate Fate)
+}
+
+// Return is why a worker did not end a task that it had claimed.
+type Return string
+
+// The reasons.
+const (
+	ReturnDrain  Return = "drain"      // the worker shuts down
+	ReturnLost   Return = "claim_lost" // the claim was lost to another worker
+	ReturnWait   Return = "wait"       // a limit kept it from starting
+	ReturnRetry  Return = "retry"      // its run failed and will be retried
+	ReturnParked Return = "parked"     // its run failed, and the model said when to retry
+	ReturnError  Return = "error"      // an internal error
+	ReturnCrash  Return = "crash"      // its worker died; reported by the worker that detected it
+)
+
+// unmetered is the meter of a worker without metrics.
+type unmetered struct{}
+
+func (unmetered) Began(tasks.Task, time.Duration)               {}
+func (unmetered) Ran(tasks.Task, agent.Result)                  {}
+func (unmetered) Returned(string, Return)                       {}
+func (unmetered) Ended(tasks.Task, tasks.Ending, time.Duration) {}
+func (unmetered) Ready(Fate)                                    {}
+
+// reportStart reports the start of a task's first run. It skips resumed and retried tasks, which have waited for other
+// reasons as well.
+func (w *Worker) reportStart(r *run, t tasks.Task, before *resumeState) {
+	if rec := r.claim.Record(); rec.Attempt == 1 && rec.Delivery == 0 && !before.goesOn() && before.lost == "" {
+		w.cfg.Meter.Began(t, waited(rec))
+	}
+}
+
+// waited returns how long a claimed task had been due, by Redis' clock.
+func waited(rec store.Record) time.Duration { return max(rec.Started.Sub(rec.Due()), 0) }
