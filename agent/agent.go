@@ -103,7 +103,7 @@ type Config struct {
 	Credential   Credential        // for the model; the CLI does not get it, but asks the model through the gateway of its run
 	Credentials  []ModelCredential // instead of Credential, the preferred ones first, and always with a gateway
 	ModelHeaders http.Header       // further headers of requests to the model; only with a gateway, as ModelToken
-	ModelToken   ModelToken        // instead of Credential: a token that changes; the zero value: there is none
+	ModelToken   ModelToken        // instead of Credential: a token that changes; the zero value: none
 	Cloud        cloud.Provider    // instead of BaseURL and Credential; nil: Anthropic's own API, or a gateway like it
 	ModelNames   map[string]string // what the provider calls opus, sonnet and haiku; missing: as the CLI says
 	Prices       PriceList         // of models, before the list prices

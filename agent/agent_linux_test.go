@@ -180,7 +180,7 @@ func TestLeftoversOfAGoodRunAreSwept(t *testing.T) {
 func TestCauseOfTheCaller(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "hang")
-	cause := errors.New("somebody said stop")
+	cause := errors.New("someone said stop")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	h := &host{on: func(e Event) {
 		if e.Kind == Text {

@@ -148,7 +148,7 @@ func TestCLICredentialsOfRepositories(t *testing.T) {
 		t.Errorf("without a credential: %v", err)
 	}
 	if _, err := r.Offer(t.Context(), Spec{ID: unique("offer"), Dir: t.TempDir(), Profile: Read}); err != nil {
-		t.Errorf("an offer needs no credential of its own: %v", err)
+		t.Errorf("an offer needs a credential: %v", err)
 	}
 }
 

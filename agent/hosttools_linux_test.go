@@ -172,7 +172,7 @@ func TestCLIStopReachesHostTool(t *testing.T) {
 	t.Parallel()
 	model := newModel(t)
 	model.Answer("", modelfake.Turn{Tools: []modelfake.ToolCall{hostCall("wait", struct{}{})}})
-	enough := errors.New("somebody said stop")
+	enough := errors.New("someone said stop")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	var heard error
 	wait := simple("wait", func(ctx context.Context) (string, error) {

@@ -17,7 +17,7 @@ func knock(addr string) string {
 	return fmt.Sprintf("bash -c 'exec 3<>/dev/tcp/%s/%s' 2>/dev/null && echo open || echo closed\n", host, port)
 }
 
-// Every run behind a gateway has a network of its own, in which it reaches its gateway but neither the machine's loopback
+// Every run behind a gateway has a separate network, in which it reaches its gateway but neither the machine's loopback
 // nor what the machine reaches. An untrusted run has nothing else there, and others have the egress proxy. A run without
 // a gateway shares the machine's network.
 func TestNetworks(t *testing.T) {

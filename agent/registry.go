@@ -123,7 +123,7 @@ func (r *Runner) registries(s Spec) (list []egress.Registry) {
 // trust. Java reads no PEM. It wants a password for the file, which protects nothing; this one is Java's own.
 const trustFile, javaTrustFile, javaTrustPassword = "certificates.pem", "certificates.p12", "changeit"
 
-// trustVariables name that file for the usual programs. npm has a variable of its own because a cafile in its settings would
+// trustVariables name that file for the usual programs. npm has its own variable because a cafile in its settings would
 // replace NODE_EXTRA_CA_CERTS.
 var trustVariables = []string{
 	"NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "GIT_SSL_CAINFO", "PIP_CERT", "REQUESTS_CA_BUNDLE", "CARGO_HTTP_CAINFO", "CURL_CA_BUNDLE", "npm_config_cafile",

@@ -134,7 +134,7 @@ type Model struct {
 	APIKey       Secret        `env:"ANTHROPIC_API_KEY"`                                                     // sent as x-api-key
 	AuthToken    Secret        `env:"ANTHROPIC_AUTH_TOKEN"`                                                  // a bearer token, as gateways expect it
 	OAuthToken   Secret        `env:"CLAUDE_CODE_OAUTH_TOKEN"`                                               // of a Claude subscription
-	Headers      Secret        `env:"ANTHROPIC_CUSTOM_HEADERS"`                                              // further headers of requests: Name: value, each on a line of its own or after \n
+	Headers      Secret        `env:"ANTHROPIC_CUSTOM_HEADERS"`                                              // further headers of requests: Name: value, each on its own line or after \n
 	TokenCommand string        `env:"ERRAND_MODEL_TOKEN_COMMAND"`                                            // prints a bearer token, instead of the other credentials
 	TokenLife    time.Duration `env:"ERRAND_MODEL_TOKEN_LIFE" envDefault:"5m" check:"limit"`                 // after which TokenCommand is run again
 	BaseURL      string        `env:"ANTHROPIC_BASE_URL" envDefault:"https://api.anthropic.com" check:"url"` // without a slash at the end

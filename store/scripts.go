@@ -73,7 +73,7 @@ func link(common, script string) string {
 	return script
 }
 
-// replicated are the steps that wait for Config.Replicas: what somebody outside is told after them has to stay true.
+// replicated are the steps that wait for Config.Replicas: what someone outside is told after them has to stay true.
 var replicated = []string{"submit", "amend", "answer", "cancel", "retry", "pushing", "end", "endwaiting", "restore"}
 
 // run executes one script in one round trip, or two if Redis does not have the script yet. It returns Redis' errors

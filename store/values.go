@@ -131,7 +131,7 @@ func (s *db) fetch(ctx context.Context, value string) ([]byte, error) {
 	return plain, nil
 }
 
-// object reads an object. It returns [ErrDamaged] if there is none.
+// object reads an object. It returns [ErrDamaged] if none exists.
 func (s *db) object(ctx context.Context, key string) (data []byte, err error) {
 	var missing error
 	err = s.reading.try(ctx, func() error {

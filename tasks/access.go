@@ -55,7 +55,7 @@ type Visitor struct {
 	Until   time.Time // when a guest's link ends
 	Session bool      // the visitor has a session, which a log-out ends
 
-	// In returns the role in a repository; "" stands for the tasks without one. If it is nil, the visitor has Role
+	// In returns the role in a repository; "" means the tasks without one. If it is nil, the visitor has Role
 	// everywhere.
 	In func(ctx context.Context, repo string) Role
 }
@@ -78,7 +78,7 @@ func VisitorOf(ctx context.Context) Visitor {
 // Console is the actor for requests with the console's token, which does not identify a user.
 const Console = "console"
 
-// Actor returns the name of the visitor, for Task.Actor, Cancel and Answer, or [Console] if there is none.
+// Actor returns the name of the visitor, for Task.Actor, Cancel and Answer, or [Console] if none exists.
 func Actor(ctx context.Context) string {
 	if name := VisitorOf(ctx).Name; name != "" {
 		return name
@@ -89,7 +89,7 @@ func Actor(ctx context.Context) string {
 // Has reports whether the visitor has a role in all repositories and outside of them.
 func (v Visitor) Has(role Role) bool { return v.Role >= role && v.In == nil }
 
-// RoleIn returns the visitor's role in a repository; "" stands for the tasks without one.
+// RoleIn returns the visitor's role in a repository; "" means the tasks without one.
 func (v Visitor) RoleIn(ctx context.Context, repo string) Role {
 	if v.In == nil {
 		return v.Role

@@ -11,7 +11,7 @@ import (
 	"github.com/errand-fleet/errand/store"
 )
 
-// AuditEntry is an entry of the audit log: what somebody changed, or tried to change.
+// AuditEntry is an entry of the audit log: what someone changed, or tried to change.
 type AuditEntry struct {
 	Seq    int64     `json:"seq"` // the first entry has 1
 	Time   time.Time `json:"time"`

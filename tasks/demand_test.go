@@ -11,7 +11,7 @@ import (
 	"github.com/errand-fleet/errand/store"
 )
 
-// due returns a waiting task of a repository in a thread of its own.
+// due returns a waiting task of a repository in its own thread.
 func due(n int, class, repo string) store.LiveRecord {
 	id := fmt.Sprintf("%016d-fake", n)
 	return store.LiveRecord{Record: store.Record{ID: id, Thread: id, Class: class, State: store.Waiting, Scopes: []string{"repo:" + repo, "user:fake/ann"}}}

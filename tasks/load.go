@@ -14,7 +14,7 @@ import (
 type Load struct {
 	Next   map[string][]Status // by class: the waiting tasks that come first
 	Limits []LimitUse          // in force
-	Budget Spending            // of the fleet today; its Budget is 0 if there is none
+	Budget Spending            // of the fleet today; its Budget is 0 if none exists
 }
 
 // Spending is what was spent today of a budget, in US dollars.

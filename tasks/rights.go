@@ -111,7 +111,7 @@ func (p Policy) limits(by Asker) (login string, limited bool) {
 	return login, login != "" || by.Source == slackSource && p.Rights.Unmapped != UnmappedAll
 }
 
-// entitle limits a profile to what a person may do in a repository; "" stands for work without one.
+// entitle limits a profile to what a person may do in a repository; "" means work without one.
 func (p Policy) entitle(ctx context.Context, source, login, repo string, wanted agent.Profile) (agent.Profile, error) {
 	unmapped := source == slackSource && login == ""
 	if repo == "" && (!unmapped || p.Rights.Unmapped == UnmappedRead) {

@@ -224,7 +224,7 @@ type Filter struct {
 // Listing is a page of tasks, newest first.
 type Listing struct {
 	Tasks []Status
-	// Next is Before for the next page; empty if there is none. If the page has fewer tasks than the limit, Next is
+	// Next is Before for the next page; empty if none exists. If the page has fewer tasks than the limit, Next is
 	// where the listing stopped examining tasks.
 	Next string
 }

@@ -40,7 +40,7 @@ func changesOf(files ...workspace.FileChange) tasks.Changes {
 
 func TestChangesWhileARunGoesOn(t *testing.T) {
 	t.Parallel()
-	// The clock stands still, so that a slow machine does not run out of the time for colouring.
+	// The clock does not move, so that a slow machine does not run out of the time for colouring.
 	started := time.Now()
 	h := newHarness(t, func(c *Config) { c.now = func() time.Time { return started } })
 	id := h.submit(1)

@@ -221,7 +221,7 @@ func TestAttempts(t *testing.T) {
 	h.contains(h.get("/tasks/"+id), http.StatusOK, "The last one took 1m30s of CPU time, 1.5 GiB of memory, 300 MiB added to the disk.")
 }
 
-// A step has its duration and a link of its own. What the run absorbed is linked, with its author.
+// A step has its duration and its own link. What the run absorbed is linked, with its author.
 func TestSteps(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)

@@ -52,7 +52,7 @@ func (s Environments) path(id string) string {
 	return filepath.Join(s.w.cfg.Dir, "environments", id)
 }
 
-// Use returns the environment with want's ID, and sets it up first if there is none. fill is called with a new clone of c's
+// Use returns the environment with want's ID, and sets it up first if none exists. fill is called with a new clone of c's
 // base commit and a layer for the home; one process of the machine does that while the others wait. The environment
 // stays until release is called. If fill fails, its error is returned as it is, and nothing is kept.
 func (s Environments) Use(

@@ -269,7 +269,7 @@ func (m mirror) resolve(ctx context.Context, want Want) (tip, error) {
 	return t, fmt.Errorf("%w: %q", ErrRef, ref)
 }
 
-// own returns the branch with a name or, if there is none, one with the same last part and its commit. It returns no name if
+// own returns the branch with a name or, if none exists, one with the same last part and its commit. It returns no name if
 // there is neither.
 func (m mirror) own(ctx context.Context, name string) (branch, commit string, err error) {
 	out, err := m.git.run(ctx, "for-each-ref", "--format=%(objectname) %(refname:lstrip=2)", "refs/heads/"+name, "refs/heads/**/"+path.Base(name))

@@ -138,7 +138,7 @@ type Clone struct {
 	BaseSHA string
 	// DefaultBranch is the branch of the remote's HEAD at the last fetch.
 	DefaultBranch string
-	// Published is the remote's branch for Want.Own; empty: there is none.
+	// Published is the remote's branch for Want.Own; empty: none.
 	Published string
 	// Fresh means that this call created the clone, without anything of an earlier run. With Keep that is the first
 	// clone, or one whose predecessor git could no longer read; the predecessor is set aside with all its files.

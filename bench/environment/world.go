@@ -65,7 +65,7 @@ func (b *bench) newWorld(ctx context.Context, p stranger, c *corp) (w *world, er
 	if err != nil {
 		return w, err
 	}
-	// In a mount name space of its own the worker sees other hosts.
+	// In a separate mount namespace the worker sees other hosts.
 	isolate := []string{"unshare", "--mount"}
 	if os.Geteuid() != 0 {
 		isolate = append(isolate, "--map-root-user")

@@ -79,7 +79,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	return o, nil
 }
 
-// measure runs all steps, each on a Redis and a fleet of its own.
+// measure runs all steps, each on a separate Redis and fleet.
 func measure(ctx context.Context, o options, progress io.Writer) (_ table.Report, err error) {
 	b := &bench{options: o, progress: progress}
 	if b.dir, err = os.MkdirTemp("", "b"); err != nil {

@@ -24,7 +24,7 @@ const (
 	carl = "U0CARL"
 )
 
-// part is a task of the cast: somebody asks for it, and it stays in, or ends in, one state.
+// part is a task of the cast: someone asks for it, and it stays in, or ends in, one state.
 type part struct {
 	user, name, prompt string
 	channel            string // empty: the channel of the two stories

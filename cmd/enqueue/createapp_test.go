@@ -138,7 +138,7 @@ func TestCreateApp(t *testing.T) {
 			}}
 			local := page[:strings.LastIndex(strings.TrimSuffix(page, "/"), "/")]
 			if status, _ := browse(t, browser, http.MethodGet, local+"/created?code=stolen&state=guessed", nil); status != http.StatusBadRequest {
-				t.Errorf("a code of somebody else: %d", status)
+				t.Errorf("a code of someone else: %d", status)
 			}
 			// Other users of the machine do not see the state, with which they could send a code of theirs.
 			for _, stranger := range []string{"/", "/GUESSED/"} {

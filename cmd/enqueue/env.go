@@ -24,7 +24,7 @@ func envCommand(t *terminal, _ *flag.FlagSet) runFunc {
 			})
 		case len(args) == 2 && args[0] == "rebuild":
 			return show(ctx, t, "POST /api/fleet/environments/"+url.PathEscape(args[1])+"/rebuild", nil, func(r store.Rebuild) {
-				printf(t.stdout, "the next run in %s sets up its environment anew, on every worker\n", legible.Line(r.Repo))
+				printf(t.stdout, "the next run in %s sets up a new environment, on every worker\n", legible.Line(r.Repo))
 			})
 		case len(args) == 2 && args[0] == "rm":
 			return show(ctx, t, "DELETE /api/fleet/environments/"+url.PathEscape(args[1]), nil, func(r store.Rebuild) {

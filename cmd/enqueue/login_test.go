@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// stranger moves a front door's client to a home and a directory of its own, without settings.
+// stranger moves a front door's client to a separate home and directory, without settings.
 func (f *frontDoor) stranger() (addr string) {
 	addr = f.env["ERRAND_HTTP_ADDR"]
 	f.env, f.dir = map[string]string{"HOME": f.TempDir()}, f.TempDir()

@@ -121,7 +121,7 @@ func addEnv(t *testing.T, path, line string) {
 	}
 }
 
-// From an empty directory to the first answered comment on GitHub, without an address that GitHub reaches, somebody does
+// From an empty directory to the first answered comment on GitHub, without an address that GitHub reaches, someone does
 // eight things by hand.
 func TestNewcomer(t *testing.T) {
 	t.Parallel()

@@ -50,7 +50,7 @@ func newScene(c *console) *scene {
 		Kind: tasks.Answered, Result: agent.Result{Text: "One finding.", CostUSD: 0.42, Turns: 9, Duration: 4 * time.Minute, Model: "claude-opus-4-8"},
 	})
 	s.failed = s.ended("slack", "Bo Chen", "acme/payments", "bump the Go version everywhere and make CI green", 9*time.Hour, 35*time.Minute, tasks.Ending{
-		Kind: tasks.Failed, Reason: "The model's credit balance is too low: ask whoever pays for it.",
+		Kind: tasks.Failed, Reason: "The model's credit balance is too low: ask the person who pays for it.",
 		Result: agent.Result{
 			Partial: "I have bumped `go.mod` and **two of three** workflows. The third one builds an image that", CostUSD: 3.1, Duration: 35 * time.Minute,
 			Model: "claude-opus-4-8", Usage: agent.Usage{Input: 9000, CacheRead: 2_100_000, Output: 48_000},

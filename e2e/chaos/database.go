@@ -202,7 +202,7 @@ func (d replicated) cutOff(context.Context, time.Duration) error {
 }
 
 func (d replicated) setClock(time.Duration) error {
-	return errors.New("only the single Redis has a clock of its own")
+	return errors.New("only the single Redis has its own clock")
 }
 
 func (d replicated) stop() { d.Stop() }

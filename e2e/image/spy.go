@@ -10,7 +10,7 @@ import (
 )
 
 // The command of a manipulated agent: it searches the container for readable processes of its user, for the time of
-// some health checks. Processes of its own run do not count. It prints names of variables, and the number of failed
+// some health checks. Its own run's processes do not count. It prints names of variables, and the number of failed
 // attempts.
 const (
 	spying = "what can you read?"

@@ -34,7 +34,7 @@ const doorIP, proxyIP = "10.0.0.5", "10.0.0.4"
 const inside = "ERRAND_TEST_NETWORK"
 
 // The nginx configuration of docs/deploy.md logs people in, names them to the front door and passes events on at once.
-// The test runs in a network of its own.
+// The test runs in a separate network.
 func TestNginx(t *testing.T) {
 	if os.Getenv(inside) == "" {
 		cmd := exec.CommandContext(limited(t), os.Args[0], "-test.run=^TestNginx$", "-test.v")
@@ -45,7 +45,7 @@ func TestNginx(t *testing.T) {
 			GidMappingsEnableSetgroups: os.Getuid() == 0, // others may not
 		}
 		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("in a network of its own: %v\n%s", err, out)
+			t.Fatalf("in a separate network: %v\n%s", err, out)
 		}
 		return
 	}
@@ -180,7 +180,7 @@ func startNginx(t *testing.T) *nginx {
 events {}
 http { access_log off; proxy_bind %[2]s; client_body_temp_path %[1]s/b; proxy_temp_path %[1]s/p; fastcgi_temp_path %[1]s/f; uwsgi_temp_path %[1]s/u; scgi_temp_path %[1]s/s;
 %[3]s}`, dir, proxyIP, site)
-	// nginx on a machine of its own connects from that machine's address, but to the login on loopback.
+	// nginx on a separate machine connects from that machine's address, but to the login on loopback.
 	config = strings.ReplaceAll(config, "proxy_pass http://127.0.0.1", "proxy_bind off; proxy_pass http://127.0.0.1")
 	if err := os.WriteFile(dir+"/nginx.conf", []byte(config), 0o600); err != nil {
 		t.Fatal(err)

@@ -156,7 +156,7 @@ func TestOctokitIssues(t *testing.T) {
 			continue
 		}
 		for i, payload := range e.Examples {
-			// A fleet of its own: the examples are about the same issue.
+			// A separate fleet: the examples are about the same issue.
 			base := door(t, "GITHUB_API_URL="+hub.APIURL(), "GITHUB_TOKEN=ghp_test", "GITHUB_WEBHOOK_SECRET=github-secret")
 			for _, place := range []string{"issue", "comment"} {
 				if o := dig(payload, place); o != nil {

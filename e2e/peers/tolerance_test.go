@@ -174,7 +174,7 @@ func (r *recorder) all() []recorded {
 	return slices.Clone(r.bodies)
 }
 
-// door starts a front door of its own.
+// door starts a separate front door.
 func door(t *testing.T, env ...string) string {
 	t.Helper()
 	return run(t, append(env, "ERRAND_STATE_DIR="+t.TempDir(), "ERRAND_HTTP_ADDR=127.0.0.1:0", "ERRAND_CONSOLE_TOKEN="+console, "REDIS_URL="+redisserver.ForTest(t)),

@@ -85,7 +85,7 @@ func TestMarkReady(t *testing.T) {
 		must(w.hub.OpenPR(w.Context(), githubfake.PR{Repo: repo, Head: "theirs", Draft: true, User: "ann", Files: map[string]string{"a": "b"}}))
 		wantRefused(w.T, w.forge.MarkReady(w.Context(), repo, 2), "not my pull request")
 		if !w.pull(2).Draft {
-			w.Error("marked somebody's draft")
+			w.Error("marked someone's draft")
 		}
 		if err := w.hub.ChangePR(w.Context(), repo, 1, "closed", "ann"); err != nil {
 			w.Fatal(err)

@@ -60,7 +60,7 @@ func (s *Server) Throttle(n int) {
 	s.throttle = n
 }
 
-// Left gets a value when somebody has gone away before their question was answered.
+// Left gets a value when someone has gone away before their question was answered.
 func (s *Server) Left() <-chan struct{} { return s.left }
 
 // Asked returns how many questions were accepted, how many credentials were handed out, and why requests were refused.

@@ -369,7 +369,7 @@ func TestFork(t *testing.T) {
 	g.run(t, "clone", fork.CloneURL(), "work")
 	g.dir += "/work"
 	if _, err := g.try(t, "push", "origin", "HEAD:refs/heads/x"); err == nil || !strings.Contains(err.Error(), "403") {
-		t.Errorf("push to somebody else's fork: %v", err)
+		t.Errorf("push to someone else's fork: %v", err)
 	}
 
 	if err := s.DeleteFork(repo, n); err != nil {

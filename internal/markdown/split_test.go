@@ -123,7 +123,7 @@ func check(t *testing.T, s, got string) {
 	}
 	read(got, commonMark).rewrite(func(p string) string {
 		if Unping(p) != p && Unping("x"+p) != "x"+p {
-			t.Errorf("%q becomes %q, which mentions somebody in %q", s, got, p)
+			t.Errorf("%q becomes %q, which mentions someone in %q", s, got, p)
 		}
 		return p
 	}, func(c string) string { return c })

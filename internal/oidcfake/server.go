@@ -56,7 +56,7 @@ type Server struct {
 	refusals []string
 }
 
-// grant is what a code stands for.
+// grant is what a code means.
 type grant struct {
 	challenge, nonce string
 	person, info     Claims

@@ -171,7 +171,7 @@ func (r *Redis) Freeze(ctx context.Context, lasts time.Duration) error {
 	return r.Restore(ctx)
 }
 
-// Restore starts a replica if there is none, and returns when it is in sync.
+// Restore starts a replica if none exists, and returns when it is in sync.
 func (r *Redis) Restore(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

@@ -74,7 +74,7 @@ func (s *Server) Post(ctx context.Context, m Message) (ts string, err error) {
 // Redeliver sends an event of a stored message again. A kind that was sent before goes out as Slack's next retry:
 // the same body, the
 // same event_id, retry headers or, in Socket Mode, another envelope with the number of the retry. A kind that was
-// not (MessageEvent of a Mention, say) goes out as a first delivery with an id of its own.
+// not (MessageEvent of a Mention, say) goes out as a first delivery with its own id.
 func (s *Server) Redeliver(ctx context.Context, ts, kind string) error {
 	opt, err := s.nextDelivery(deliveryKey{ts, kind})
 	if err != nil {

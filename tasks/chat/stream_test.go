@@ -169,10 +169,10 @@ func TestCancelEndsTheStream(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, Config{})
 	s := h.ask(`{"message": "Hello"}`)
-	if _, err := h.Desk.Cancel(t.Context(), s.id, "somebody"); err != nil {
+	if _, err := h.Desk.Cancel(t.Context(), s.id, "someone"); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]object{{"type": "error", "content": "Stopped by somebody. Ask again to continue."}}, s.rest()); diff != "" {
+	if diff := cmp.Diff([]object{{"type": "error", "content": "Stopped by someone. Ask again to continue."}}, s.rest()); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -71,7 +71,7 @@ func TestRetryOfRefused(t *testing.T) {
 	t.Parallel()
 	refused := tasks.Status{Task: tasks.Task{Actor: "cleo", Origin: []byte(`{"asked":{}}`)}, Ending: &tasks.Ending{Kind: tasks.Refused}}
 	if failedFor("ann", refused) || !failedFor("Cleo", refused) {
-		t.Error("what was refused to somebody")
+		t.Error("what was refused to someone")
 	}
 	refused.Task.Origin = []byte(`{}`)
 	if failedFor("cleo", refused) {

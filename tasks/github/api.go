@@ -84,7 +84,7 @@ func (a api) presentIssue(ctx context.Context, o origin) (*github.Client, *githu
 	return gh, issue, nil
 }
 
-// notLinked returns an *tasks.InputError if the description of somebody's open pull request says that it closes an
+// notLinked returns an *tasks.InputError if the description of someone's open pull request says that it closes an
 // issue. It looks at the newest ones.
 func (a api) notLinked(ctx context.Context, gh *github.Client, o origin) error {
 	what := "look for pull requests for " + o.String()

@@ -183,7 +183,7 @@ func TestRoundsAreBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := brief(w, task); err != nil {
-		t.Errorf("after somebody spoke: %v", err)
+		t.Errorf("after someone spoke: %v", err)
 	}
 	if err := w.src.memory.changeState(t.Context(), o, func(p *prState) error { p.Paused, p.PausedBy = true, "alice"; return nil }); err != nil {
 		t.Fatal(err)

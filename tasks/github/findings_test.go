@@ -99,7 +99,7 @@ func TestReReview(t *testing.T) {
 		w.close(task, e)
 		w.close(task, e) // after an answer that was lost
 		if got := len(w.hub.Reviews(repo, n)); got != 1 {
-			w.Errorf("%d reviews: somebody was notified", got)
+			w.Errorf("%d reviews: someone was notified", got)
 		}
 		me := must(w.src.forge.Login(w.Context()))
 		got := map[string]string{}

@@ -525,7 +525,7 @@ func TestIssuesSettingLater(t *testing.T) {
 	}
 }
 
-// A label starts no work that somebody has proposed in an open pull request; a command does.
+// A label starts no work that someone has proposed in an open pull request; a command does.
 func TestLinkedPullRequest(t *testing.T) {
 	t.Parallel()
 	w := ticking(t)

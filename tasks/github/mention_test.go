@@ -38,6 +38,6 @@ func TestCutMention(t *testing.T) {
 		}
 	}
 	if _, ok := cutMention("@ nobody", ""); ok {
-		t.Error("somebody without a name was mentioned")
+		t.Error("someone without a name was mentioned")
 	}
 }

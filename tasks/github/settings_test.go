@@ -87,7 +87,7 @@ func TestSettingsSwitchReviewsOff(t *testing.T) {
 	}
 	wantInput(t, brief(w, task), "The repository's settings switch review off.")
 	if err := brief(w, requested(task)); err != nil {
-		t.Error("somebody asked:", err)
+		t.Error("someone asked:", err)
 	}
 
 	// The front door does not wait for GitHub, and the worker does.

@@ -137,10 +137,10 @@ func TestPause(t *testing.T) {
 		}})
 	}
 	if _, err := d.ResumeSchedule(in(tasks.Anyone), "x"); !errors.Is(err, tasks.ErrNotFound) {
-		t.Errorf("resumed by somebody who does not see it: %v", err)
+		t.Errorf("resumed by someone who does not see it: %v", err)
 	}
 	if list, err := d.Schedules(in(tasks.Anyone)); len(list) > 0 || err != nil {
-		t.Errorf("shown to somebody who does not see it: %v, %v", list, err)
+		t.Errorf("shown to someone who does not see it: %v, %v", list, err)
 	}
 	_, err := d.ResumeSchedule(in(tasks.User), "x")
 	if _, ok := errors.AsType[*tasks.RoleError](err); !ok {

@@ -58,7 +58,7 @@ func TestUntagged(t *testing.T) {
 	f.say(bob, general, other, "in it")
 	f.say(bob, "G0GROUP", "", "to a group")
 	equal(t, "tasks", f.prompts(), []string{"directly"})
-	equal(t, "who somebody is", len(f.Calls("users.info")), 1)
+	equal(t, "who someone is", len(f.Calls("users.info")), 1)
 
 	root := f.say(ann, general, "", at+"mentioned")
 	f.say(bob, general, root, "and the tests")

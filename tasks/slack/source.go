@@ -74,7 +74,7 @@ type Config struct {
 	Repositories []string                                          // "owner/name" of all that errand works on; empty: people may name any
 	GitHubURL    string                                            // base of repository URLs; empty: https://github.com
 	Access       Access                                            // who may ask
-	Pulls        Pulls                                             // the forge; nil: there is none
+	Pulls        Pulls                                             // the forge; nil: none
 	Results      map[string]string                                 // channels for the results of repositories that are only watched, by "owner/name"
 	Memory       intake.Memory                                     // of requests without a repository, and of Results, which require it; nil: none
 	Approvers    []string                                          // users who may stop, retry and approve tasks of others

@@ -137,7 +137,7 @@ func (k *readyCLIs) supervise(c *readyCLI) {
 	}
 }
 
-// remove takes a CLI that fits from the list and gives it its fate. It returns nil if there is none.
+// remove takes a CLI that fits from the list and gives it its fate. It returns nil if none exists.
 func (k *readyCLIs) remove(fits func(*readyCLI) bool, fate Fate) *readyCLI {
 	k.mu.Lock()
 	defer k.mu.Unlock()

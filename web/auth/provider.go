@@ -124,7 +124,7 @@ func (p *Provider) identify(ctx context.Context, code string, a attempt) (Identi
 	return p.identity(id.Subject, claims), nil
 }
 
-// away marks an error as errAway if the provider did not answer, or with a failure of its own.
+// away marks an error as errAway if the provider did not answer, or with its own failure.
 func away(err error) error {
 	_, silent := errors.AsType[*url.Error](err)
 	refused, ok := errors.AsType[*oauth2.RetrieveError](err)

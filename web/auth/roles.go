@@ -85,7 +85,7 @@ func (g Grant) holds(id Identity) bool {
 	return slices.ContainsFunc(g.People, person) || slices.ContainsFunc(g.Groups, func(group string) bool { return slices.Contains(id.Groups, group) })
 }
 
-// covers reports whether a grant is for a repository; "" stands for what belongs to none.
+// covers reports whether a grant is for a repository; "" means what belongs to none.
 func (g Grant) covers(repo string) bool {
 	return len(g.Repositories) == 0 || slices.ContainsFunc(g.Repositories, func(p string) bool { return matches(p, repo) })
 }

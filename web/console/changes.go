@@ -32,7 +32,7 @@ const (
 // changesView is the component with the changes of a run.
 type changesView struct {
 	Task    string
-	Page    bool // it is a page of its own
+	Page    bool // it is a separate page
 	Review  bool // the run reviewed these changes
 	Failed  string
 	Total   tasks.Diffstat

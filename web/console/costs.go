@@ -122,7 +122,7 @@ func newCostsView(found tasks.Costs, q view.CostsQuery, today time.Time) costsVi
 	}
 	for _, group := range tasks.CostGroups {
 		if group == tasks.BySize {
-			continue // the page has a table of its own
+			continue // the page has a separate table
 		}
 		only := []tasks.CostGroup{group}
 		v.By = append(v.By, choice{string(group), costsURL(q, func(q *view.CostsQuery) { q.By = only }), slices.Equal(q.By, only)})

@@ -108,7 +108,7 @@ func TestGatewayPutsTheCredentialIn(t *testing.T) {
 			req.Header.Set("User-Agent", "claude-cli")
 			for _, foreign := range []string{"Authorization", "X-Api-Key", "Cookie", "Anthropic-Workspace-Id"} {
 				if own, _ := credential.header(); foreign != own {
-					req.Header.Set(foreign, "somebody else's")
+					req.Header.Set(foreign, "someone else's")
 				}
 			}
 			if status, text := answerTo(t, req); status != http.StatusOK || text != "the answer" {

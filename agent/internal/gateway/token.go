@@ -18,7 +18,7 @@ const (
 	refusedPause = 5 * time.Second  // after a fetch because a token was refused
 )
 
-// signer adds to requests what a gateway between errand and the model wants: headers of its own, and a token that changes.
+// signer adds to requests what a gateway between errand and the model wants: its own headers, and a token that changes.
 type signer struct {
 	next    http.RoundTripper
 	headers http.Header

@@ -28,7 +28,7 @@ type Config struct {
 	Models      []string                              // further models that a run may ask; empty: those that the CLI offers
 	Direct      bool                                  // runs get the credential itself and have no gateway
 	Headers     http.Header                           // further headers of requests
-	Token       func(context.Context) (string, error) // returns a token that replaces Credential; nil: there is none
+	Token       func(context.Context) (string, error) // returns a token that replaces Credential; nil: none
 	TokenLife   time.Duration                         // how long a token is used
 	Names       map[string]string                     // what the provider calls the models of families
 	Cloud       cloud.Provider                        // instead of BaseURL and Credential; nil: Anthropic's own API, or a gateway like it

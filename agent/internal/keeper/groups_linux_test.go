@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// These tests need a delegated control group, which scripts/groups gives them in a kernel of its own.
+// These tests need a delegated control group, which scripts/groups gives them in a separate kernel.
 
 func newGroups(t *testing.T) *Groups {
 	t.Helper()

@@ -67,7 +67,7 @@ func copyLayers(ctx context.Context, run Run) (home string, err error) {
 	return home, nil
 }
 
-// layer prepares the directories of a layer. It returns the overlay to mount, or nil if there is none, and the directory
+// layer prepares the directories of a layer. It returns the overlay to mount, or nil if none exists, and the directory
 // to show to the run.
 func (b *Bwrap) layer(ctx context.Context, l Layer) (_ *keeper.Overlay, shown string, err error) {
 	err = os.MkdirAll(l.Changes, 0o700)

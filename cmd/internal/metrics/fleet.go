@@ -125,7 +125,7 @@ func newFleet(read func(context.Context) (Fleet, error), p tasks.Policy, now fun
 		metric{name: "errand_queue_oldest_seconds", help: "Age of the oldest waiting task in seconds, since it was due; 0 if no task is waiting.", labels: "pool class"},
 		metric{name: "errand_queue_paused", help: "1 if the class is paused, otherwise 0.", labels: "class"},
 		metric{name: "errand_outbox_endings", help: "Ended tasks whose final message is not posted."},
-		metric{name: "errand_outbox_oldest_seconds", help: "Time since the end of the oldest task whose final message is not posted; 0 if there is none."},
+		metric{name: "errand_outbox_oldest_seconds", help: "Time since the end of the oldest task whose final message is not posted; 0 if none exists."},
 		metric{name: "errand_workers", help: "Live workers.", labels: "pool state"},
 		metric{name: "errand_slots", help: "Slots for runs on all workers.", labels: "pool"},
 		metric{name: "errand_slots_taken", help: "Slots in use.", labels: "pool"},

@@ -15,7 +15,7 @@ import (
 type Bars struct {
 	ID     string // unique in the page
 	Title  string // what is counted, such as "Ended tasks by hour"
-	Column string // what a bar stands for, such as "Hour"
+	Column string // what a bar means, such as "Hour"
 	Series []Series
 	Bars   []Bar
 	Format func(float64) string // of a value; nil: a whole number

@@ -82,7 +82,7 @@ func checkWorker(w store.Worker, sources []string, now time.Time) []Check {
 		list.add(Good, "the CLI has a credential ("+c.Method+")", "Only a run shows whether the model accepts it.", "")
 	}
 	if filepath.IsAbs(c.Keeper) {
-		list.add(Good, "the keeper of each run is a program of its own", c.Keeper, "")
+		list.add(Good, "the keeper of each run is a separate program", c.Keeper, "")
 	}
 	switch c.Sandbox {
 	case "":

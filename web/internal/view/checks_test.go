@@ -23,7 +23,7 @@ func TestChecksOfAWorker(t *testing.T) {
 			store.Worker{Health: json.RawMessage(`{"ok":true,"version":"2","logged_in":true,"method":"api_key","keeper":"/bin/errand-keeper","sandbox":"bwrap","gateway":true,"private":true}`)},
 			[]string{
 				"ok it takes tasks", "ok the CLI is version 2", "ok the CLI has a credential (api_key)",
-				"ok the keeper of each run is a program of its own", "ok runs are sandboxed (bwrap)", "ok runs cannot read the model credential", "ok runs cannot read the worker's memory and environment",
+				"ok the keeper of each run is a separate program", "ok runs are sandboxed (bwrap)", "ok runs cannot read the model credential", "ok runs cannot read the worker's memory and environment",
 			},
 		},
 		"worst first": {

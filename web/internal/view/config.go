@@ -14,7 +14,7 @@ import (
 // Configuration is what is in force in a front door, without secrets.
 type Configuration struct {
 	Groups []SettingGroup `json:"groups"` // of environment variables
-	File   string         `json:"file"`   // the path of errand.yaml; empty: there is none
+	File   string         `json:"file"`   // the path of errand.yaml; empty: none
 	Tables []Table        `json:"tables"` // the content of errand.yaml
 
 	// Published is what this process would publish if it were a worker; see [store.Worker].
