@@ -30,7 +30,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		"no token":       {"list", f.server.URL, "", "the server requires a token: set ERRAND_CONSOLE_TOKEN"},
 		"wrong token":    {"logs -f " + id, f.server.URL, "wrong", "the server refused the token: set ERRAND_CONSOLE_TOKEN"},
 		"broken token":   {"list", f.server.URL, "one\ntwo", "ERRAND_CONSOLE_TOKEN contains blanks"},
-		"someone else":  {"list", other.URL, "x", "404 Not Found: is this errand?"},
+		"someone else":   {"list", other.URL, "x", "404 Not Found: is this errand?"},
 		"no address":     {"list", "errand.test", "x", "must be host:port or a URL, not"},
 		"no URL":         {"list", "http://ann:s3cret@errand.test", "x", "must be host:port or a URL like"},
 		"no ID":          {"show 1", f.server.URL, testToken, "`enqueue list` shows them"},

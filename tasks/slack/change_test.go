@@ -98,15 +98,15 @@ func TestEditsOfOthers(t *testing.T) {
 	for name, event := range map[string]map[string]any{
 		"by someone else":        change(changed, version(ann, at+"delete all", "edited", map[string]any{"user": bob, "ts": "1700000001.000000"}), before),
 		"of someone else":        change(changed, version(bob, at+"delete all"), version(bob, at+"count")),
-		"not edited":              change(changed, version(ann, at+"delete all", "edited", nil), before),
-		"a preview":               change(changed, version(ann, at+"count", "attachments", []any{}), before),
-		"of a bot":                change(changed, version(ann, at+"delete all", "bot_id", "B0OTHER"), before),
-		"nothing but mention":     change(changed, version(ann, at), before),
-		"odd ts":                  change(changed, version(ann, at+"delete all", "ts", "now"), before),
-		"odd":                     change(changed, map[string]any{"ts": 7}, before),
+		"not edited":             change(changed, version(ann, at+"delete all", "edited", nil), before),
+		"a preview":              change(changed, version(ann, at+"count", "attachments", []any{}), before),
+		"of a bot":               change(changed, version(ann, at+"delete all", "bot_id", "B0OTHER"), before),
+		"nothing but mention":    change(changed, version(ann, at), before),
+		"odd ts":                 change(changed, version(ann, at+"delete all", "ts", "now"), before),
+		"odd":                    change(changed, map[string]any{"ts": 7}, before),
 		"someone else's is gone": change(deleted, nil, version(bob, at+"count"), "deleted_ts", ts),
-		"nobody's is gone":        change(deleted, nil, map[string]any{}, "deleted_ts", ts),
-		"another is gone":         change(deleted, nil, before, "deleted_ts", "1700000000.000100"),
+		"nobody's is gone":       change(deleted, nil, map[string]any{}, "deleted_ts", ts),
+		"another is gone":        change(deleted, nil, before, "deleted_ts", "1700000000.000100"),
 	} {
 		t.Log(name)
 		f.send(event, 200)

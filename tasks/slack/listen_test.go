@@ -153,7 +153,7 @@ func TestDroppedEvents(t *testing.T) {
 		"edited":              event("type", "app_mention", "edited", map[string]any{"user": ann, "ts": "1700000001.000000"}),
 		"nobody's":            event("user", ""),
 		"without mention":     event("text", "x"),
-		"someone else":       event("text", "<@U0OTHER> x"),
+		"someone else":        event("text", "<@U0OTHER> x"),
 		"a longer ID":         event("text", "<@"+bot+"S> x"),
 		"nothing but mention": event("type", "app_mention", "text", at),
 		"mention and blank":   event("type", "app_mention", "text", at+" \n "+at),
