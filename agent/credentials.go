@@ -24,6 +24,7 @@ type ModelCredential struct {
 	AuthToken    string   // a bearer token
 	Weight       float64  // its share of the runs; 0: 1
 	Repositories []string // patterns of the Spec.Repo of runs that may use it; empty: all
+	People       []string // the Spec.Person of runs that may use it; empty: all
 	DailyCap     float64  // most US dollars a day, for all workers; 0: any amount. See Learn
 }
 
@@ -109,13 +110,13 @@ func credentialsFor(s Spec, all []ModelCredential) (names []string, err *Error) 
 		return nil, nil
 	}
 	for _, c := range all {
-		if applies(c.Repositories, s.Repo) {
+		if applies(c.Repositories, s.Repo) && (len(c.People) == 0 || slices.Contains(c.People, s.Person)) {
 			names = append(names, c.Name)
 		}
 	}
 	if len(names) == 0 {
-		e := NewError(ClassAuth, fmt.Sprintf("none of the credentials for the model is for repository %q", s.Repo))
-		e.Remedy = "Let a credential in errand.yaml be used for it, or for all repositories (docs/models.md)."
+		e := NewError(ClassAuth, fmt.Sprintf("none of the credentials for the model is for repository %q and person %q", s.Repo, s.Person))
+		e.Remedy = "Let a credential in errand.yaml be used for them, or for all (docs/models.md)."
 		return nil, e
 	}
 	return names, nil

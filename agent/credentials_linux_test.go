@@ -152,6 +152,28 @@ func TestCLICredentialsOfRepositories(t *testing.T) {
 	}
 }
 
+// Only runs of its people use a credential.
+func TestCLICredentialsOfPeople(t *testing.T) {
+	t.Parallel()
+	model := newModel(t)
+	model.Answer("", modelfake.Turn{Text: "Answered."})
+	with := func(list ...ModelCredential) *Runner {
+		return newCLI(t, model, impatient, func(c *Config) { c.Credential, c.Credentials = Credential{}, list })
+	}
+	run := func(r *Runner, person string) (Result, error) {
+		return r.Run(t.Context(), Spec{ID: unique("person"), Dir: t.TempDir(), Prompt: Message{Text: "x"}, Profile: Read, Person: person}, &host{})
+	}
+	r := with(ModelCredential{Name: "ann", APIKey: "sk-ant-ann-1", People: []string{"ann"}}, ModelCredential{Name: "all", APIKey: "sk-ant-all-2"})
+	for person, want := range map[string]string{"ann": "ann", "bob": "all", "": "all"} {
+		if res, err := run(r, person); err != nil || res.API == nil || res.API.Credential != want {
+			t.Errorf("%q: %v, %+v", person, err, res.API)
+		}
+	}
+	if _, err := run(with(ModelCredential{Name: "ann", APIKey: "sk-ant-ann-1", People: []string{"ann"}}), "bob"); err == nil || !strings.Contains(err.Error(), `person "bob"`) {
+		t.Errorf("without a credential: %v", err)
+	}
+}
+
 // A run whose credentials have all reached their caps does not start. The CLI, which knows only list prices, gets no maximum
 // where the operator has others.
 func TestCLICappedCredentials(t *testing.T) {

@@ -152,6 +152,9 @@ func (y *Ready) misfit(ctx context.Context, c *command, in invocation) string {
 	if e != nil || !slices.Equal(place.Keeper.Args, c.place.Keeper.Args) {
 		return "the sandbox is another one"
 	}
+	if allowed, e := credentialsFor(in.spec, y.r.cfg.Credentials); e != nil || !slices.Equal(allowed, c.credentials) {
+		return "it may use other credentials for the model"
+	}
 	if order, err := y.r.order(c, in, place); err != nil || !reflect.DeepEqual(order, c.order) {
 		return "the command or its environment is another one"
 	}

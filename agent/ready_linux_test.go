@@ -139,6 +139,23 @@ func TestReadyIsForOneShape(t *testing.T) {
 	}
 }
 
+// A run for a person with another credential does not take a CLI that was kept ready for someone else.
+func TestReadyIsForItsCredentials(t *testing.T) {
+	t.Parallel()
+	c := newReadiness(t, func(cfg *Config) {
+		cfg.Credential = Credential{}
+		cfg.Credentials = []ModelCredential{{Name: "ann", APIKey: "sk-ant-ann-1", People: []string{"ann"}}, {Name: "all", APIKey: "sk-ant-all-2"}}
+	})
+	c.next.Person = "ann"
+	for person, fits := range map[string]bool{"ann": true, "bob": false} {
+		s := c.next
+		s.Ready, s.Person = c.ready(), person
+		if res := c.run(person, s); res.Ready != fits || res.Outcome != Done || !fits && !strings.Contains(c.log(person), "it may use other credentials for the model") {
+			t.Errorf("%s: %+v\n%s", person, res, c.log(person))
+		}
+	}
+}
+
 // A CLI that dies while it is kept ready costs the run only a start.
 func TestReadyDies(t *testing.T) {
 	t.Parallel()

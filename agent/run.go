@@ -154,6 +154,9 @@ type command struct {
 	session string // ID of the conversation
 	gate    *gateway.Gateway
 	proxy   *egress.Proxy // nil: none
+
+	credentials []string // names of those that it may use
+
 	process *keeper.Process
 	notes   *runlog.Log // set before gateway and proxy accept requests
 }
@@ -192,11 +195,10 @@ func (r *Runner) command(ctx context.Context, in invocation, held bool) (_ *comm
 		}
 		c.session = in.resume.ID
 	}
-	credentials, e := credentialsFor(*s, r.cfg.Credentials)
-	if e != nil {
+	if c.credentials, e = credentialsFor(*s, r.cfg.Credentials); e != nil {
 		return nil, e
 	}
-	gated := gateway.Run{Model: s.Model, MaxUSD: s.MaxUSD, Held: held, Note: c.note, Credentials: credentials}
+	gated := gateway.Run{Model: s.Model, MaxUSD: s.MaxUSD, Held: held, Note: c.note, Credentials: c.credentials}
 	if c.place.OwnNetwork {
 		gated.Addr = fmt.Sprintf("127.0.0.1:%d", sandbox.GatewayPort)
 	}

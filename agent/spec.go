@@ -43,6 +43,7 @@ type Spec struct {
 
 	Tools        []Tool // of this process; allowed in every profile without asking
 	Thread, Repo string // for the variables of Config.Servers; either may be empty
+	Person       string // who asks, for Config.Credentials; may be empty
 
 	// Checkpoint receives the conversation so far, every CheckpointEvery while the run lives, if the CLI has saved it.
 	// There is one call at a time. ctx ends with the run, which then waits for the call to return. Nil or 0: not

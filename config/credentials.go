@@ -18,6 +18,8 @@ type Credential struct {
 	AuthToken    string   `yaml:"auth_token"`   // a bearer token, as gateways expect it
 	Weight       float64  `yaml:"weight"`       // its share of the runs; 0 = 1
 	Repositories []string `yaml:"repositories"` // patterns of owner/name whose runs may use it; empty = all
+	People       []string `yaml:"people"`       // names in people: whose runs may use it; empty = all
+	Pools        []string `yaml:"pools"`        // whose workers use it; empty = all
 	DailyCap     float64  `yaml:"daily_cap"`    // most US dollars a day (UTC); 0 = no cap
 }
 
@@ -65,6 +67,11 @@ func (v routingCheck) credentials(r Routing) {
 			v.add("is not an amount", "write US dollars, like 20 or 2.5, or 0 for no cap", append(at, "daily_cap")...)
 		}
 		v.patterns(c.Repositories, append(at, "repositories"))
+		for _, name := range c.People {
+			if _, known := r.People[name]; !known {
+				v.add(fmt.Sprintf("has %q, who is not among the people", name), "write a name that people: has", append(at, "people")...)
+			}
+		}
 	}
 }
 
@@ -82,11 +89,24 @@ func (c *Config) checkCredentials(p *Problems) {
 	if c.Model.Gateway == GatewayOff {
 		p.add("ERRAND_GATEWAY", "is off, so runs could not change their credential", "set it to on, or remove the section credentials")
 	}
+	if len(c.CredentialsHere()) == 0 {
+		p.add("ERRAND_POOL", "is "+c.Worker.Pool+", a pool that may use none of the credentials in "+c.Paths.File, "add it to the pools of one of the credentials")
+	}
 	for _, name := range slices.Sorted(maps.Keys(c.Routing.Repositories)) {
 		if !slices.ContainsFunc(c.Routing.Credentials, func(one Credential) bool { return one.allows(name) }) {
 			p.add(c.Paths.File+": repositories."+name, "has no credential for the model", "add it to the repositories of one of the credentials")
 		}
 	}
+}
+
+// CredentialsHere returns the credentials that workers of this process's pool use.
+func (c *Config) CredentialsHere() (list []Credential) {
+	for _, one := range c.Routing.Credentials {
+		if len(one.Pools) == 0 || slices.Contains(one.Pools, c.Worker.Pool) {
+			list = append(list, one)
+		}
+	}
+	return list
 }
 
 // allows reports whether runs of a repository may use the credential.

@@ -68,7 +68,9 @@ func TestCredentialProblems(t *testing.T) {
     repositories: ["["]`, `f:4: credentials.1.repositories has "[", which is not a pattern; write a name, or * for any part of it`},
 		{name + `api_key: '{{env "K"}}'
     daily_cap: -1`, "f:4: credentials.1.daily_cap is not an amount; write US dollars, like 20 or 2.5, or 0 for no cap"},
-		{name + `key: '{{env "K"}}'`, `f:3: knows no key "key"; remove it or correct its spelling; the keys here are name, api_key, oauth_token, auth_token, weight, repositories, daily_cap` + "\n" +
+		{name + `api_key: '{{env "K"}}'
+    people: [eve]`, `f:4: credentials.1.people has "eve", who is not among the people; write a name that people: has`},
+		{name + `key: '{{env "K"}}'`, `f:3: knows no key "key"; remove it or correct its spelling; the keys here are name, api_key, oauth_token, auth_token, weight, repositories, people, pools, daily_cap` + "\n" +
 			"f:2: credentials.1 has no value, or several; write one of api_key, oauth_token and auth_token"},
 		{"a: {api_key: hush}", "f:2: does not have the right form; write a list, each entry after a dash"},
 	} {
@@ -102,6 +104,9 @@ func TestCredentialsBesideOthers(t *testing.T) {
 		{RoleWorker, "CLAUDE_CODE_USE_BEDROCK", "1", "CLAUDE_CODE_USE_BEDROCK is set beside the credentials in /etc/errand.yaml; unset it, or remove the section credentials"},
 		{RoleWorker, "ERRAND_GATEWAY", "off", "ERRAND_GATEWAY is off, so runs could not change their credential; set it to on, or remove the section credentials"},
 		{RoleWorker, "", "repositories: {acme/api: {}, acme/web: {}}\ncredentials: [{name: a, api_key: '{{env \"K\"}}', repositories: [acme/api]}]", "/etc/errand.yaml: repositories.acme/web has no credential for the model; add it to the repositories of one of the credentials"},
+		{RoleWorker, "", "credentials: [{name: a, api_key: '{{env \"K\"}}', pools: [gpu]}]", "ERRAND_POOL is default, a pool that may use none of the credentials in /etc/errand.yaml; add it to the pools of one of the credentials"},
+		{RoleFrontdoor, "", "credentials: [{name: a, api_key: '{{env \"K\"}}', pools: [gpu]}]", ""},
+		{RoleWorker, "", "credentials: [{name: a, api_key: '{{env \"K\"}}', pools: [gpu]}, {name: b, api_key: '{{env \"K\"}}', pools: [default]}]", ""},
 		{RoleWorker, "ANTHROPIC_BASE_URL", "https://gateway.example", ""},
 		{RoleFrontdoor, "ANTHROPIC_API_KEY", "k", ""},
 	} {

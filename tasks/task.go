@@ -322,6 +322,13 @@ func (p People) Find(source, account string) (Person, bool) {
 	return Person{}, false
 }
 
+// Asker returns the configured name of the person who asked for a task or retried it; empty if they have none.
+func (p People) Asker(t Task) string {
+	by := t.askedBy()
+	one, _ := p.Find(by.Source, by.Account)
+	return one.Name
+}
+
 // NameOf returns the name of the person who asked for a task: the configured one, the source's or the account.
 func (p People) NameOf(t Task) string {
 	if one, ok := p.Find(t.Source, t.Actor); ok {

@@ -277,7 +277,7 @@ func (w *Worker) spec(t tasks.Task, b tasks.Brief, s setting) agent.Spec {
 		ID: t.ID, Dir: p.Dir, Files: p.Files, Reads: p.Reads, Prompt: prompt, System: format.Paragraphs(b.System, words, p.About),
 		Profile: t.Profile, TrustedConfig: p.Trusted, Environment: p.given(), Rules: w.cfg.Policy.Rules,
 		Model: cmp.Or(t.Options.Model, w.cfg.Model), Effort: t.Options.Effort, MaxUSD: t.Options.MaxUSD, Schema: b.Schema, Resume: c.session, History: c.said,
-		Limit: t.Options.Limit, IdleLimit: w.cfg.IdleLimit, Thread: t.Thread, Repo: t.Repo,
+		Limit: t.Options.Limit, IdleLimit: w.cfg.IdleLimit, Thread: t.Thread, Repo: t.Repo, Person: w.cfg.Policy.People.Asker(t),
 		Header: []string{
 			"thread " + t.Thread, "source " + t.Source + " " + t.Kind + " by " + t.Actor, "profile " + string(t.Profile),
 			"where " + cmp.Or(t.Repo, t.Dir, "scratch"), "task " + t.Title(), "worker " + w.id,

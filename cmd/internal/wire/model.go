@@ -16,8 +16,11 @@ import (
 
 // credentials are the several credentials for the model.
 func credentials(c config.Config) (list []agent.ModelCredential) {
-	for _, one := range c.Routing.Credentials {
-		list = append(list, agent.ModelCredential(one))
+	for _, one := range c.CredentialsHere() {
+		list = append(list, agent.ModelCredential{
+			Name: one.Name, APIKey: one.APIKey, OAuthToken: one.OAuthToken, AuthToken: one.AuthToken, Weight: one.Weight,
+			Repositories: one.Repositories, People: one.People, DailyCap: one.DailyCap,
+		})
 	}
 	return list
 }
