@@ -95,7 +95,7 @@ func (w *Webhooks) post(ctx context.Context, to Webhook, key string, body []byte
 	defer func() { _ = resp.Body.Close() }()
 	_, _ = io.CopyN(io.Discard, resp.Body, 64<<10) // so that the connection can be used again
 	if resp.StatusCode/100 != 2 {
-		return fmt.Errorf("the receiver answered %s", resp.Status)
+		return fmt.Errorf("the receiver answered %d %s", resp.StatusCode, http.StatusText(resp.StatusCode))
 	}
 	w.cfg.Log.Debug("webhook delivered", "webhook", to.Name, "delivery", key)
 	return nil

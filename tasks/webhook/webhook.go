@@ -1,9 +1,9 @@
 // Package webhook tells other programs with signed HTTP requests that tasks have ended.
 //
-// It promises that each ending which a webhook wants arrives at least once, with the same Idempotency-Key each time. If
-// its receiver fails for about a day, the delivery stays among the dead ones, from where an operator sends it again. Workers
-// note the endings and front doors send them, so that a webhook's secret is on no machine where agents run. It does not
-// promise an order.
+// It promises that each ending which a webhook wants arrives at least once, with the same Idempotency-Key each time, unless
+// the task is retried before: then its next ending is told. If the receiver fails for about a day, the delivery stays among
+// the dead ones, from where an operator sends it again. Workers note the endings and front doors send them, so that a
+// webhook's secret is on no machine where agents run. It does not promise an order.
 //
 // asynq keeps the deliveries, with its retries and its archive: unlike a run, a request takes seconds and can be repeated.
 package webhook
@@ -162,11 +162,20 @@ func (w *Webhooks) Diagnose(ctx context.Context) []doctor.Finding {
 	}}
 }
 
-// Replay sends a failed delivery again, now. It returns [tasks.ErrNotFound] for any other.
+// Replay sends a failed delivery again, now. It does nothing to one that is being sent, and returns [tasks.ErrNotFound] for
+// any other.
 func (w *Webhooks) Replay(_ context.Context, id string) error {
-	err := w.inspector.RunTask(queue, id)
-	if errors.Is(err, asynq.ErrTaskNotFound) || errors.Is(err, asynq.ErrQueueNotFound) {
+	info, err := w.inspector.GetTaskInfo(queue, id)
+	switch {
+	case errors.Is(err, asynq.ErrTaskNotFound) || errors.Is(err, asynq.ErrQueueNotFound):
 		return tasks.ErrNotFound
+	case err != nil:
+	case info.State == asynq.TaskStatePending || info.State == asynq.TaskStateActive:
+		return nil
+	case info.State != asynq.TaskStateRetry && info.State != asynq.TaskStateArchived:
+		return tasks.ErrNotFound
+	default:
+		err = w.inspector.RunTask(queue, id)
 	}
 	if err != nil {
 		return fmt.Errorf("replay delivery %s: %w", id, err)

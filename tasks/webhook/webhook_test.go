@@ -199,6 +199,15 @@ func TestDeadDeliveries(t *testing.T) {
 		}
 	}
 	stop()
+	if err := with(hook).Replay(t.Context(), "ops.1-a.1795780800000000"); err != nil {
+		t.Error(err)
+	}
+	if err := with(hook).Replay(t.Context(), "ops.1-a.1795780800000000"); err != nil {
+		t.Errorf("twice: %v", err) // it waits to be sent
+	}
+	stop = deliver(t, w) // without the webhook again
+	failed(t, w, 2)
+	stop()
 	w = with(hook)
 	if said := w.Diagnose(t.Context()); len(said) != 1 || !strings.Contains(said[0].Why, "2 requests are given up, such as to ops: errand.yaml has no") || said[0].Remedy == "" {
 		t.Errorf("%+v", said)
@@ -211,6 +220,13 @@ func TestDeadDeliveries(t *testing.T) {
 	}
 	if got := <-r.got; got.key != "ops.1-a.1795780800000000" {
 		t.Errorf("%+v", got)
+	}
+	for { // until the delivery is done
+		if err := w.Replay(t.Context(), "ops.1-a.1795780800000000"); errors.Is(err, tasks.ErrNotFound) {
+			break
+		} else if err != nil || t.Context().Err() != nil {
+			t.Fatal(err)
+		}
 	}
 	if left := failed(t, w, 1); left[0].Task != "forgotten" || !strings.Contains(left[0].Problem, "the task is no longer kept") {
 		t.Errorf("%+v", left)

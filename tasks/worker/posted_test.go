@@ -37,6 +37,26 @@ func TestEndingIsNoted(t *testing.T) {
 	}
 }
 
+// What a run absorbed ends with it, and its ending is noted, too.
+func TestEndingsOfAbsorbedTasksAreNoted(t *testing.T) {
+	t.Parallel()
+	f, s := talking(t, nil)
+	runs := f.converses()
+	noted := make(chan string, 10)
+	f.talker(s, func(c *Config) {
+		c.Ended = func(_ context.Context, task tasks.Task, kind tasks.EndingKind, at time.Time) error {
+			noted <- fmt.Sprintf("%s %s %t", task.Prompt, kind, at.IsZero())
+			return nil
+		}
+	})
+	f.submit(f.task("a", "paint it"))
+	run := <-runs
+	f.submit(f.task("a", "blue"))
+	run.take(run.next())
+	run.end <- answer("It is blue.")
+	f.equal("noted", []string{<-noted, <-noted}, []string{"paint it answered false", "blue answered false"})
+}
+
 // While a source lets a final message wait, another thread's task runs in the slot and at the place under the cap. The
 // thread's own next task starts after the message.
 func TestPostingHoldsNoSlot(t *testing.T) {

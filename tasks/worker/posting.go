@@ -92,7 +92,7 @@ func (o *outboxPoster) send(ctx context.Context, p store.Post, report tasks.Repo
 		err = nil
 	}
 	if err == nil && o.Ended != nil && m.task.ID != "" {
-		err = o.Ended(ctx, m.task, m.ending.Kind, m.at)
+		err = o.note(ctx, m)
 	}
 	if err == nil {
 		if err = o.Store.Outbox.MarkPosted(ctx, p); err != nil {
@@ -109,6 +109,31 @@ func (o *outboxPoster) send(ctx context.Context, p store.Post, report tasks.Repo
 	}
 	o.Log.Warn("post final message", "run", p.ID, "attempt", p.Attempt, "again", at, "err", err)
 	o.warn(o.Store.Outbox.Postpone(ctx, p, at), "postpone final message", "run", p.ID) // its lease expires
+}
+
+// note notes the ending of a task and of those that its run absorbed, which end with it.
+func (o *outboxPoster) note(ctx context.Context, m finalMessage) error {
+	if err := o.Ended(ctx, m.task, m.ending.Kind, m.at); err != nil {
+		return err
+	}
+	for _, id := range m.ending.Covers {
+		rec, err := o.Store.Get(ctx, id)
+		if errors.Is(err, store.ErrNotFound) {
+			continue // it is no longer kept
+		}
+		if err != nil {
+			return err
+		}
+		t, err := tasks.ReadTask(rec)
+		if err != nil {
+			o.Log.Warn("note the ending of an absorbed task", "run", id, "err", err)
+			continue
+		}
+		if err := o.Ended(ctx, t, m.ending.Kind, rec.Ended); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // finalMessage is a task with its ending, and when it ended.

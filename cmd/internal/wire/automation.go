@@ -75,8 +75,8 @@ func checkSigningSecrets(c config.Config, getenv func(string) string) (problems 
 	return problems
 }
 
-// told returns a task as webhooks tell it: as the API does.
-func (p *Parts) told(ctx context.Context, id string) (body any, ended time.Time, err error) {
+// webhookBody returns what webhooks send of a task: what the API returns.
+func (p *Parts) webhookBody(ctx context.Context, id string) (body any, ended time.Time, err error) {
 	s, err := p.Desk.Status(ctx, id)
 	return web.Task(s), s.Ended, err
 }

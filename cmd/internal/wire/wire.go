@@ -111,7 +111,7 @@ func New(c config.Config, log *slog.Logger, o Options) (*Parts, error) {
 	if err := p.sources(o); err != nil {
 		return nil, errors.Join(err, p.Close())
 	}
-	p.webhooks = webhook.New(webhook.Config{Webhooks: webhooks(c, os.Getenv), Redis: p.Redis, Task: p.told, Log: log})
+	p.webhooks = webhook.New(webhook.Config{Webhooks: webhooks(c, os.Getenv), Redis: p.Redis, Task: p.webhookBody, Log: log})
 	return p, nil
 }
 
