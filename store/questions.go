@@ -105,10 +105,14 @@ func (s *Questions) ListAll(ctx context.Context, ids []string) ([][]Question, er
 // maxVoters is the number of people who can vote on one task.
 const maxVoters = 1000
 
-// Vote stores a person's rating of a task's answer; the words are the caller's. The first vote of each person counts,
-// and Vote returns it. Votes are kept for Retention after the last one.
-func (s *Votes) Vote(ctx context.Context, id, voter, vote string) (stands string, err error) {
-	r, err := s.run(ctx, "vote", id, voter, vote, maxVoters, s.cfg.Retention.Milliseconds())
+// Vote is a person's rating of a task's answer, and their reason for it; empty: none.
+type Vote struct{ Vote, Reason string }
+
+// Vote stores a person's rating of a task's answer, which is one line in the caller's words, with a reason or without. The
+// first vote of each person counts, and Vote returns it; of reasons for that vote the latest. Votes are kept for
+// Retention after the last one.
+func (s *Votes) Vote(ctx context.Context, id, voter, vote, reason string) (stands string, err error) {
+	r, err := s.run(ctx, "vote", id, voter, vote, reason, maxVoters, s.cfg.Retention.Milliseconds())
 	if err == nil && r.text(0) == "no" {
 		err = errors.New("too many people have voted")
 	}
@@ -119,7 +123,12 @@ func (s *Votes) Vote(ctx context.Context, id, voter, vote string) (stands string
 }
 
 // Of returns the votes on a task's answer, by voter.
-func (s *Votes) Of(ctx context.Context, id string) (map[string]string, error) {
-	votes, err := s.redis.HGetAll(ctx, s.key.votes(id)).Result()
+func (s *Votes) Of(ctx context.Context, id string) (map[string]Vote, error) {
+	fields, err := s.redis.HGetAll(ctx, s.key.votes(id)).Result()
+	votes := make(map[string]Vote, len(fields))
+	for voter, field := range fields {
+		vote, reason, _ := strings.Cut(field, "\n")
+		votes[voter] = Vote{vote, reason}
+	}
 	return votes, wrapf(err, "read votes on %s", id)
 }

@@ -39,6 +39,7 @@ type Status struct {
 
 	Questions []Question `json:"questions,omitempty"` // open questions of a running task
 	Posted    bool       `json:"posted"`              // the final message was posted
+	Votes     []Vote     `json:"votes,omitempty"`     // on the answer; not in lists
 
 	Unreadable string `json:"unreadable,omitempty"` // why the record cannot be read and what to do; the prompt says so, too
 	flaw       string // the same without the ID and the remedy
@@ -83,6 +84,8 @@ func (d *Desk) complete(ctx context.Context, rec store.Record) (Status, error) {
 		list := []Status{s}
 		err = d.askOpen(ctx, []store.Record{rec}, list)
 		s = list[0]
+	case store.Ended:
+		s.Votes, err = readVotes(ctx, d, s.Task)
 	}
 	if rec.Into != "" {
 		err = d.shared(ctx, &s)

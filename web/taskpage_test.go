@@ -262,3 +262,21 @@ func TestNetworkOfATask(t *testing.T) {
 	h.contains(h.get(end(3, &refused)), http.StatusOK, "and 2 more")
 	h.contains(h.get(end(4, &agent.EgressReport{Reached: []string{"pypi.org"}})), http.StatusOK, "!<h2>Network")
 }
+
+// The page and the API show how people have rated the answer, and what was wrong with it.
+func TestVotesOfATask(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	id := h.submit(1)
+	path := "/tasks/" + id
+	h.contains(h.get(path), http.StatusOK, "!Votes")
+	c := h.Claim(id)
+	h.End(c, tasks.Ending{Kind: tasks.Answered, Result: agent.Result{Outcome: agent.Done, Text: "42"}})
+	for _, v := range [][3]string{{"U1", "good", ""}, {"U2", "bad", "It is <b>43\u202e."}} {
+		if _, err := h.Store.Votes.Vote(t.Context(), id, v[0], v[1], v[2]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.contains(h.get(path), http.StatusOK, "<h2>Votes</h2>", "<li>👍 U1</li>", `<li>👎 U2: It is &lt;b&gt;43\u202e.</li>`)
+	h.contains(h.get("/api"+path), http.StatusOK, `"person": "U1"`, `"vote": "good"`, `"vote": "bad"`, `"reason": "It is `)
+}

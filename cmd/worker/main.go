@@ -266,7 +266,7 @@ func printAddresses(w io.Writer, base, invite string, generated bool, c config.C
 	switch {
 	case !c.Slack.Enabled():
 	case c.Slack.SigningSecret != "":
-		fmt.Fprintf(w, "  slack    %[1]s/slack/events and %[1]s/slack/interactions\n", base)
+		fmt.Fprintf(w, "  slack    %[1]s/slack/events, %[1]s/slack/interactions and %[1]s/slack/commands\n", base)
 	default:
 		fmt.Fprintf(w, "  slack    Socket Mode\n")
 	}

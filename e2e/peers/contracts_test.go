@@ -69,6 +69,7 @@ var limits = map[string]struct{ class, repeated string }{
 	"reactions.add":                {"tier 3", "no"},
 	"reactions.remove":             {"tier 2", "no"},
 	"views.open":                   {"tier 4", "no"},
+	"views.publish":                {"tier 4", "no"},
 	"files.getUploadURLExternal":   {"tier 4", "after a 429, for a limited time"},
 	"files.completeUploadExternal": {"tier 4", "after a 429, for a limited time"},
 }

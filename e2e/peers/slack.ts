@@ -23,6 +23,7 @@ export interface Arguments {
   'reactions.add': api.ReactionsAddArguments
   'reactions.remove': api.ReactionsRemoveArguments
   'views.open': api.ViewsOpenArguments
+  'views.publish': api.ViewsPublishArguments
   'files.getUploadURLExternal': api.FilesGetUploadURLExternalArguments
   'files.completeUploadExternal': api.FilesCompleteUploadExternalArguments
 }
@@ -46,6 +47,7 @@ export interface Answers {
   'reactions.add': api.ReactionsAddResponse
   'reactions.remove': api.ReactionsRemoveResponse
   'views.open': api.ViewsOpenResponse
+  'views.publish': api.ViewsPublishResponse
   'files.getUploadURLExternal': api.FilesGetUploadURLExternalResponse
   'files.completeUploadExternal': api.FilesCompleteUploadExternalResponse
 }
@@ -55,6 +57,7 @@ export interface Events {
   message: slack.MessageEvent
   reaction_added: slack.ReactionAddedEvent
   reaction_removed: slack.ReactionRemovedEvent
+  app_home_opened: slack.AppHomeOpenedEvent
 }
 
 export interface Others {

@@ -58,7 +58,8 @@ func (s *Server) webAPI() map[string]method {
 		"reactions.add":         s.reactionsAdd,
 		"reactions.remove":      s.reactionsRemove,
 
-		"views.open": s.viewsOpen,
+		"views.open":    s.viewsOpen,
+		"views.publish": s.viewsPublish,
 
 		"files.getUploadURLExternal":   s.filesGetUploadURLExternal,
 		"files.completeUploadExternal": s.filesCompleteUploadExternal,

@@ -5,9 +5,10 @@ import (
 	"fmt"
 )
 
-// LintView says what Slack would hold against a dialog, a line for each problem, as Lint does for a message.
+// LintView says what Slack would hold against a dialog or a home tab, a line for each problem, as Lint does for a message.
 func LintView(raw json.RawMessage) []string {
 	var v struct {
+		Type     string            `json:"type"`
 		Title    json.RawMessage   `json:"title"`
 		Submit   json.RawMessage   `json:"submit"`
 		Close    json.RawMessage   `json:"close"`
@@ -19,7 +20,9 @@ func LintView(raw json.RawMessage) []string {
 	if !l.read("/view", raw, &v) {
 		return []string{l.problems[0].detail()}
 	}
-	l.text("/view/title", v.Title, maxViewText, "plain_text")
+	if v.Type != "home" {
+		l.text("/view/title", v.Title, maxViewText, "plain_text")
+	}
 	for at, text := range map[string]json.RawMessage{"/view/submit": v.Submit, "/view/close": v.Close} {
 		if text != nil {
 			l.text(at, text, maxViewText, "plain_text")

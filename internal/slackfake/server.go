@@ -123,11 +123,13 @@ type Server struct {
 	breaches   []string // of the types of Slack's SDK; see Breaches
 	eventURL   string
 	actionURL  string
+	commandURL string
 	deliveries map[deliveryKey]*delivery
 	triggers   map[string]*trigger
 	responses  map[string]*response // by what is secret of their addresses
 	views      []View               // open ones, in order of their opening
 	opened     int                  // dialogs there have been
+	homes      map[string]View      // home tabs, by user
 
 	// Socket Mode.
 	tickets   map[string]bool // addresses that were given out and not used
@@ -160,6 +162,7 @@ func New(cfg Config) *Server {
 		deliveries: make(map[deliveryKey]*delivery),
 		triggers:   make(map[string]*trigger),
 		responses:  make(map[string]*response),
+		homes:      make(map[string]View),
 		tickets:    make(map[string]bool),
 		unacked:    make(map[string]chan json.RawMessage),
 	}

@@ -40,7 +40,7 @@ func dial(t *testing.T, s *slackfake.Server, ack func(socketmode.Event) bool, op
 				switch e.Type {
 				case socketmode.EventTypeHello:
 					greeted <- struct{}{}
-				case socketmode.EventTypeEventsAPI, socketmode.EventTypeInteractive:
+				case socketmode.EventTypeEventsAPI, socketmode.EventTypeInteractive, socketmode.EventTypeSlashCommand:
 					a.events <- e
 					if ack(e) {
 						_ = a.Ack(*e.Request)

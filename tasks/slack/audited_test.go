@@ -43,6 +43,11 @@ var pressed = map[string]struct {
 	render.ActionBad: {func(f *frontDoor, task tasks.Task, claim *store.Claim) {
 		f.press(bob, f.end(task, claim, answered("Forty-two.")), render.ActionBad)
 	}, []string{"slack/U0BOB (u0bob) vote bad: 200"}},
+	submitted + render.ActionBad: {func(f *frontDoor, task tasks.Task, claim *store.Claim) { // the reason, after the vote itself
+		f.press(bob, f.end(task, claim, answered("Forty-two.")), render.ActionBad)
+		f.settle()
+		f.submit(bob, "wrong")
+	}, []string{"slack/U0BOB (u0bob) vote bad: 200", "slack/U0BOB (u0bob) vote bad: 200"}},
 	render.ActionPick: {func(f *frontDoor, _ tasks.Task, _ *store.Claim) {
 		f.choosing(f.Context())
 		f.mention("mend it")
@@ -57,6 +62,13 @@ var pressed = map[string]struct {
 		f.settle()
 		f.press(ann, ts, render.ActionDeny)
 	}, []string{"slack/U0BOB (u0bob) deny: 403"}},
+	render.ActionAsk: {func(f *frontDoor, task tasks.Task, _ *store.Claim) { // opens a dialog
+		f.shortcut(ann, general, mustOrigin(f.T, task).TS)
+	}, nil},
+	submitted + render.ActionAsk: {func(f *frontDoor, task tasks.Task, _ *store.Claim) { // a request is a task
+		f.shortcut(ann, general, mustOrigin(f.T, task).TS)
+		f.submit(ann, "more")
+	}, nil},
 	submitted + render.ActionDeny: {func(f *frontDoor, task tasks.Task, claim *store.Claim) {
 		f.press(ann, f.ask(task, claim, consent()), render.ActionDeny)
 		f.until("the dialog", func() bool { return len(f.Views(ann)) == 1 })

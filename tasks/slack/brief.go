@@ -121,7 +121,7 @@ func (b *briefer) quoteThread(ctx context.Context, o origin, before, when string
 	var blocks []string
 	left := maxContext
 	for _, m := range slices.Backward(newest) {
-		block := quoteMessage(m, me, o.TS)
+		block := quoteMessage(m, me, o)
 		if left -= utf8.RuneCountInString(block); left < 0 {
 			break
 		}
@@ -144,6 +144,8 @@ func role(m slack.Message, me who, request string) string {
 		return ""
 	case m.BotID != me.bot:
 		return " (a bot)"
+	case mark.Is(render.RequestPart):
+		return " (you, a request of the person it names)"
 	case mark.Is(render.UpdatePart):
 		return " (you, while you worked)"
 	case mark.Is(render.QuestionPart):
@@ -155,8 +157,11 @@ func role(m slack.Message, me who, request string) string {
 }
 
 // quoteMessage is a message below its author, in a fence that nothing in it can end.
-func quoteMessage(m slack.Message, me who, request string) string {
-	author := "@" + cmp.Or(m.User, m.BotID, "unknown") + role(m, me, request)
+func quoteMessage(m slack.Message, me who, o origin) string {
+	author := "@" + cmp.Or(m.User, m.BotID, "unknown") + role(m, me, o.TS)
+	if o.About != "" && m.Timestamp == o.About {
+		author += " (the message that the request is about)"
+	}
 	if isTS(m.Timestamp) {
 		author += timeOf(m.Timestamp).UTC().Format(", 2006-01-02 15:04 UTC")
 	}

@@ -88,7 +88,7 @@ func TestQuotedMessages(t *testing.T) {
 	for _, tc := range []struct{ text, fence string }{
 		{"x", "```"}, {"`x`", "```"}, {"a ``` b", "````"}, {"`````", "``````"}, {"```\n``` ````", "`````"},
 	} {
-		lines := strings.Split(quoteMessage(slackMessage(tc.text), who{}, ""), "\n")
+		lines := strings.Split(quoteMessage(slackMessage(tc.text), who{}, origin{}), "\n")
 		equal(t, tc.text, []string{lines[1], lines[len(lines)-3]}, []string{tc.fence, tc.fence})
 	}
 }

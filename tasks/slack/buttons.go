@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/slack-go/slack"
+
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/intake"
 	"github.com/errand-fleet/errand/tasks/slack/render"
@@ -28,8 +30,9 @@ const (
 
 // Ballot keeps the votes on answers.
 type Ballot interface {
-	// Vote records a vote on a task and returns the vote that counts, which is the first one of each person.
-	Vote(ctx context.Context, task, voter, vote string) (counts string, err error)
+	// Vote records a vote on a task, with a reason if there is one, and returns the vote that counts, which is the first
+	// one of each person.
+	Vote(ctx context.Context, task, voter, vote, reason string) (counts string, err error)
 }
 
 // buttons handles interactions with the buttons, menus and dialogs of messages.
@@ -40,6 +43,8 @@ type buttons struct {
 	ballot Ballot // nil: there are no votes
 	drafts *drafts
 	desk   *tasks.Desk
+
+	interpreter *interpreter // starts tasks
 }
 
 // actions are the functions that handle a press, by what was pressed. They return a sentence for the person, and an
@@ -51,10 +56,13 @@ func (b *buttons) actions() map[string]func(context.Context, press) (string, err
 		render.ActionReady:            b.markReady,
 		render.ActionGood:             b.vote,
 		render.ActionBad:              b.vote,
+		submitted + render.ActionBad:  b.vote,
 		render.ActionPick:             b.picker.choose,
 		render.ActionAnswer:           b.answer,
 		render.ActionDeny:             b.openDenyDialog,
 		submitted + render.ActionDeny: b.deny,
+		render.ActionAsk:              b.openAskDialog,
+		submitted + render.ActionAsk:  b.ask,
 	}
 }
 
@@ -80,7 +88,7 @@ func (b *buttons) serve(ctx context.Context, p press, do func(context.Context, p
 	var sentence string
 	err := b.desk.As(limited, by, what, target, func(ctx context.Context) (changed bool, err error) {
 		sentence, err = do(ctx, p)
-		return p.action != render.ActionDeny, err // that one only opens a dialog
+		return p.isAction(), err
 	})
 	if input, ok := errors.AsType[*tasks.InputError](err); ok {
 		sentence, err = input.Sentence, nil
@@ -92,7 +100,11 @@ func (b *buttons) serve(ctx context.Context, p press, do func(context.Context, p
 	if sentence == "" {
 		return
 	}
-	if err := b.whisper(ctx, p.origin, sentence); err != nil && ctx.Err() == nil {
+	err = b.whisper(ctx, p.origin, sentence)
+	if gone(err) && p.respond != "" {
+		err = b.respond(ctx, p.origin.Channel, p.respond, sentence)
+	}
+	if err != nil && ctx.Err() == nil {
 		b.log.Warn("answer button", "action", p.action, "run", p.value, "err", err)
 	}
 }
@@ -164,19 +176,27 @@ func (b *buttons) retry(ctx context.Context, p press) (string, error) {
 	return intake.Retrying, nil
 }
 
-// vote records a vote on an answer. Everyone who sees the answer may vote.
+// vote records a vote on an answer. Everyone who sees the answer may vote. After a bad one, a dialog asks for the reason,
+// with which the vote is recorded again.
 func (b *buttons) vote(ctx context.Context, p press) (string, error) {
 	st, err := statusOf(ctx, b.desk, p.value)
 	if err != nil || b.ballot == nil {
 		return "", err
 	}
-	counts, err := b.ballot.Vote(ctx, st.Task.ID, p.origin.User, p.action)
+	vote := strings.TrimPrefix(p.action, submitted)
+	reason := render.Cut(b.redact(strings.TrimSpace(p.detail)), render.MaxVoteReason)
+	counts, err := b.ballot.Vote(ctx, st.Task.ID, p.origin.User, vote, reason)
 	if err != nil {
 		return "", err
 	}
 	b.log.Info("feedback", "run", st.Task.ID, "thread", st.Task.Thread, "user", p.origin.User, "vote", counts)
-	if counts != p.action {
+	switch {
+	case counts != vote:
 		return "", inputError("%s", voted+render.VoteSign(counts))
+	case p.action == render.ActionBad:
+		if err := b.openDialog(ctx, p, render.VoteDialog); err != nil { // the vote counts without a reason
+			b.log.Warn("ask for the reason of a vote", "run", st.Task.ID, "err", err)
+		}
 	}
 	return thanks, nil
 }
@@ -196,24 +216,29 @@ func (b *buttons) answer(ctx context.Context, p press) (string, error) {
 
 // dialogMemory is what a dialog keeps of the press that opened it, which Slack does not send with the answer.
 type dialogMemory struct {
-	Value  string `json:"value"`
-	Origin origin `json:"origin"`
+	Value   string `json:"value"`
+	Origin  origin `json:"origin"`
+	Respond string `json:"respond,omitempty"`
 }
 
-// openDenyDialog opens the dialog for the reason why the agent may not do something. Slack allows that for 3 s after
-// the press.
+// openDenyDialog opens the dialog for the reason why the agent may not do something.
 func (b *buttons) openDenyDialog(ctx context.Context, p press) (string, error) {
 	if _, _, err := b.question(ctx, p); err != nil {
 		return "", err
 	}
-	memory, err := json.Marshal(dialogMemory{Value: p.value, Origin: p.origin})
+	return "", b.openDialog(ctx, p, render.DenyDialog)
+}
+
+// openDialog opens a dialog that remembers the press. Slack allows that for 3 s after the press.
+func (b *buttons) openDialog(ctx context.Context, p press, dialog func(memory string) slack.ModalViewRequest) error {
+	memory, err := json.Marshal(dialogMemory{Value: p.value, Origin: p.origin, Respond: p.respond})
 	if err != nil {
-		return "", fmt.Errorf("marshal dialog: %w", err)
+		return fmt.Errorf("marshal dialog: %w", err)
 	}
-	if _, err := b.api.OpenViewContext(ctx, p.trigger, render.DenyDialog(string(memory))); err != nil {
-		return "", fmt.Errorf("open dialog: %w", err)
+	if _, err := b.api.OpenViewContext(ctx, p.trigger, dialog(string(memory))); err != nil {
+		return fmt.Errorf("open dialog: %w", err)
 	}
-	return "", nil
+	return nil
 }
 
 // deny refuses what the agent asked for, with the reason of a dialog.
@@ -288,7 +313,9 @@ type interaction struct {
 		MessageTS string `json:"message_ts"`
 		ThreadTS  string `json:"thread_ts"`
 	} `json:"container"`
-	Message struct {
+	CallbackID string `json:"callback_id"` // of a shortcut
+	MessageTS  string `json:"message_ts"`  // likewise
+	Message    struct {
 		ThreadTS string `json:"thread_ts"`
 	} `json:"message"`
 	Actions []struct {
@@ -314,13 +341,13 @@ type interaction struct {
 
 // press is a press of a button, below a message or of a dialog.
 type press struct {
-	action, detail string // which button it is; its number, or the typed text
+	action, detail string // which button or shortcut it is; its number, or the typed text
 	value          string // what the button is about, or what was chosen
 	block          string // the name of the block it is in
 	name           string // of the user, as people know them
 	trigger        string // lets the app open a dialog
-	respond        string // URL at which the message with the button can be replaced
-	origin         origin // the message with the button, and the user
+	respond        string // URL at which the message with the button can be replaced, or the shortcut be answered
+	origin         origin // the message with the button or the chosen one, and the user
 }
 
 // press reads a press of a button; false for anything else.
@@ -332,13 +359,16 @@ func (in interaction) press() (p press, ok bool) {
 		p.origin = origin{
 			Team: in.Team.ID, Channel: in.Channel.ID, TS: in.Container.MessageTS, ThreadTS: cmp.Or(in.Message.ThreadTS, in.Container.ThreadTS),
 		}
+	case in.Type == "message_action":
+		p.action, p.respond = in.CallbackID, in.ResponseURL
+		p.origin = origin{Team: in.Team.ID, Channel: in.Channel.ID, TS: in.MessageTS, ThreadTS: in.Message.ThreadTS}
 	case in.Type == "view_submission":
 		var kept dialogMemory
 		if json.Unmarshal([]byte(in.View.PrivateMetadata), &kept) != nil {
 			return press{}, false
 		}
 		p.action, p.detail = submitted+in.View.CallbackID, in.View.State.Values[render.ReasonField][render.ReasonField].Value
-		p.value, p.origin = kept.Value, kept.Origin
+		p.value, p.origin, p.respond = kept.Value, kept.Origin, kept.Respond
 	default:
 		return press{}, false
 	}
@@ -348,6 +378,12 @@ func (in interaction) press() (p press, ok bool) {
 	valid := teamForm.fits(o.Team) && channelForm.fits(o.Channel) && userForm.fits(o.User) && isTS(o.TS) &&
 		(o.ThreadTS == "" || isTS(o.ThreadTS))
 	return p, valid
+}
+
+// isAction reports whether a press changes something by itself: it does not only open a dialog, nor is it a request,
+// which is a task.
+func (p press) isAction() bool {
+	return !slices.Contains([]string{render.ActionDeny, render.ActionAsk, submitted + render.ActionAsk}, p.action)
 }
 
 // question splits the value of a button below a question into the task and the question's key.

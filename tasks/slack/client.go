@@ -39,6 +39,7 @@ type client struct {
 	people    *people
 	limiter   intake.Limiter // of edits; nil: none
 	reactions *rate.Limiter  // of this process
+	redact    func(string) string
 	now       func() time.Time
 	log       *slog.Logger
 }

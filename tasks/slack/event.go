@@ -56,6 +56,7 @@ type event struct {
 	ChannelType string          `json:"channel_type"`
 	TS          string          `json:"ts"`
 	ThreadTS    string          `json:"thread_ts"`
+	Tab         string          `json:"tab"` // of the app's page
 	Text        string          `json:"text"`
 	Edited      json.RawMessage `json:"edited"`
 	Files       attachments     `json:"files"`
@@ -256,6 +257,7 @@ type origin struct {
 
 	Files attachments        `json:"files,omitempty"`
 	Pull  *forge.PullRequest `json:"pull,omitempty"`  // the pull request that the message names
+	About string             `json:"about,omitempty"` // ts of the message that a shortcut was chosen for
 	Moved bool               `json:"moved,omitempty"` // it names a branch or a pull request, and the thread was elsewhere before
 }
 

@@ -43,6 +43,7 @@ func TestDiagnose(t *testing.T) {
 		"well":           {scopes: all},
 		"behind a proxy": {},
 		"without files":  {scopes: all[:len(all)-1], want: []string{"Slack: the app lacks the scope files:write"}},
+		"older app":      {scopes: slices.DeleteFunc(slices.Clone(all), func(s string) bool { return s == "commands" })},
 		"mute":           {scopes: slices.DeleteFunc(slices.Clone(all), func(s string) bool { return s == "chat:write" }), want: []string{"Slack: the app lacks the scope chat:write"}, fatal: true},
 		"late":           {scopes: all, now: func() time.Time { return time.Now().Add(-2 * time.Hour) }, want: []string{"the clock is "}, fatal: true},
 		"revoked":        {fail: &slackfake.Failure{Error: "token_revoked"}, want: []string{"Slack refuses the bot token: token_revoked"}, fatal: true},

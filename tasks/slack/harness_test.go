@@ -215,6 +215,7 @@ func (w *workspace) listen(ctx context.Context, d *tasks.Desk) {
 	w.door = server.URL
 	w.Deliver(server.URL + "/slack/events")
 	w.Interactivity(server.URL + "/slack/interactions")
+	w.Commands(server.URL + "/slack/commands")
 }
 
 // mention mentions the bot as Ann.

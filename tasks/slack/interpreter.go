@@ -31,7 +31,8 @@ type interpreter struct {
 // help answers the command help. The options are those of cutOptions.
 const help = "Mention me and say what you want done. I answer in the thread, and you can continue there. You can begin with options: " +
 	"[repo=owner/name branch=… model=… effort=… budget=… timeout=… plan]. In the thread, say stop, status, retry or mark as ready, or react to a request with ❌ to stop it. " +
-	"While a request waits you can edit or delete it."
+	"While a request waits you can edit or delete it. /errand followed by a request starts it without a mention, and /errand status shows yours. " +
+	"“" + shortcutName + "” in the menu of a message asks in its thread."
 
 // inThread answers a command that was given outside any thread.
 const inThread = "Use this command in the thread of your request."
@@ -43,6 +44,8 @@ func (in *interpreter) interpret(ctx context.Context, env envelope) (after func(
 	switch {
 	case ev.Type == reactionAdded:
 		return in.onReaction(ctx, env)
+	case ev.Type == appHomeOpened:
+		return in.onHome(ev), nil
 	case ev.Type == messageEvent && (ev.SubType == changed || ev.SubType == deleted):
 		return in.onChange(ctx, env)
 	}

@@ -45,7 +45,8 @@ type listener struct {
 // register adds the routes for requests that are signed with the secret. What is done after an answer ends with life.
 func (l *listener) register(life context.Context, mux *http.ServeMux) {
 	mux.HandleFunc("POST /slack/events", func(w http.ResponseWriter, r *http.Request) { l.serveEvent(life, w, r) })
-	mux.HandleFunc("POST /slack/interactions", func(w http.ResponseWriter, r *http.Request) { l.serveInteraction(life, w, r) })
+	mux.HandleFunc("POST /slack/interactions", l.serveForm("payload", func(form url.Values) bool { return l.interact(life, []byte(form.Get("payload"))) }))
+	mux.HandleFunc("POST /slack/commands", l.serveForm("command", func(form url.Values) bool { return l.command(life, readCommand(form)) }))
 }
 
 // serveEvent answers a request with an event. 200 means that it is dealt with; after anything else Slack sends it
@@ -108,24 +109,26 @@ func (l *listener) readSigned(w http.ResponseWriter, r *http.Request) (body []by
 	return body, http.StatusOK
 }
 
-// serveInteraction answers a request with an interaction. Slack does not send it again: it shows the user that it
-// failed.
-func (l *listener) serveInteraction(life context.Context, w http.ResponseWriter, r *http.Request) {
-	body, status := l.readSigned(w, r)
-	if status == http.StatusOK {
-		form, err := url.ParseQuery(string(body))
-		switch {
-		case err != nil || !form.Has("payload"):
-			status = http.StatusBadRequest
-		case !l.interact(life, []byte(form.Get("payload"))):
-			status = http.StatusServiceUnavailable
+// serveForm answers requests with an interaction or a slash command, which have that field. Slack does not send them
+// again: it shows the user that it failed. take returns false if there are too many.
+func (l *listener) serveForm(field string, take func(url.Values) bool) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		body, status := l.readSigned(w, r)
+		if status == http.StatusOK {
+			form, err := url.ParseQuery(string(body))
+			switch {
+			case err != nil || !form.Has(field):
+				status = http.StatusBadRequest
+			case !take(form):
+				status = http.StatusServiceUnavailable
+			}
 		}
+		if status != http.StatusOK {
+			http.Error(w, http.StatusText(status), status)
+			return
+		}
+		w.WriteHeader(http.StatusOK) // without a body, which Slack would show
 	}
-	if status != http.StatusOK {
-		http.Error(w, http.StatusText(status), status)
-		return
-	}
-	w.WriteHeader(http.StatusOK) // without a body, which a dialog would show
 }
 
 // interact deals with an interaction once Slack has its answer. It returns false if there are too many.
@@ -334,6 +337,11 @@ func (c *connection) onEnvelope(ctx context.Context, f frame) {
 	case f.Type == "interactive":
 		if !c.interact(ctx, f.Payload) {
 			return // Slack shows the user that it failed
+		}
+	case f.Type == "slash_commands":
+		var said command
+		if json.Unmarshal(f.Payload, &said) == nil && !c.command(ctx, said) {
+			return // likewise
 		}
 	case f.Type != "events_api":
 		c.inbound.Accepted(c.now())

@@ -16,12 +16,13 @@ import (
 
 	"github.com/errand-fleet/errand/internal/doctor"
 	"github.com/errand-fleet/errand/tasks/intake"
+	"github.com/errand-fleet/errand/tasks/slack/render"
 )
 
 // scope is an OAuth scope of the app.
 type scope struct {
 	name string
-	use  string // what does not work without it
+	use  string // what does not work without it; empty: nothing that an app made by an older version misses
 	must bool   // nothing works without it
 }
 
@@ -39,6 +40,7 @@ func scopes() []scope {
 		{"reactions:read", "a ❌ on a request does not stop it", false},
 		{"channels:read", "`enqueue init guide` cannot list channels", false},
 		{"channels:join", "`enqueue init guide` cannot join channels", false},
+		{"commands", "", false}, // of which Slack itself says that they are not there
 		{"files:read", "attached files are not read", false},
 		{"files:write", "files are not posted, and very long answers take many messages", false},
 	}
@@ -46,7 +48,7 @@ func scopes() []scope {
 
 // events lists the events that the app subscribes to.
 func events() []string {
-	return []string{appMention, "message.channels", "message.groups", "message.im", "message.mpim", reactionAdded}
+	return []string{appMention, "message.channels", "message.groups", "message.im", "message.mpim", reactionAdded, appHomeOpened}
 }
 
 // manifest has the fields of Slack's app manifest that errand sets.
@@ -65,6 +67,8 @@ type manifest struct {
 			Name   string `json:"display_name"`
 			Online bool   `json:"always_online"`
 		} `json:"bot_user"`
+		Commands  []slashCommand `json:"slash_commands"`
+		Shortcuts []shortcut     `json:"shortcuts"`
 	} `json:"features"`
 	OAuth struct {
 		Scopes struct {
@@ -86,8 +90,28 @@ type manifest struct {
 	} `json:"settings"`
 }
 
+// slashCommand is a slash command in a manifest.
+type slashCommand struct {
+	Command     string `json:"command"`
+	URL         string `json:"url,omitempty"`
+	Description string `json:"description"`
+	Hint        string `json:"usage_hint"`
+	Escape      bool   `json:"should_escape"` // names of people and channels come as IDs
+}
+
+// shortcut is an entry of the menu of messages in a manifest.
+type shortcut struct {
+	Name        string `json:"name"`
+	Type        string `json:"type"`
+	CallbackID  string `json:"callback_id"`
+	Description string `json:"description"`
+}
+
 // maxAppName is the length of an app's name in characters.
 const maxAppName = 35
+
+// shortcutName is at most 24 characters long.
+const shortcutName = "Ask errand about this"
 
 // Manifest returns the manifest from which Slack makes the app, as JSON to paste. base is the URL at which Slack
 // reaches the front door, like https://errand.example.com; empty: Socket Mode is used.
@@ -102,14 +126,20 @@ func Manifest(name, base string) ([]byte, error) {
 	var m manifest
 	m.Display.Name, m.Display.Description = name, "Runs errands: asks and answers in threads, works in repositories"
 	m.Features.Bot.Name, m.Features.Bot.Online = name, true
-	m.Features.Home.Messages = true
+	m.Features.Home.HomeTab, m.Features.Home.Messages = true, true
 	for _, s := range scopes() {
 		m.OAuth.Scopes.Bot = append(m.OAuth.Scopes.Bot, s.name)
 	}
+	slash := slashCommand{Command: "/errand", Description: "Starts a task in this channel", Hint: "what you want done, or status, or help", Escape: true}
 	m.Settings.Events.Events, m.Settings.Interactivity.Enabled = events(), true
 	if m.Settings.Socket = base == ""; !m.Settings.Socket {
 		m.Settings.Events.URL, m.Settings.Interactivity.URL = base+"/slack/events", base+"/slack/interactions"
+		slash.URL = base + "/slack/commands"
 	}
+	m.Features.Commands = []slashCommand{slash}
+	m.Features.Shortcuts = []shortcut{{
+		Name: shortcutName, Type: "message", CallbackID: render.ActionAsk, Description: "Starts a task in the thread of the message",
+	}}
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
@@ -174,7 +204,7 @@ func granted(h http.Header) (list []doctor.Finding) {
 		has[strings.TrimSpace(name)] = true
 	}
 	for _, needed := range scopes() {
-		if !has[needed.name] {
+		if !has[needed.name] && needed.use != "" {
 			list = append(list, doctor.Finding{
 				What: "Slack: the app lacks the scope " + needed.name, Why: "Without it " + needed.use + ".", Fatal: needed.must,
 				Remedy: "Add it under OAuth & Permissions, or paste the manifest of `enqueue init slack` again, and install the app again.",

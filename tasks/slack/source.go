@@ -11,6 +11,7 @@
 //   - Nothing starts for a user who may not ask, or whom Slack does not identify. Bots that are not listed, and the bot itself, get no
 //     answer.
 //   - In a direct message, and in a thread that had a task, the bot need not be mentioned: a reply is for it unless it mentions others.
+//   - A request by slash command or shortcut is a task like a mention: the bot posts it, in the thread of the shortcut's message.
 //   - A command such as stop, or ❌ on a request, counts if it comes from the person who asked or from an approver. A late repetition of its
 //     event changes nothing.
 //   - A task that names a pull request works at its head. Code of strangers is read and not run, whatever the thread says later.
@@ -83,6 +84,7 @@ type Config struct {
 	Interval     time.Duration                                     // between two edits of a status message; 0: 3 s
 	Limiter      intake.Limiter                                    // of edits and of requests in a thread; nil: none
 	Ballot       Ballot                                            // keeps votes on answers; nil: answers have no buttons to vote
+	Redact       func(string) string                               // removes secrets from what people ask by commands; nil: nothing is removed
 	HTTP         *http.Client                                      // nil: one on Transport. Each call is bounded by 10 s as well, an upload by a minute
 	Log          *slog.Logger                                      // nil: discard
 	Now          func() time.Time                                  // nil: time.Now
@@ -123,7 +125,7 @@ func New(cfg Config) (*Source, error) {
 	api := slack.New(cfg.Token, slack.OptionAPIURL(cfg.APIURL), slack.OptionHTTPClient(cfg.HTTP), slack.OptionAppLevelToken(cfg.AppToken))
 	c := &client{
 		api: api, me: newIdentity(api, cfg.Now), people: newPeople(api, cfg.Now), limiter: cfg.Limiter,
-		reactions: rate.NewLimiter(rate.Every(reactEvery), reactBurst), now: cfg.Now, log: log,
+		reactions: rate.NewLimiter(rate.Every(reactEvery), reactBurst), redact: cfg.Redact, now: cfg.Now, log: log,
 	}
 	ts, console := &threads{c}, cfg.console()
 	reports := &reporter{threads: ts, console: console, interval: cfg.Interval, votes: cfg.Ballot != nil}
@@ -134,11 +136,11 @@ func New(cfg Config) (*Source, error) {
 	repos := &repositories{
 		names: cfg.Repositories, channels: cfg.Channels, pulls: cfg.Pulls, log: log, reader: newReader(cmp.Or(cfg.GitHubURL, "https://github.com")),
 	}
+	in := &interpreter{client: c, guard: g, repos: repos, picker: p, digest: notices, reports: reports, names: cfg.People, drafts: d}
 	l := &listener{
 		secret: cfg.SigningSecret, limit: submitLimit, now: cfg.Now, log: log,
 		inbound: &intake.Inbound{}, background: intake.NewBackground(log), pressing: intake.NewBackground(log),
-		interpreter: &interpreter{client: c, guard: g, repos: repos, picker: p, digest: notices, reports: reports, names: cfg.People, drafts: d},
-		buttons:     &buttons{client: c, guard: g, picker: p, ballot: cfg.Ballot, drafts: d},
+		interpreter: in, buttons: &buttons{client: c, guard: g, picker: p, ballot: cfg.Ballot, interpreter: in, drafts: d},
 	}
 	s := &Source{
 		reporter: reports, digest: notices, client: c, listener: l,
@@ -176,6 +178,9 @@ func (c *Config) check() (base *url.URL, err error) {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
+	if c.Redact == nil {
+		c.Redact = func(text string) string { return text }
+	}
 	return base, errors.Join(problems...)
 }
 
@@ -189,19 +194,10 @@ func Transport() *http.Transport {
 // Name returns "slack".
 func (s *Source) Name() string { return sourceName }
 
-// Links returns the thread in Slack. Until the bot knows its workspace's URL, and in other workspaces, that is Slack's web client.
-func (s *Source) Links(t tasks.Task) tasks.Links {
-	o, err := originOf(t)
-	if err != nil || o.Channel == "" {
-		return tasks.Links{}
-	}
-	if me, ok := s.me.known(); ok && me.team == o.Team && me.site != "" {
-		return tasks.Links{Thread: me.site + "archives/" + o.Channel + "/p" + strings.ReplaceAll(o.root(), ".", "")}
-	}
-	return tasks.Links{Thread: "https://app.slack.com/client/" + o.Team + "/" + o.Channel + "/thread/" + o.Channel + "-" + o.root()}
-}
+// Links returns the thread in Slack.
+func (s *Source) Links(t tasks.Task) tasks.Links { return tasks.Links{Thread: s.client.threadLink(t)} }
 
-// Listen registers POST /slack/events and /slack/interactions and connects in Socket Mode, each if it is configured. It
+// Listen registers POST /slack/events, /slack/interactions and /slack/commands and connects in Socket Mode, each if it is configured. It
 // fails if neither is. Everything that it starts ends with ctx.
 func (s *Source) Listen(ctx context.Context, mux *http.ServeMux, d *tasks.Desk) error {
 	l := s.listener

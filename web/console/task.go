@@ -39,6 +39,7 @@ type taskView struct {
 	Changes         *changesView  // nil: there are none
 	Findings        *findingsView // nil: the task is no review; otherwise instead of Answer
 	Questions       []question    // that wait for an answer
+	Votes           []tasks.Vote  // on the answer
 	Delivery        string        // its page among those of the queues
 	Meter           meter
 	Attempts        []attempt
@@ -152,6 +153,9 @@ func newTaskView(s tasks.Status, past history, used tasks.Logged, now time.Time)
 	}
 	for _, q := range s.Questions {
 		v.Questions = append(v.Questions, question{q})
+	}
+	for _, one := range s.Votes {
+		v.Votes = append(v.Votes, tasks.Vote{Person: legible.Line(one.Person), Vote: one.Vote, Reason: legible.Text(one.Reason)})
 	}
 	if s.Worker != "" || s.Into != "" {
 		v.Log = "/api/tasks/" + s.Task.ID + "/log"

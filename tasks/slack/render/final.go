@@ -90,6 +90,14 @@ func Question(t tasks.Task, user string, q tasks.Question, foot string, buttons 
 	return Parts(mark, "<@"+user+"> I have a question before I continue.", b.String(), foot, buttons...)
 }
 
+// maxAsked is how much of a request is shown in the bot's post of it, in characters.
+const maxAsked = 3_000
+
+// Asked shows a request that the bot posts for a person, in mrkdwn.
+func Asked(user, text string) string {
+	return "<@" + user + "> asks: " + Escape(NoPings(Cut(text, maxAsked)))
+}
+
 // HowToAnswer says how to answer a question to the bot that is called me, with the deadline in the reader's time zone.
 func (c Console) HowToAnswer(t tasks.Task, q tasks.Question, me string) string {
 	what, console := "your answer", ""
@@ -305,6 +313,7 @@ const eventType = "errand_task"
 // "final/1.1", "final/1.2".
 const (
 	StatusPart   = "status"
+	RequestPart  = "request" // a request that the bot posted for a person
 	FinalPart    = "final"
 	UpdatePart   = "update"
 	QuestionPart = "question"

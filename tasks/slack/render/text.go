@@ -181,10 +181,11 @@ const (
 	ActionPull   = "pull"   // likewise
 	ActionPick   = "pick"   // a menu, in a block named after the request
 	ActionGood   = "good"   // a vote
-	ActionBad    = "bad"    // likewise
+	ActionBad    = "bad"    // likewise; opens the dialog of that name
 	ActionAnswer = "answer" // followed by a slash and the index of the option
 	ActionDeny   = "deny"   // opens the dialog of that name
-	ReasonField  = "reason" // of that dialog
+	ActionAsk    = "ask"    // a shortcut, which opens the dialog of that name
+	ReasonField  = "reason" // of all dialogs
 )
 
 // maxButton is the length of a button's text in characters.
@@ -289,12 +290,38 @@ const maxReason = 1000
 
 // DenyDialog asks for the reason why the agent may not do something. memory comes back with the answer.
 func DenyDialog(memory string) slack.ModalViewRequest {
-	reason := slack.NewPlainTextInputBlockElement(plainText("What it should do instead (optional)"), ReasonField)
-	reason.Multiline, reason.MaxLength = true, maxReason
-	input := slack.NewInputBlock(ReasonField, plainText("Reason for the agent"), nil, reason)
+	input := textField("Reason for the agent", "What it should do instead (optional)", maxReason)
 	input.Optional = true
+	return dialog(ActionDeny, memory, "Deny", "Deny", input)
+}
+
+// MaxVoteReason is the length of the reason for a vote in characters.
+const MaxVoteReason = 500
+
+// VoteDialog asks for the reason for a bad vote, which is recorded already. memory comes back with the reason.
+func VoteDialog(memory string) slack.ModalViewRequest {
+	return dialog(ActionBad, memory, "What was wrong?", "Send", textField("What was wrong?", "For the people who run errand", MaxVoteReason))
+}
+
+// maxRequest is the length of a request in a dialog in characters: the longest text that Slack takes there.
+const maxRequest = 3000
+
+// AskDialog asks for a request about a message. memory comes back with the request.
+func AskDialog(memory string) slack.ModalViewRequest {
+	return dialog(ActionAsk, memory, "Ask about this", "Ask", textField("Request", "What do you want done, or want to know?", maxRequest))
+}
+
+// textField is a field of a dialog for a text of at most n characters.
+func textField(label, placeholder string, n int) *slack.InputBlock {
+	field := slack.NewPlainTextInputBlockElement(plainText(placeholder), ReasonField)
+	field.Multiline, field.MaxLength = true, n
+	return slack.NewInputBlock(ReasonField, plainText(label), nil, field)
+}
+
+// dialog asks for the text of a field.
+func dialog(name, memory, title, button string, input *slack.InputBlock) slack.ModalViewRequest {
 	return slack.ModalViewRequest{
-		Type: slack.VTModal, CallbackID: ActionDeny, PrivateMetadata: memory, Title: plainText("Deny"), Submit: plainText("Deny"),
+		Type: slack.VTModal, CallbackID: name, PrivateMetadata: memory, Title: plainText(title), Submit: plainText(button),
 		Close: plainText("Back"), Blocks: slack.Blocks{BlockSet: []slack.Block{input}},
 	}
 }

@@ -1,0 +1,178 @@
+package slack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/slack-go/slack"
+
+	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/intake"
+	"github.com/errand-fleet/errand/tasks/slack/render"
+)
+
+// command is a slash command that a person gave in a channel, outside any thread.
+type command struct {
+	Team    string `json:"team_id"`
+	Channel string `json:"channel_id"`
+	User    string `json:"user_id"`
+	Text    string `json:"text"`
+	Respond string `json:"response_url"` // shows answers to the person
+}
+
+func readCommand(form url.Values) command {
+	return command{
+		Team: form.Get("team_id"), Channel: form.Get("channel_id"), User: form.Get("user_id"),
+		Text: form.Get("text"), Respond: form.Get("response_url"),
+	}
+}
+
+// command carries out a slash command once Slack has its answer. It returns false if there are too many.
+func (l *listener) command(life context.Context, c command) bool {
+	l.inbound.Accepted(l.now())
+	if !teamForm.fits(c.Team) || !channelForm.fits(c.Channel) || !userForm.fits(c.User) {
+		return true
+	}
+	return l.pressing.Go(life, func(ctx context.Context) { l.interpreter.serveCommand(ctx, c) })
+}
+
+// serveCommand carries out a slash command and shows the answer, if there is one, to the person who gave it.
+func (in *interpreter) serveCommand(ctx context.Context, c command) {
+	limited, cancel := context.WithTimeout(ctx, pressLimit)
+	defer cancel()
+	sentence, err := in.runCommand(limited, origin{Team: c.Team, Channel: c.Channel, User: c.User}, decode(c.Text))
+	if err != nil {
+		in.log.Warn("serve command", "channel", c.Channel, "err", err)
+		sentence = tryLater
+	}
+	if sentence == "" {
+		return
+	}
+	if err := in.respond(ctx, c.Channel, c.Respond, sentence); err != nil && ctx.Err() == nil {
+		in.log.Warn("answer command", "channel", c.Channel, "err", err)
+	}
+}
+
+// runCommand does what the text of a slash command says and returns the answer.
+func (in *interpreter) runCommand(ctx context.Context, o origin, text string) (string, error) {
+	word, isWord := intake.ParseWord(text)
+	switch {
+	case text == "":
+		return help, nil
+	case isWord && word == intake.Status:
+		return in.ofPerson(ctx, o.User)
+	case isWord:
+		return in.obey(ctx, o, word, tasks.Thread{})
+	}
+	return in.ask(ctx, o, text)
+}
+
+// maxOwn is how many of a person's tasks are shown to them.
+const maxOwn = 10
+
+// ownTasks returns the newest tasks of a person, those that have not ended first.
+func (in *interpreter) ownTasks(ctx context.Context, user string) ([]tasks.Status, error) {
+	list, err := in.desk.List(ctx, tasks.Filter{Person: sourceName + "/" + user, Limit: maxOwn})
+	slices.SortStableFunc(list.Tasks, func(a, b tasks.Status) int {
+		switch {
+		case a.Ending == nil && b.Ending != nil:
+			return -1
+		case a.Ending != nil && b.Ending == nil:
+			return 1
+		}
+		return 0
+	})
+	return list.Tasks, err
+}
+
+// ofPerson describes what is under way for a person or, if nothing is, how their latest task ended; one line a task.
+func (in *interpreter) ofPerson(ctx context.Context, user string) (string, error) {
+	list, err := in.ownTasks(ctx, user)
+	if err != nil {
+		return "", err
+	}
+	if len(list) == 0 {
+		return "You have no tasks.", nil
+	}
+	lines := []string{intake.Describe(list[0], in.now())}
+	for _, st := range list[1:] {
+		if st.Ending == nil {
+			lines = append(lines, intake.Describe(st, in.now()))
+		}
+	}
+	return strings.Join(lines, "\n"), nil
+}
+
+// cannotPost refuses a request that was made where the bot cannot answer.
+const cannotPost = "I cannot post here. Invite me to this channel, or ask me in a direct message."
+
+// ask starts a task for a person who asks without a message of their own. The bot posts the request, in the thread of o
+// if it has one, and that message becomes the task as a mention in its place would. ask returns a sentence for the
+// person if nothing starts.
+func (in *interpreter) ask(ctx context.Context, o origin, text string) (sentence string, err error) {
+	err = in.mayAsk(ctx, o)
+	if err == nil {
+		err = in.guard.pace(ctx, event{Type: appMention}, o, true)
+	}
+	if why, ok := errors.AsType[forbidden](err); ok {
+		return string(why), nil
+	}
+	if err != nil {
+		return "", err
+	}
+	thread, err := in.threadOf(ctx, o)
+	if err != nil {
+		return "", err
+	}
+	asked := slack.MsgOptionText(render.Asked(o.User, in.redact(text)), false)
+	if o.TS, err = in.post(ctx, o, render.Marker{Part: render.RequestPart}, asked); gone(err) {
+		return cannotPost, nil
+	}
+	if err != nil {
+		return "", err
+	}
+	return in.start(ctx, message{o, text}, thread)
+}
+
+// mayAsk returns a forbidden if a person may not mention the bot in a channel. After any other error that is unknown.
+func (in *interpreter) mayAsk(ctx context.Context, o origin) error {
+	me, err := in.me.get(ctx)
+	if err != nil {
+		return err
+	}
+	return in.guard.check(ctx, me, event{Type: appMention, User: o.User, Channel: o.Channel})
+}
+
+// start deals with a request that the bot has posted. If nothing starts, it deletes the post and returns a sentence for
+// the person.
+func (in *interpreter) start(ctx context.Context, m message, thread tasks.Thread) (sentence string, err error) {
+	var after func(context.Context)
+	if repo, isListing := readListing(m.text); isListing {
+		after, err = in.listPulls(m.origin, repo, thread, true)
+	} else {
+		after, err = in.submit(ctx, m, thread)
+	}
+	if input, ok := errors.AsType[*tasks.InputError](err); ok {
+		return input.Sentence, in.remove(ctx, m.origin, m.origin.TS)
+	}
+	if after != nil {
+		after(ctx)
+	}
+	return "", err
+}
+
+// respond shows a sentence to the person who gave a command or chose a shortcut, also where the bot may not post.
+func (c *client) respond(ctx context.Context, channel, address, sentence string) error {
+	ctx, cancel := context.WithTimeout(ctx, callLimit)
+	defer cancel()
+	text := slack.MsgOptionText(render.Escape(render.NoPings(sentence)), false)
+	_, _, _, err := c.api.SendMessageContext(ctx, channel, slack.MsgOptionResponseURL(address, slack.ResponseTypeEphemeral), text)
+	if err != nil {
+		return fmt.Errorf("respond: %w", withoutURL(err)) // the URL lets its owner write there
+	}
+	return nil
+}

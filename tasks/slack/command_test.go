@@ -1,0 +1,133 @@
+package slack
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/errand-fleet/errand/internal/slackfake"
+	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/intake"
+)
+
+// command gives a slash command as a user.
+func (f *frontDoor) command(user, channel, text string) {
+	f.Helper()
+	if err := f.Command(f.Context(), user, channel, "/errand", text); err != nil {
+		f.Error(err)
+	}
+	f.settle()
+}
+
+// bySocket makes Slack send everything that people do through Socket Mode.
+func (f *frontDoor) bySocket() {
+	f.Helper()
+	f.Deliver("")
+	f.Interactivity("")
+	f.Commands("")
+	f.until("the connection", func() bool { return f.Sockets() == 1 })
+	f.greeted()
+}
+
+// A slash command starts a task in the thread of a post that shows it, as a mention would: follow-ups and the answer go
+// there.
+func TestSlashCommand(t *testing.T) {
+	t.Parallel()
+	for name, cfg := range map[string]Config{"HTTP": {}, "socket": {AppToken: "xapp-test"}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cfg.Redact = strings.NewReplacer("hunter2", "[redacted]").Replace
+			f := newFrontDoor(t, cfg, tasks.Policy{})
+			if cfg.AppToken != "" {
+				f.bySocket()
+			}
+			f.command(ann, general, "[repo=acme/api] why is a &lt; b, <@U0BOB|bob>? @here hunter2")
+			task := f.one()
+			equal(t, "task", []string{task.Repo, task.Prompt, task.Actor, task.Name}, []string{"acme/api", "why is a < b, @U0BOB? @here hunter2", ann, "u0ann"})
+			posted := f.Messages(general, "")
+			equal(t, "post", posted[0].Text, "<@U0ANN> asks: [repo=acme/api] why is a &lt; b, @U0BOB? @\u200bhere [redacted]")
+			equal(t, "its thread", mustOrigin(t, task).root(), posted[0].TS)
+			equal(t, "signs", f.Reactions(general, posted[0].TS), []string{eyes})
+
+			f.begin()
+			f.say(ann, general, posted[0].TS, "and faster")
+			equal(t, "the follow-up", []string{f.tasks()[0].Prompt, f.tasks()[0].Thread}, []string{"and faster", task.Thread})
+			equal(t, "what the agent reads", strings.Contains(f.briefed(f.tasks()[0]).System, "@U0ERRAND (you, a request of the person it names)"), true)
+		})
+	}
+}
+
+// Commands that start nothing are answered to the person only, also where the bot cannot post.
+func TestSlashCommandAnswers(t *testing.T) {
+	t.Parallel()
+	f := newFrontDoor(t, Config{}, tasks.Policy{}, slackfake.Config{Channels: []slackfake.Channel{{ID: "G0SECRET", Outside: true}}})
+	n := 0
+	told := func(channel, text, want string) {
+		t.Helper()
+		n++
+		f.command(ann, channel, text)
+		said := f.Ephemeral(channel, ann)
+		equal(t, text, said[len(said)-1].Text, want)
+	}
+	told(general, "", help)
+	told("G0SECRET", " Help! ", help)
+	told(general, "status", "You have no tasks.")
+	told(general, "stop", inThread)
+	told("G0SECRET", "count", cannotPost)
+	told(general, "[speed=3] count", "There is no option \"speed\". The options are "+optionNames+".")
+	equal(t, "started", []any{len(f.tasks()), len(f.Messages(general, ""))}, []any{0, 0})
+
+	f.command(bob, general, "sing")
+	first, claim := f.running("count")
+	f.end(first, claim, answered("Forty-two."))
+	told(general, "status", intake.Describe(f.state(first.ID), time.Now()))
+	equal(t, "answers", len(f.Ephemeral(general, ann)), n-2)
+	f.running("count again")
+	f.command(ann, general, "status")
+	if said := f.word(general, ann, n-1); !strings.HasPrefix(said, "“count again” has been running for ") || strings.Contains(said, "\n") {
+		t.Errorf("status: %s", said)
+	}
+}
+
+// Who may not mention the bot may not ask by a command either.
+func TestWhoMayCommand(t *testing.T) {
+	t.Parallel()
+	f := newFrontDoor(t, Config{Access: Access{Channels: []string{general}}}, tasks.Policy{}, slackfake.Config{Users: []slackfake.User{{ID: bob, Guest: true}}})
+	f.command(bob, general, "count")
+	f.told(bob, "I do not take requests from guests. An operator can change that.")
+	f.command(ann, "C0OTHER", "count")
+	equal(t, "the word", f.word("C0OTHER", ann, 1), "I do not take requests in this channel. An operator can change that.")
+	equal(t, "posts", len(f.Calls("chat.postMessage")), 0)
+	f.command(ann, "D0ANN", "count")
+	equal(t, "in a direct message", f.one().Prompt, "count")
+}
+
+// If the repository is chosen from a menu, the task is the same.
+func TestSlashCommandPicks(t *testing.T) {
+	t.Parallel()
+	f := newFrontDoor(t, Config{}, tasks.Policy{})
+	f.choosing(t.Context())
+	f.command(ann, general, "mend it")
+	f.choose(ann, f.offered(), "acme/web")
+	equal(t, "task", []string{f.one().Repo, f.one().Prompt, mustOrigin(t, f.one()).TS}, []string{"acme/web", "mend it", f.Messages(general, "")[0].TS})
+}
+
+func TestSlashCommandsAreSlacks(t *testing.T) {
+	t.Parallel()
+	f := newFrontDoor(t, Config{}, tasks.Policy{})
+	form := url.Values{"command": {"/errand"}, "team_id": {team}, "channel_id": {general}, "user_id": {ann}, "text": {"count"}}
+	resp, err := http.PostForm(f.door+"/slack/commands", form)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+	equal(t, "unsigned", resp.StatusCode, http.StatusUnauthorized)
+	release := occupy(t, f.source.listener.pressing)
+	if err := f.Command(t.Context(), ann, general, "/errand", "count"); err == nil {
+		t.Error("taken beyond the limit")
+	}
+	release()
+	equal(t, "tasks", len(f.tasks()), 0)
+}

@@ -1,0 +1,53 @@
+package slack
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/slack-go/slack"
+
+	"github.com/errand-fleet/errand/tasks"
+)
+
+// appHomeOpened is the type of the event that a person has opened the app's page.
+const appHomeOpened = "app_home_opened"
+
+// onHome shows a person their tasks when they open the app's home tab. It is made anew each time.
+func (in *interpreter) onHome(ev event) (after func(context.Context)) {
+	if ev.Tab != "home" || !userForm.fits(ev.User) {
+		return nil
+	}
+	return func(ctx context.Context) {
+		if err := in.showHome(ctx, ev.User); err != nil && ctx.Err() == nil {
+			in.log.Warn("show home", "user", ev.User, "err", err)
+		}
+	}
+}
+
+func (in *interpreter) showHome(ctx context.Context, user string) error {
+	ctx, cancel := context.WithTimeout(ctx, callLimit)
+	defer cancel()
+	own, err := in.ownTasks(ctx, user)
+	if err != nil {
+		return err
+	}
+	view := in.reports.console.Home(own, in.threadLink, help, in.now())
+	if _, err := in.api.PublishViewContext(ctx, slack.PublishViewContextRequest{UserID: user, View: view}); err != nil {
+		return fmt.Errorf("publish view: %w", err)
+	}
+	return nil
+}
+
+// threadLink returns the URL of a task's thread; empty if it has none in Slack. Until the bot knows its workspace's URL,
+// and in other workspaces, that is Slack's web client.
+func (c *client) threadLink(t tasks.Task) string {
+	o, err := originOf(t)
+	if err != nil || o.Channel == "" {
+		return ""
+	}
+	if me, ok := c.me.known(); ok && me.team == o.Team && me.site != "" {
+		return me.site + "archives/" + o.Channel + "/p" + strings.ReplaceAll(o.root(), ".", "")
+	}
+	return "https://app.slack.com/client/" + o.Team + "/" + o.Channel + "/thread/" + o.Channel + "-" + o.root()
+}

@@ -1,0 +1,36 @@
+package render
+
+import (
+	"time"
+
+	"github.com/slack-go/slack"
+
+	"github.com/errand-fleet/errand/tasks"
+)
+
+// Home is a person's page in the app: their tasks, each with its thread (empty: unknown), and how to use errand.
+func (c Console) Home(own []tasks.Status, thread func(tasks.Task) string, help string, now time.Time) slack.HomeTabViewRequest {
+	blocks := []slack.Block{slack.NewHeaderBlock(plainText("Your latest tasks"))}
+	for _, st := range own {
+		blocks = append(blocks, slack.NewSectionBlock(mrkdwnText(c.homeTask(st, thread(st.Task), now)), nil, nil))
+	}
+	if len(own) == 0 {
+		blocks = append(blocks, slack.NewSectionBlock(plainText("You have no tasks."), nil, nil))
+	}
+	blocks = append(blocks, slack.NewDividerBlock(), slack.NewContextBlock("", mrkdwnText(Escape(help))))
+	return slack.HomeTabViewRequest{Type: slack.VTHomeTab, Blocks: slack.Blocks{BlockSet: blocks}}
+}
+
+// homeTask is one task in mrkdwn: what was asked, its state, and where more of it is.
+func (c Console) homeTask(st tasks.Status, thread string, now time.Time) string {
+	state := Headline(st.Headline(now))
+	if st.Ending != nil {
+		state = Ended(*st.Ending)
+	}
+	var links []Button
+	if thread != "" {
+		links = append(links, Button{Text: "Thread", URL: thread})
+	}
+	where := append(buttonLinks(append(links, c.LogButton(st.Task.ID)...)), Literal(st.Task.Repo, MaxSentence), moment("", st.Created))
+	return Literal(st.Task.Title(), MaxSentence) + "\n" + state.State + "\n" + Dots(where...)
+}

@@ -1,0 +1,99 @@
+package slack
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/errand-fleet/errand/internal/slackfake"
+	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/slack/render"
+)
+
+// shortcut chooses the shortcut of a message as a user.
+func (f *frontDoor) shortcut(user, channel, ts string) {
+	f.Helper()
+	if err := f.Shortcut(f.Context(), user, channel, ts, render.ActionAsk); err != nil {
+		f.Error(err)
+	}
+	f.settle()
+}
+
+// submit submits the only dialog of a user.
+func (f *frontDoor) submit(user, text string) {
+	f.Helper()
+	views := f.Views(user)
+	if len(views) != 1 {
+		f.Fatalf("%d dialogs\nlog:\n%s", len(views), f.log)
+	}
+	if err := f.Submit(f.Context(), views[0], map[string]string{render.ReasonField: text}); err != nil {
+		f.Error(err)
+	}
+	f.settle()
+}
+
+// The shortcut of a message starts a task in its thread, which the agent reads as if the bot had been mentioned there.
+func TestShortcut(t *testing.T) {
+	t.Parallel()
+	for name, cfg := range map[string]Config{"HTTP": {}, "socket": {AppToken: "xapp-test"}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFrontDoor(t, cfg, tasks.Policy{})
+			if cfg.AppToken != "" {
+				f.bySocket()
+			}
+			root := f.seed(slackfake.Message{User: bob, Text: "the build is broken"})
+			reply := f.seed(slackfake.Message{User: carol, Text: "since &lt;noon&gt;", ThreadTS: root})
+			f.shortcut(ann, general, reply)
+			f.submit(ann, " [repo=acme/api] why, @here? ")
+			task := f.one()
+			equal(t, "task", []string{task.Repo, task.Prompt, task.Actor}, []string{"acme/api", "why, @here?", ann})
+			thread := f.Messages(general, root)
+			equal(t, "post", thread[2].Text, "<@U0ANN> asks: [repo=acme/api] why, @\u200bhere?")
+			equal(t, "signs", f.Reactions(general, thread[2].TS), []string{eyes})
+			o := mustOrigin(t, task)
+			equal(t, "origin", []string{o.TS, o.ThreadTS, o.About}, []string{thread[2].TS, root, reply})
+			system := f.briefed(task).System
+			for _, want := range []string{"@U0BOB, ", "the build is broken", "@U0CAROL (the message that the request is about), ", "since <noon>"} {
+				if !strings.Contains(system, want) {
+					t.Errorf("the agent does not read %q:\n%s", want, system)
+				}
+			}
+
+			f.begin()
+			f.shortcut(bob, general, root)
+			f.submit(bob, "and who?")
+			equal(t, "the next one", []string{f.tasks()[0].Thread, f.tasks()[0].Repo, f.tasks()[0].Actor}, []string{task.Thread, "acme/api", bob})
+		})
+	}
+}
+
+// People who may not ask get the refusal of a mention and no dialog, and a mistake starts nothing.
+func TestShortcutRefused(t *testing.T) {
+	t.Parallel()
+	f := newFrontDoor(t, Config{}, tasks.Policy{}, slackfake.Config{
+		Users: []slackfake.User{{ID: bob, Guest: true}}, Channels: []slackfake.Channel{{ID: "G0SECRET", Outside: true}},
+	})
+	const guests = "I do not take requests from guests. An operator can change that."
+	root := f.seed(slackfake.Message{User: carol, Text: "the build is broken"})
+	secret := f.seed(slackfake.Message{Channel: "G0SECRET", User: carol, Text: "so is ours"})
+	f.shortcut(bob, general, root)
+	f.told(bob, guests)
+	f.shortcut(bob, "G0SECRET", secret)
+	equal(t, "the word", f.word("G0SECRET", bob, 1), guests)
+	equal(t, "dialogs", len(f.Views(bob)), 0)
+
+	f.shortcut(ann, general, root)
+	f.submit(ann, "[speed=3] why?")
+	f.told(ann, "There is no option \"speed\". The options are "+optionNames+".")
+	f.shortcut(ann, "G0SECRET", secret)
+	f.submit(ann, "why?")
+	equal(t, "the word", f.word("G0SECRET", ann, 1), cannotPost)
+	f.shortcut(ann, general, root)
+	f.submit(ann, " ")
+	equal(t, "started", []any{len(f.tasks()), len(f.Messages(general, root))}, []any{0, 1})
+
+	if err := f.Shortcut(t.Context(), ann, general, root, "of another app"); err != nil {
+		t.Error(err)
+	}
+	equal(t, "dialogs", len(f.Calls("views.open")), 3)
+}
