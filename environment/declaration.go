@@ -229,6 +229,28 @@ var reserved = regexp.MustCompile(`^(?i:ERRAND_.*|ANTHROPIC_.*|CLAUDE.*|MCP_.*|D
 // WithHosts returns the content of [File] with further hosts in its egress list. It keeps the other settings and all
 // comments.
 func WithHosts(text string, hosts []string) (string, error) {
+	return withEntries(text, hosts, "egress")
+}
+
+// WithUnwanted returns the content of [File] with another entry in the list of findings that reviews leave out. It keeps
+// the other settings and all comments, and returns text if the list has the entry or is full.
+func WithUnwanted(text, entry string) (string, error) {
+	var have struct {
+		Review struct {
+			Unwanted []string `yaml:"unwanted"`
+		} `yaml:"review"`
+	}
+	if err := yaml.Unmarshal([]byte(text), &have); err != nil {
+		return "", fmt.Errorf("read %s: %w", File, err)
+	}
+	if list := have.Review.Unwanted; len(list) >= maxList || slices.Contains(list, entry) {
+		return text, nil
+	}
+	return withEntries(text, []string{entry}, "review", "unwanted")
+}
+
+// withEntries adds entries to a list, which the last key names. The other keys name the settings that the list is in.
+func withEntries(text string, entries []string, keys ...string) (string, error) {
 	var file yaml.Node
 	if err := yaml.Unmarshal([]byte(text), &file); err != nil {
 		return "", fmt.Errorf("read %s: %w", File, err)
@@ -236,25 +258,22 @@ func WithHosts(text string, hosts []string) (string, error) {
 	if file.Kind == 0 { // empty
 		file = yaml.Node{Kind: yaml.DocumentNode, Content: []*yaml.Node{{Kind: yaml.MappingNode}}}
 	}
-	settings := file.Content[0]
-	if settings.Kind != yaml.MappingNode {
-		return "", fmt.Errorf("%s has no settings", File)
-	}
-	var list *yaml.Node
-	for i := 0; i+1 < len(settings.Content); i += 2 {
-		if settings.Content[i].Value == "egress" {
-			list = settings.Content[i+1]
+	list := file.Content[0]
+	for i, key := range keys {
+		if list.Kind != yaml.MappingNode {
+			return "", fmt.Errorf("%s has no settings", strings.Join(append([]string{File}, keys[:i]...), " "))
 		}
+		kind := yaml.MappingNode
+		if i == len(keys)-1 {
+			kind = yaml.SequenceNode
+		}
+		list = member(list, key, kind)
 	}
-	switch {
-	case list == nil:
-		list = &yaml.Node{Kind: yaml.SequenceNode}
-		settings.Content = append(settings.Content, &yaml.Node{Kind: yaml.ScalarNode, Value: "egress"}, list)
-	case list.Kind != yaml.SequenceNode:
-		return "", fmt.Errorf("egress of %s is not a list", File)
+	if list.Kind != yaml.SequenceNode {
+		return "", fmt.Errorf("%s of %s is not a list", strings.Join(keys, "."), File)
 	}
-	for _, host := range hosts {
-		list.Content = append(list.Content, &yaml.Node{Kind: yaml.ScalarNode, Value: host})
+	for _, entry := range entries {
+		list.Content = append(list.Content, &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: entry})
 	}
 	var out strings.Builder
 	encoder := yaml.NewEncoder(&out)
@@ -263,4 +282,16 @@ func WithHosts(text string, hosts []string) (string, error) {
 		return "", fmt.Errorf("write %s: %w", File, err)
 	}
 	return out.String(), nil
+}
+
+// member returns the value of a key, which it adds if there is none.
+func member(settings *yaml.Node, key string, kind yaml.Kind) *yaml.Node {
+	for i := 0; i+1 < len(settings.Content); i += 2 {
+		if settings.Content[i].Value == key {
+			return settings.Content[i+1]
+		}
+	}
+	value := &yaml.Node{Kind: kind}
+	settings.Content = append(settings.Content, &yaml.Node{Kind: yaml.ScalarNode, Value: key}, value)
+	return value
 }

@@ -101,6 +101,35 @@ func TestReach(t *testing.T) {
 	}
 }
 
+func TestWithUnwanted(t *testing.T) {
+	t.Parallel()
+	const entry = `findings like "a - b" (tests)`
+	full := "review: {unwanted: [" + strings.Repeat("x,", 50) + "]}"
+	for _, c := range []struct{ text, want string }{
+		{"", "review:\n  unwanted:\n    - findings like \"a - b\" (tests)\n"},
+		{"# c\nreview: # y\n  severity: major\n", "# c\nreview: # y\n  severity: major\n  unwanted:\n    - findings like \"a - b\" (tests)\n"},
+		{"review: {severity: major}\n", "review: {severity: major, unwanted: [findings like \"a - b\" (tests)]}\n"},
+		{"review:\n  unwanted:\n    - x\n", "review:\n  unwanted:\n    - x\n    - findings like \"a - b\" (tests)\n"},
+		{"review: {unwanted: ['" + entry + "']}\n", "review: {unwanted: ['" + entry + "']}\n"},
+		{full, full},
+		{"review: {unwanted: x}\n", ""},
+		{"review: []\n", ""},
+		{"- x\n", ""},
+	} {
+		got, err := WithUnwanted(c.text, entry)
+		if got != c.want || (err != nil) != (c.want == "") {
+			t.Errorf("%q becomes %q, %v", c.text, got, err)
+		}
+	}
+	// Whatever the entry is, it comes back as one entry and adds no setting.
+	for _, entry := range []string{"true", "~", "# x", "a: b", "- x", "*a", "10", `'`, "findings like \"x, y\" (tests)"} {
+		got, err := WithUnwanted("review: {unwanted: [x]}\n", entry)
+		if again, err2 := WithUnwanted(got, entry); err != nil || err2 != nil || again != got {
+			t.Errorf("%q becomes %q, %v, %v", entry, got, err, err2)
+		}
+	}
+}
+
 func TestWithHosts(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{

@@ -57,12 +57,38 @@ type Recaller interface {
 	Final(ctx context.Context, t Task, after time.Time) (*Ending, error)
 }
 
-// Reviewer is a Source with reviews of pull requests, which the console shows. Its method is called in front doors.
+// Reviewer is a Source with reviews of pull requests, which the console shows. Its methods are called in front doors. They
+// must not wait for other services.
 type Reviewer interface {
 	Name() string
-	// Review returns the result of an ended review, or nil if the task is no review with findings. It must not wait
-	// for other services.
+	// Review returns the result of an ended review, or nil if the task is no review with findings.
 	Review(ctx context.Context, t Task, e Ending) (*ReviewResult, error)
+	// Acceptance returns what people have done with the findings in a repository, by kind.
+	Acceptance(ctx context.Context, repo string) ([]Acceptance, error)
+}
+
+// Acceptance counts what people have done with the findings of one kind.
+type Acceptance struct {
+	Kind      string `json:"kind"`
+	Fixed     int    `json:"fixed"`
+	Dismissed int    `json:"dismissed"` // by people with write access, without a change
+	Ignored   int    `json:"ignored"`   // the pull request was merged without either
+}
+
+// Learner is a Source that learns from what people do with its results. Its methods are called on workers.
+type Learner interface {
+	// NextLesson returns a lesson to propose for a repository, or nil. Another call soon after does not return it again.
+	NextLesson(ctx context.Context, repo string) (*Lesson, error)
+	// Proposed records that a lesson is proposed, or that the base branch has its line if url is empty. It is never returned
+	// again.
+	Proposed(ctx context.Context, repo, key, url string) error
+}
+
+// Lesson is a kind of finding that the people of a repository do not want.
+type Lesson struct {
+	Key   string   // [0-9a-f]{12}
+	Line  string   // for the review instructions; without markup and line breaks
+	Links []string // to the findings that were dismissed
 }
 
 // ReviewResult is the result of a review, with all findings on its pull request as they are now.

@@ -82,7 +82,7 @@ func TestEveryPropertyIsDescribed(t *testing.T) {
 	for schema, v := range map[string]any{
 		"Problem": respond.Problem{}, "Listing": view.Listing{}, "Task": view.Task{}, "Request": tasks.Task{}, "Ending": tasks.Ending{}, "Result": agent.Result{},
 		"Failure": agent.Error{}, "Usage": agent.Usage{}, "Question": tasks.Question{}, "Answer": tasks.Answer{}, "Event": agent.Event{},
-		"Fleet": view.Fleet{}, "Queue": tasks.Depth{}, "Pool": tasks.PoolState{}, "Halt": store.Halt{}, "Halted": tasks.Halted{}, "Environments": api.Environments{}, "Environment": tasks.Environment{}, "Rebuild": store.Rebuild{}, "Outlook": tasks.Outlook{}, "Fact": tasks.Fact{}, "Worker": view.Worker{}, "Finding": store.Finding{}, "Costs": api.Costs{}, "CostRow": tasks.CostRow{}, "CostSum": tasks.CostSum{},
+		"Fleet": view.Fleet{}, "Queue": tasks.Depth{}, "Pool": tasks.PoolState{}, "Halt": store.Halt{}, "Halted": tasks.Halted{}, "Environments": api.Environments{}, "Environment": tasks.Environment{}, "Rebuild": store.Rebuild{}, "Outlook": tasks.Outlook{}, "Fact": tasks.Fact{}, "Worker": view.Worker{}, "Finding": store.Finding{}, "Costs": api.Costs{}, "Findings": api.Findings{}, "Acceptance": tasks.Acceptance{}, "CostRow": tasks.CostRow{}, "CostSum": tasks.CostSum{},
 		"ConfigReport": view.ConfigReport{}, "Setting": view.Setting{}, "WorkerSettings": view.WorkerSettings{},
 		"AuditPage": api.AuditPage{}, "AuditEntry": tasks.AuditEntry{}, "Verified": api.Verified{}, "TokenRequest": api.TokenRequest{}, "Token": auth.Token{},
 		"NewToken": api.NewToken{}, "TokenList": api.TokenList{}, "Offer": tasks.Offer{}, "UndeliveredList": api.Undelivered{}, "Undelivered": tasks.Undelivered{}, "Replayed": api.Replayed{}, "Schedules": api.Schedules{}, "Schedule": tasks.Schedule{}, "Project": view.Project{},
@@ -133,7 +133,9 @@ func (receivers) Replay(_ context.Context, id string) error {
 func TestAnswersAreAsDescribed(t *testing.T) {
 	t.Parallel()
 	d := describedAPI(t)
-	h := newHarness(t, func(c *Config) { c.Scheduler, c.Webhooks = scheduler{}, receivers{} })
+	h := newHarness(t, func(c *Config) {
+		c.Scheduler, c.Webhooks, c.Reviews = scheduler{}, receivers{}, []tasks.Reviewer{&reviewer{}}
+	})
 	check := func(method, path, body string, hs ...string) {
 		t.Helper()
 		a := h.do(method, path, body, hs...)
@@ -220,6 +222,7 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 
 	get("/api/costs?by=person&by=model")
 	get("/api/costs?format=csv")
+	get("/api/findings?repository=acme/api")
 	post("/api/tokens", `{"name": "ci", "role": "user", "repositories": ["acme/*"], "days": 30}`)
 	post("/api/tokens", `{"name": "ci", "role": "user", "days": 30}`)
 	get("/api/tokens")

@@ -140,7 +140,7 @@ func New(cfg Config) (*Handler, error) {
 	if h.logs, err = logs.New(cfg.Desk, cfg.Store, cfg.LogDir, cfg.FleetToken, log); err != nil {
 		return nil, err
 	}
-	h.view = &view.Reader{Desk: cfg.Desk, Store: cfg.Store, Inbound: cfg.Inbound, Notices: cfg.Notices, Config: cfg.Shown, Now: now, Log: log}
+	h.view = &view.Reader{Desk: cfg.Desk, Store: cfg.Store, Inbound: cfg.Inbound, Notices: cfg.Notices, Config: cfg.Shown, Reviews: cfg.Reviews, Now: now, Log: log}
 	h.console = console.New(console.Config{
 		View: h.view, Logs: h.logs, Out: out, Audit: audit, Links: cfg.Links, Chat: cfg.Chat, Reviews: cfg.Reviews,
 		Examine: cfg.Examine, Redis: cfg.Redis, QueuesWritable: cfg.QueuesWritable,

@@ -56,6 +56,7 @@ func commands() []command {
 		{group: ofTasks, name: "cancel", args: "ID", about: "cancel a task", prepare: changeCommand("cancel")},
 		{group: ofTasks, name: "retry", args: "ID", about: "run a task again that has ended", prepare: changeCommand("retry")},
 		{group: ofFleet, name: "costs", args: "[filters]", about: "show the costs of runs", prepare: costsCommand},
+		{group: ofFleet, name: "findings", args: "-repo o/r", about: "show what people did with the findings of reviews", prepare: findingsCommand},
 		{group: ofFleet, name: "pause", args: "CLASS", about: "let no worker take tasks of a class", prepare: haltCommand("classes", "pause")},
 		{group: ofFleet, name: "resume", args: "CLASS", about: "undo pause", prepare: haltCommand("classes", "resume")},
 		{group: ofFleet, name: "cordon", args: "WORKER | HOST", about: "let a worker take no tasks", prepare: haltCommand("workers", "cordon")},

@@ -81,6 +81,7 @@ func newFrontDoor(t *testing.T) *frontDoor {
 	door, err := web.New(web.Config{
 		Token: testToken, Desk: f.Desk, Store: f.Store, LogDir: f.logs, Mux: mux, FleetToken: fleetToken,
 		Roles:     map[string]tasks.Role{chat.Pattern: tasks.User},
+		Reviews:   []tasks.Reviewer{reviews{}},
 		Scheduler: timed, Webhooks: webhook.New(webhook.Config{Redis: rdb}),
 		Examine: func(context.Context) []store.Finding { return f.services },
 		Redis:   asynq.RedisClientOpt{Addr: opt.Addr, Username: opt.Username, Password: opt.Password},

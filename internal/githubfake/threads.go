@@ -76,6 +76,22 @@ func (s *Server) ResolveThread(ctx context.Context, repo string, number int, com
 	return s.deliver(ctx, e)
 }
 
+// ReactToThread does what a person does with the emoji below the comment that began a thread. GitHub sends no event.
+func (s *Server) ReactToThread(repo string, number int, comment int64, user, content string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, root, err := s.mustThread(repo, number, comment)
+	if err != nil {
+		return fmt.Errorf("react: %w", err)
+	}
+	if !slices.Contains(emoji, content) {
+		return fmt.Errorf("react: GitHub has no reaction %q", content)
+	}
+	root.Reactions = append(root.Reactions, Reaction{ID: s.id(), User: user, Content: content})
+	s.changed()
+	return nil
+}
+
 func (s *Server) mustThread(repo string, number int, comment int64) (*pull, *ReviewComment, error) {
 	p, err := s.mustPull(repo, number)
 	if err != nil {

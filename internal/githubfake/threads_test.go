@@ -2,6 +2,7 @@ package githubfake_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -124,4 +125,35 @@ func TestGraphQLRefusesInItsWay(t *testing.T) {
 	}
 	_, err = newClient(t, s, "").Do(t.Context(), req, nil)
 	wantError(t, err, 401, "Requires authentication")
+}
+
+// A thread shows who resolved it, and a comment the reactions of one content with their users.
+func TestThreadsSayWho(t *testing.T) {
+	t.Parallel()
+	s, _ := start(t, githubfake.Config{})
+	n := open(t, s)
+	c := newClient(t, s, "ghp_test")
+	inlineReview(t, c, n)
+	root := s.Threads(repo, n)[0].Comment
+	for user, content := range map[string]string{"alice": "-1", "bob": "+1", "carol": "eyes"} {
+		if err := s.ReactToThread(repo, n, root, user, content); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const query = `{ repository(owner: "acme", name: "api") { pullRequest(number: 1) { reviewThreads(first: 1) { nodes { resolvedBy { login }
+		comments(first: 1) { nodes { reactions(first: 9, content: THUMBS_DOWN) { totalCount nodes { content user { login } } } } } } } } } }`
+	const format = `{"data":{"repository":{"pullRequest":{"reviewThreads":{"nodes":[{"comments":{"nodes":[{"reactions":{"nodes":[` +
+		`{"content":"THUMBS_DOWN","user":{"login":"alice"}}],"totalCount":1}}]},"resolvedBy":%s}]}}}}}`
+	if got, want := askGraphQL(t, c, query, nil), fmt.Sprintf(format, "null"); got != want {
+		t.Errorf("open:\n got %s\nwant %s", got, want)
+	}
+	if err := s.ResolveThread(t.Context(), repo, n, root, "bob", true); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := askGraphQL(t, c, query, nil), fmt.Sprintf(format, `{"login":"bob"}`); got != want {
+		t.Errorf("resolved:\n got %s\nwant %s", got, want)
+	}
+	if err := s.ReactToThread(repo, n, root, "bob", "shrug"); err == nil {
+		t.Error("an unknown reaction is accepted")
+	}
 }

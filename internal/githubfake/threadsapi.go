@@ -1,6 +1,7 @@
 package githubfake
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 )
@@ -54,15 +55,45 @@ func (s *Server) threadNode(r *request, p *pull, root *ReviewComment) object {
 		comments = append(comments, object{
 			"__typename": "PullRequestReviewComment", "id": node("PullRequestReviewComment", c.ID), "databaseId": c.ID,
 			"author": s.actor(c.User), "authorAssociation": s.association(p.repo, c.User), "body": c.Body,
-			"createdAt": stamp(c.CreatedAt), "lastEditedAt": nil,
+			"createdAt": stamp(c.CreatedAt), "lastEditedAt": nil, "reactions": s.reactionNodes(c.Reactions),
 		})
 	}
 	may := r.who.may("pull_requests", "write") && !p.repo.foreign
 	return object{
 		"__typename": "PullRequestReviewThread", "id": threadID(root), "isOutdated": root.Line == 0, "isResolved": root.resolvedBy != "",
-		"path": root.Path, "line": orNull(root.Line), "startLine": orNull(root.StartLine), "originalLine": root.OriginalLine, "diffSide": root.Side,
+		"resolvedBy": s.resolver(root),
+		"path":       root.Path, "line": orNull(root.Line), "startLine": orNull(root.StartLine), "originalLine": root.OriginalLine, "diffSide": root.Side,
 		"viewerCanReply": may, "viewerCanResolve": may && root.resolvedBy == "", "viewerCanUnresolve": may && root.resolvedBy != "",
 		"comments": connection(comments),
+	}
+}
+
+// resolver is who resolved a thread, or null.
+func (s *Server) resolver(root *ReviewComment) any {
+	if root.resolvedBy == "" {
+		return nil
+	}
+	who := s.actor(root.resolvedBy)
+	who["__typename"] = "User" // the type of the field, also for an App
+	return who
+}
+
+// reactionNames are the reactions of REST that GraphQL calls otherwise than in capitals.
+var reactionNames = map[string]string{"+1": "THUMBS_UP", "-1": "THUMBS_DOWN"}
+
+// reactionNodes are the reactions to a comment, all or those of one content.
+func (s *Server) reactionNodes(all []Reaction) resolve {
+	return func(args map[string]any) (any, *graphqlError) {
+		var nodes []object
+		for _, v := range all {
+			content := cmp.Or(reactionNames[v.Content], strings.ToUpper(v.Content))
+			if want := args["content"]; want == nil || want == content {
+				user := s.actor(v.User)
+				user["__typename"] = "User"
+				nodes = append(nodes, object{"__typename": "Reaction", "id": node("Reaction", v.ID), "content": content, "user": user})
+			}
+		}
+		return connection(nodes)(args)
 	}
 }
 

@@ -219,6 +219,7 @@ Your clone is at the head of the pull request; changes.diff contains the changes
 Report the problems of this change, the most serious first: wrong results, lost data, security holes, races, broken interfaces, swallowed errors, missing tests for fragile code. For each finding, give
 - the severity: critical if the change must not be merged like this, major if it will harm users or developers, minor otherwise;
 - the confidence: high if you have followed the problem through the code, low if you only suspect it;
+- the kind: what it is about, the entry of the list that fits best;
 - the line: one that the diff shows, if possible, numbered in the new version of the file, or with side LEFT in the old version for deleted lines;
 - the claim: the problem, in one sentence; and the evidence: the effect, when it occurs and how to fix it, in a few sentences;
 - a suggestion, if at most five lines fix the problem: it replaces exactly the lines from start_line to line, and original repeats those lines verbatim.

@@ -24,6 +24,9 @@ func (r *report) selectFindings(ctx context.Context, m mark, a review.Answer) (r
 	if err != nil {
 		return review.Plan{}, err
 	}
+	if err := r.by.gate.dismissers(ctx, r.origin, threads); err != nil {
+		return review.Plan{}, err
+	}
 	var p review.Plan
 	err = r.by.memory.changeLedger(ctx, r.origin, func(l *review.Ledger) {
 		l.Observe(observed(threads))
@@ -41,6 +44,9 @@ func (r *report) remember(ctx context.Context, m mark, posted review.Plan, v hub
 		}
 	}
 	err := r.by.memory.changeLedger(ctx, r.origin, func(l *review.Ledger) { l.Told(m.key(), posted) })
+	if err == nil {
+		err = r.by.memory.countOutcomes(ctx, r.origin, false)
+	}
 	if err != nil {
 		return prState{}, err
 	}
@@ -182,7 +188,7 @@ func (c *controls) dismiss(ctx context.Context, _ *tasks.Desk, h heard) (note st
 	if m == nil {
 		return whichFinding, false, nil
 	}
-	err = c.memory.changeLedger(ctx, h.origin(), func(l *review.Ledger) { ok = l.Dismiss(m[1]) })
+	err = c.memory.changeLedger(ctx, h.origin(), func(l *review.Ledger) { ok = l.Dismiss(m[1], h.author) })
 	if err == nil && !ok {
 		note = unknownFinding
 	}
@@ -200,7 +206,8 @@ const threadsQuery = `query($owner: String!, $name: String!, $number: Int!, $aft
       reviewThreads(first: 50, after: $after) {
         pageInfo { hasNextPage endCursor }
         nodes {
-          id isResolved path line viewerCanResolve
+          id isResolved resolvedBy { login } path line viewerCanResolve
+          first: comments(first: 1) { nodes { reactions(first: 20, content: THUMBS_DOWN) { nodes { user { login } } } } }
           comments(first: 50) {
             nodes { databaseId body authorAssociation createdAt lastEditedAt author { __typename login } }
           }
@@ -214,10 +221,20 @@ const threadsQuery = `query($owner: String!, $name: String!, $number: Int!, $aft
 type thread struct {
 	ID         string `json:"id"`
 	Resolved   bool   `json:"isResolved"`
+	ResolvedBy actor  `json:"resolvedBy"`
 	Path       string `json:"path"`
 	Line       int    `json:"line"` // in the present diff; 0: no longer there
 	MayResolve bool   `json:"viewerCanResolve"`
-	Comments   struct {
+	First      struct {
+		Nodes []struct {
+			Dislikes struct {
+				Nodes []struct {
+					User actor `json:"user"`
+				} `json:"nodes"`
+			} `json:"reactions"`
+		} `json:"nodes"`
+	} `json:"first"` // comment
+	Comments struct {
 		Nodes []threadComment `json:"nodes"`
 	} `json:"comments"`
 }
@@ -291,6 +308,8 @@ func (a api) threads(ctx context.Context, gh *github.Client, o origin) (ours []p
 type postedFinding struct {
 	review.Thread
 	mayResolve bool
+	resolvedBy string
+	dislikedBy []string
 }
 
 // settledMark begins the comment with which errand ends one of its threads.
@@ -316,7 +335,13 @@ func (t thread) finding(me, author string) (postedFinding, bool) {
 			f.Answered = true
 		}
 	}
-	return postedFinding{Thread: f, mayResolve: t.MayResolve}, true
+	p := postedFinding{Thread: f, mayResolve: t.MayResolve, resolvedBy: t.ResolvedBy.login()}
+	for _, c := range t.First.Nodes {
+		for _, r := range c.Dislikes.Nodes {
+			p.dislikedBy = append(p.dislikedBy, r.User.login())
+		}
+	}
+	return p, true
 }
 
 // observed converts threads for the ledger.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/errand-fleet/errand/environment"
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/google/go-github/v60/github"
 )
 
@@ -18,7 +19,13 @@ skip:
   labels: [wip]
   authors: [renovate]
   branches: ["release/*"]
-review: {severity: major, max_findings: 3, instructions: .github/review.md}
+review:
+  severity: major
+  max_findings: 3
+  instructions: .github/review.md
+  scoped:
+    - {paths: ["web/**"], text: Mind the keyboard.}
+  unwanted: ['findings like "x"']
 checks: [make test]
 models: {review: claude-opus-4-8}
 `))
@@ -27,6 +34,7 @@ models: {review: claude-opus-4-8}
 		Skip:     skip{Paths: []string{"docs/**", "*.lock"}, Labels: []string{"wip"}, Authors: []string{"renovate"}, Branches: []string{"release/*"}},
 		Checks:   []string{"make test"}, Models: map[string]string{"review": "claude-opus-4-8"},
 	}
+	want.Review.Scoped, want.Review.Unwanted = []scoped{{[]string{"web/**"}, "Mind the keyboard."}}, []string{`findings like "x"`}
 	want.Review.Severity, want.Review.MaxFindings, want.Review.Instructions = "major", 3, ".github/review.md"
 	if diff := cmp.Diff(want, got); diff != "" || wrong != nil {
 		t.Errorf("%v\n%s", wrong, diff)
@@ -52,6 +60,11 @@ func TestWrongSettings(t *testing.T) {
 		{"review: {max_findings: -1}", "`review.max_findings` is not a number from 1 to 20."},
 		{"review: {instructions: ../../etc/passwd}", "`review.instructions` is not the path of a file in the repository."},
 		{"review: {instructions: /etc/passwd}", "`review.instructions` is not the path of a file in the repository."},
+		{"review: {unwanted: ['']}", "`review.unwanted` has invalid entries."},
+		{"review: {scoped: [{text: x}]}", "`review.scoped` has invalid entries."},
+		{"review: {scoped: [{paths: [a]}]}", "`review.scoped` has invalid entries."},
+		{"review: {scoped: [{paths: [''], text: x}]}", "`review.scoped` has invalid entries."},
+		{"review: {scoped: [{paths: [a], text: " + strings.Repeat("x", 2001) + "}]}", "`review.scoped` has invalid entries."},
 		{"triggers: {deploy: true}", "`triggers.deploy` is not a kind of automatic work."},
 		{"models: {review: --help}", "`models.review` is not a model name for a kind of task."},
 		{"models: {cook: sonnet}", "`models.cook` is not a model name for a kind of task."},
@@ -71,7 +84,7 @@ func TestWrongSettings(t *testing.T) {
 			t.Errorf("%s: checks are missing: %t", c.text, got.Unread)
 		}
 		got.Checks, got.Triggers, got.Models, got.Skip, got.Unread, got.Declaration = nil, nil, nil, skip{}, false, environment.Declaration{}
-		if !cmp.Equal(got, settings{}) {
+		if !cmp.Equal(got, settings{}, cmpopts.EquateEmpty()) {
 			t.Errorf("%s: left %+v", c.text, got)
 		}
 	}

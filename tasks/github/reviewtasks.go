@@ -99,6 +99,14 @@ func (i *interpreter) retire(ctx context.Context, desk *tasks.Desk, d delivery) 
 	if err := desk.Supersede(ctx, reviews(o), why, func(t tasks.Task) bool { return t.Kind == kindReview }); err != nil {
 		return "", err
 	}
+	if d.action == "closed" {
+		o.Installation = e.GetInstallation().GetID()
+		d.after(func(ctx context.Context) {
+			if err := i.closeFindings(ctx, o, e.GetPullRequest().GetMerged()); err != nil {
+				i.log.Warn("count findings", "err", err)
+			}
+		})
+	}
 	return fmt.Sprintf("Stopped the reviews of %s. %s", o, why), nil
 }
 

@@ -26,10 +26,7 @@ import (
 	"github.com/errand-fleet/errand/tasks/github/review"
 )
 
-const (
-	settingsFile = environment.File
-	maxGuidance  = 20_000 // characters of a repository's instructions for reviewers
-)
+const settingsFile = environment.File
 
 // settingsReader reads the settings of repositories. It is safe for concurrent use.
 type settingsReader struct {
@@ -114,37 +111,6 @@ func (c settings) refuses(kind string, o origin, pr *github.PullRequest, files [
 	return c.skips(pr, files)
 }
 
-// wanted applies the settings before a run: it returns an *tasks.InputError if they exclude it, and the instructions.
-func (r *settingsReader) wanted(ctx context.Context, gh *github.Client, t tasks.Task, o origin, pr *github.PullRequest) (guidance string, err error) {
-	c, _, err := r.settings(ctx, gh, o, o.Base)
-	if err != nil {
-		return "", err
-	}
-	var files []string
-	if len(c.Skip.Paths) > 0 && !o.byPerson() {
-		if files, err = r.api.changed(ctx, gh, o); err != nil {
-			return "", err
-		}
-	}
-	if why := c.refuses(t.Kind, o, pr, files); why != "" {
-		return "", &tasks.InputError{Sentence: why}
-	}
-	return r.guidance(ctx, gh, o, c)
-}
-
-// guidance returns the repository's instructions for reviewers, for the system prompt. They are trusted, so they are
-// not fenced.
-func (r *settingsReader) guidance(ctx context.Context, gh *github.Client, o origin, c settings) (string, error) {
-	if c.Review.Instructions == "" {
-		return "", nil
-	}
-	text, err := r.api.fileOf(ctx, gh, o, o.Base, c.Review.Instructions)
-	if text = untrusted.Cut(untrusted.Plain(text[:min(len(text), 4*maxGuidance)]), maxGuidance); err != nil || text == "" {
-		return "", err
-	}
-	return "The repository's own instructions for reviewers, from its base branch:\n" + text + "\n", nil
-}
-
 // verificationCommands returns all the commands that should succeed before work on a branch is published, or an error.
 func (r *settingsReader) verificationCommands(ctx context.Context, repo, base string) ([]string, error) {
 	o := origin{Repo: repo}
@@ -201,6 +167,9 @@ type settings struct {
 		Severity     string `yaml:"severity"`     // the least serious findings to show: critical, major or minor; empty: all
 		MaxFindings  int    `yaml:"max_findings"` // on lines; 0: the default
 		Instructions string `yaml:"instructions"` // a file of the base branch with more instructions for reviewers
+
+		Scoped   []scoped `yaml:"scoped"`   // instructions for some paths
+		Unwanted []string `yaml:"unwanted"` // findings that are not wanted, in words; errand proposes entries
 	} `yaml:"review"`
 	Issues string            `yaml:"issues"` // which issues errand answers; empty: issuesAsk
 	Checks []string          `yaml:"checks"` // commands that have to succeed; the worker runs them before it publishes
@@ -349,16 +318,22 @@ func (c settings) validated(wrong []string) (settings, []string) {
 		{"skip.labels", &c.Skip.Labels, nil},
 		{"skip.authors", &c.Skip.Authors, nil},
 		{"skip.branches", &c.Skip.Branches, func(s string) bool { _, err := path.Match(s, ""); return err == nil }},
+		{"review.unwanted", &c.Review.Unwanted, nil},
 		{"checks", &c.Checks, nil},
 	} {
 		kept := slices.DeleteFunc(slices.Clone(*l.list), func(s string) bool {
-			return strings.TrimSpace(s) == "" || len(s) > maxEntry || strings.ContainsAny(s, "\r\n\x00") || l.good != nil && !l.good(s)
+			return badEntry(s) || l.good != nil && !l.good(s)
 		})
 		if kept = kept[:min(len(kept), maxList)]; len(kept) < len(*l.list) {
 			refuse(l.key, "has invalid entries")
 		}
 		*l.list = kept
 	}
+	kept := slices.DeleteFunc(slices.Clone(c.Review.Scoped), func(s scoped) bool { return !s.valid() })
+	if kept = kept[:min(len(kept), maxList)]; len(kept) < len(c.Review.Scoped) {
+		refuse("review.scoped", "has invalid entries")
+	}
+	c.Review.Scoped = kept
 	if s := c.Review.Severity; !slices.Contains([]string{"", "critical", "major", "minor"}, s) {
 		refuse("review.severity", "is neither critical, major nor minor")
 		c.Review.Severity = ""

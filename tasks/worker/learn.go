@@ -152,17 +152,37 @@ func (b *publisher) proposeHosts(ctx context.Context, r *run, t tasks.Task, own 
 	if found, err := b.unlisted(ctx, own, reached); err != nil || len(found.hosts) == 0 {
 		return pr, err
 	}
+	return b.proposeSettings(ctx, r, t, own.Base, settingsChange{branch: learnBranch, edit: func(c workspace.Clone) (e edited, err error) {
+		found, err := b.unlisted(ctx, c, reached) // the file may have changed since the run began
+		if err != nil || len(found.hosts) == 0 {
+			return e, err
+		}
+		e.title = fmt.Sprintf("List the %d hosts that errand's runs reach", len(found.hosts))
+		e.summary = "The runs of this repository have reached these hosts, which no list allows yet. Remove those that they should not reach. After " +
+			"the merge, an operator can remove `egress: learn`.\n\n- `" + strings.Join(found.hosts, "`\n- `") + "`"
+		e.text, err = environment.WithHosts(found.text, found.hosts)
+		return e, err
+	}})
+}
+
+// settingsChange is a change of a repository's settings that errand proposes on a branch of its own.
+type settingsChange struct {
+	branch string
+	edit   func(base workspace.Clone) (edited, error) // returns no text if there is nothing to propose
+}
+
+// edited is a new environment.File and the words of its pull request.
+type edited struct{ text, title, summary string }
+
+// proposeSettings pushes a change of the file on a base branch, and opens the pull request or updates it.
+func (b *publisher) proposeSettings(ctx context.Context, r *run, t tasks.Task, base string, change settingsChange) (pr forge.PullRequestRef, err error) {
 	// No agent writes to the clone of this thread.
-	c, err := b.Workspace.Checkout(ctx, workspace.Want{Thread: learnBranch + "/" + t.Repo, Repo: t.Repo, Ref: "refs/heads/" + own.Base, Base: own.Base})
+	c, err := b.Workspace.Checkout(ctx, workspace.Want{Thread: change.branch + "/" + t.Repo, Repo: t.Repo, Ref: "refs/heads/" + base, Base: base})
 	if err != nil {
 		return pr, err
 	}
-	found, err := b.unlisted(ctx, c, reached) // the file may have changed since the run began
-	if err != nil || len(found.hosts) == 0 {
-		return pr, err
-	}
-	text, err := environment.WithHosts(found.text, found.hosts)
-	if err != nil {
+	e, err := change.edit(c)
+	if err != nil || e.text == "" {
 		return pr, err
 	}
 	root, err := os.OpenRoot(c.Dir)
@@ -170,31 +190,28 @@ func (b *publisher) proposeHosts(ctx context.Context, r *run, t tasks.Task, own 
 		return pr, fmt.Errorf("open clone: %w", err)
 	}
 	defer root.Close()
-	err = errors.Join(root.MkdirAll(path.Dir(environment.File), 0o755), root.WriteFile(environment.File, []byte(text), 0o644))
+	err = errors.Join(root.MkdirAll(path.Dir(environment.File), 0o755), root.WriteFile(environment.File, []byte(e.text), 0o644))
 	if err != nil {
 		return pr, fmt.Errorf("write %s: %w", environment.File, err)
 	}
-	ours, err := b.Store.Threads.Pushed(ctx, t.Repo, learnBranch)
+	ours, err := b.Store.Threads.Pushed(ctx, t.Repo, change.branch)
 	if err != nil {
 		return pr, err
 	}
-	title := fmt.Sprintf("List the %d hosts that errand's runs reach", len(found.hosts))
 	pushed, err := b.Workspace.Publish(ctx, c, workspace.Publication{
-		Branch: learnBranch, Message: title + "\n\n" + (place{}).trailers(t) + "\n", Ours: ours, Author: b.author(ctx, t.Repo),
+		Branch: change.branch, Message: e.title + "\n\n" + (place{}).trailers(t) + "\n", Ours: ours, Author: b.author(ctx, t.Repo),
 		Permit: func(_ context.Context, commit string) error {
-			return r.claim.Pushing(r.detached, t.Repo, learnBranch, commit)
+			return r.claim.Pushing(r.detached, t.Repo, change.branch, commit)
 		},
 	})
-	if err != nil || !pushed.New {
+	if err != nil || pushed.Commit == "" {
 		return pr, err
 	}
-	proposal := b.proposal(t, tasks.Work{Repo: t.Repo, Branch: learnBranch, Commit: pushed.Commit, Base: c.Base, Title: title},
-		"The runs of this repository have reached these hosts, which no list allows yet. Remove those that they should not reach. After the merge, an "+
-			"operator can remove `egress: learn`.\n\n- `"+strings.Join(found.hosts, "`\n- `")+"`")
-	proposal.Thread = learnBranch + "/" + t.Repo
+	proposal := b.proposal(t, tasks.Work{Repo: t.Repo, Branch: change.branch, Commit: pushed.Commit, Base: c.Base, Title: e.title}, e.summary)
+	proposal.Thread = change.branch + "/" + t.Repo
 	pr, err = b.Publisher.Publish(ctx, proposal)
 	if err == nil {
-		b.Log.Info("egress proposed", "run", t.ID, "repo", t.Repo, "hosts", len(found.hosts))
+		b.Log.Info("settings proposed", "run", t.ID, "repo", t.Repo, "branch", change.branch, "url", pr.URL)
 	}
 	return pr, err
 }

@@ -58,6 +58,7 @@ func (a *API) Route(mux *http.ServeMux) {
 		"POST /api/tasks/{id}/retry":  respond.For(tasks.Operator, a.task(http.StatusAccepted, a.View.Retry)),
 		"POST /api/tasks/{id}/answer": respond.For(tasks.User, a.answer),
 		"GET /api/costs":              respond.For(tasks.Viewer, a.costs),
+		"GET /api/findings":           respond.For(tasks.Viewer, a.findings),
 		"GET /api/agents":             respond.For(tasks.Viewer, a.agents),
 		"GET /api/health":             respond.For(tasks.Viewer, a.health),
 		"GET /api/health/services":    respond.For(tasks.Viewer, a.services),
@@ -258,6 +259,18 @@ func (a *API) costs(w http.ResponseWriter, r *http.Request) error {
 		return nil
 	}
 	return a.Out.JSON(w, http.StatusOK, c)
+}
+
+// Findings is the response of GET /api/findings.
+type Findings struct {
+	Repository string             `json:"repository"`
+	Kinds      []tasks.Acceptance `json:"kinds"`
+}
+
+func (a *API) findings(w http.ResponseWriter, r *http.Request) error {
+	repo := r.URL.Query().Get("repository")
+	kinds, err := a.View.Acceptance(r.Context(), repo)
+	return a.send(w, Findings{repo, kinds}, err)
 }
 
 // writeCSV sends costs as a file: a column for each group, then the sums. Names of a row of other runs are "(other)".

@@ -23,8 +23,9 @@ const (
 type costsView struct {
 	Query       view.CostsQuery
 	Periods, By []choice
-	Chart       template.HTML // by day; empty: none
-	Reviews     []reviewLine  // completed reviews by the size of the change
+	Chart       template.HTML      // by day; empty: none
+	Reviews     []reviewLine       // completed reviews by the size of the change
+	Findings    []tasks.Acceptance // of the reviews of the selected repository
 	Rows        []costLine
 	Total       costFigures
 	More        int          // rows that are not shown
@@ -76,6 +77,11 @@ func (c *Console) costsPage(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	v.Reviews = newReviewLines(found.Rows)
+	if q.Repo != "" {
+		if v.Findings, err = c.view.Acceptance(r.Context(), q.Repo); err != nil {
+			return err
+		}
+	}
 	return c.out.Page(w, r, http.StatusOK, "costs", v)
 }
 

@@ -23,6 +23,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 )
@@ -59,6 +60,7 @@ const schema = `{
           "id": {"type": "string", "description": "A short name, unique among your findings: lowercase letters, digits and dashes."},
           "severity": {"enum": ["critical", "major", "minor"]},
           "confidence": {"enum": ["high", "medium", "low"]},
+          "kind": {"enum": ["correctness", "security", "data-loss", "concurrency", "error-handling", "performance", "interface", "tests", "maintainability", "other"]},
           "path": {"type": "string", "description": "The file, relative to the root of the repository. Empty if the finding concerns the change as a whole."},
           "line": {"type": "integer", "description": "The line, counted from 1; the last one of a range. 0 if the finding concerns the whole file."},
           "start_line": {"type": "integer", "description": "The first line of a range. Omit it for a single line."},
@@ -153,6 +155,9 @@ func (f *Finding) tidy() error {
 		return fmt.Errorf("unknown side %q of a diff", f.Side)
 	case f.Claim == "":
 		return errors.New("the claim is empty")
+	}
+	if !slices.Contains(kinds, f.Kind) {
+		f.Kind = ""
 	}
 	if f.Side == "" {
 		f.Side = Right

@@ -172,3 +172,18 @@ func TestReadTakesEffectsAway(t *testing.T) {
 		}
 	}
 }
+
+// The schema lists the kinds, and another one counts as none.
+func TestKinds(t *testing.T) {
+	t.Parallel()
+	list, err := json.Marshal(kinds)
+	if err != nil || !strings.Contains(schema, `"kind": {"enum": `+strings.ReplaceAll(string(list), ",", ", ")+"}") {
+		t.Errorf("the schema does not have %s, %v", list, err)
+	}
+	for kind, want := range map[Kind]Kind{"tests": "tests", "taste": "", "": ""} {
+		f := Finding{Severity: Major, Confidence: High, Claim: "x", Kind: kind}
+		if err := f.tidy(); err != nil || f.Kind != want || f.Kind.Name() == "" {
+			t.Errorf("%q becomes %q, %v", kind, f.Kind, err)
+		}
+	}
+}

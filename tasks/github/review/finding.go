@@ -73,6 +73,7 @@ type Finding struct {
 	ID         string     `json:"id"`
 	Severity   Severity   `json:"severity"`
 	Confidence Confidence `json:"confidence,omitempty"`
+	Kind       Kind       `json:"kind,omitempty"` // empty: OtherKind
 
 	Path      string `json:"path,omitempty"` // in the repository; empty: the change as a whole
 	Line      int    `json:"line,omitempty"` // the last one, counted from 1; 0: the file as a whole
@@ -112,6 +113,9 @@ type Known struct {
 	// fixed.
 	Answered bool   `json:"answered,omitempty"`
 	Last     string `json:"last,omitempty"` // head it was last seen in, or fixed in
+
+	By      string `json:"by,omitempty"`      // who, with write access, dismissed it without a change
+	Counted bool   `json:"counted,omitempty"` // its outcome is counted
 }
 
 // Plan is the content of a review, without what was said before. All lists have the most serious finding first.

@@ -181,14 +181,14 @@ func (l *Ledger) Final() []Known {
 	return l.those(func(k Known) bool { return k.Status == Dismissed || k.Status == Open && k.Answered })
 }
 
-// Dismiss closes an open finding for good at a person's request, and returns false if the ID is unknown. It may be
-// called again. A finding in the summary of a superseded review is not known yet; it will not be raised.
-func (l *Ledger) Dismiss(id string) bool {
+// Dismiss closes an open finding for good at the request of a person with write access, and returns false if the ID is
+// unknown. It may be called again. A finding in the summary of a superseded review is not known yet; it will not be raised.
+func (l *Ledger) Dismiss(id, by string) bool {
 	at := l.find(id)
 	if at < 0 {
 		for _, s := range l.Settled {
 			if i := slices.IndexFunc(s.Plan.Inline, func(f Finding) bool { return f.ID == id }); i >= 0 {
-				l.Known = append(l.Known, Known{Finding: s.Plan.Inline[i].brief(), Status: Dismissed, First: s.Head, Last: s.Head})
+				l.Known = append(l.Known, Known{Finding: s.Plan.Inline[i].brief(), Status: Dismissed, First: s.Head, Last: s.Head, By: by})
 				l.fit()
 				return true
 			}
@@ -196,7 +196,7 @@ func (l *Ledger) Dismiss(id string) bool {
 		return false
 	}
 	if l.Known[at].Status == Open {
-		l.Known[at].Status = Dismissed
+		l.Known[at].Status, l.Known[at].By = Dismissed, by
 	}
 	return l.Known[at].Status == Dismissed
 }
@@ -217,11 +217,14 @@ type Thread struct {
 	Resolved bool
 	Ours     bool // errand resolved it
 	Answered bool // a person with a say in the repository has replied
+
+	DismissedBy string // who, with write access, has resolved it or marked it 👎; empty: nobody, or it is not known
+	Disliked    bool   // it was marked 👎 by them
 }
 
-// Observe updates the ledger with what people did: a resolved finding is dismissed, an answered one is not raised
-// again, and a finding moves with its line. If the ledger lacks the finding of one of errand's threads, because the
-// ledger was lost, Observe adds it.
+// Observe updates the ledger with what people did: a finding whose thread is resolved or that is marked 👎 is dismissed, an
+// answered one is not raised again, and a finding moves with its line. If the ledger lacks the finding of one of errand's
+// threads, because the ledger was lost, Observe adds it.
 func (l *Ledger) Observe(threads []Thread) {
 	for _, t := range threads {
 		at := l.find(t.Finding)
@@ -233,10 +236,12 @@ func (l *Ledger) Observe(threads []Thread) {
 		k.Thread, k.Comment, k.Answered = t.ID, t.Comment, k.Answered || t.Answered
 		k.move(t.Line)
 		switch {
-		case k.Status != Open || !t.Resolved:
-		case t.Ours:
+		case k.Status != Open || !t.Resolved && !t.Disliked:
+		case t.Ours && t.Resolved:
 			k.Status = Fixed
-		default:
+		case t.Disliked || t.Line != 0:
+			k.Status, k.By = Dismissed, t.DismissedBy
+		default: // its lines had changed
 			k.Status = Dismissed
 		}
 	}

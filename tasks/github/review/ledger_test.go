@@ -374,11 +374,11 @@ func TestDismiss(t *testing.T) {
 	l, ids := reviewed(at(10, Major, closes))
 	overtaken := l.Settle(Input{Task: "overtaken", Head: "h2", Answer: Answer{Findings: []Finding{at(50, Critical, races)}}})
 	for _, id := range []string{ids[0], overtaken.Inline[0].ID, ids[0]} {
-		if !l.Dismiss(id) {
+		if !l.Dismiss(id, "octocat") {
 			t.Errorf("%s is not known", id)
 		}
 	}
-	if l.Dismiss("0123456789ab") {
+	if l.Dismiss("0123456789ab", "octocat") {
 		t.Error("dismissed what there is not")
 	}
 	if len(l.Final()) != 2 || len(l.Recheck()) != 0 {
@@ -389,7 +389,7 @@ func TestDismiss(t *testing.T) {
 	}
 	fixed, ids := reviewed(at(10, Major, closes))
 	review(fixed, "h2", Answer{Earlier: []Checked{{ID: ids[0], Status: Fixed}}})
-	if fixed.Dismiss(ids[0]) {
+	if fixed.Dismiss(ids[0], "octocat") {
 		t.Error("dismissed what is mended")
 	}
 }

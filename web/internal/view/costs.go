@@ -35,6 +35,26 @@ func (v *Reader) Costs(ctx context.Context, query url.Values, limit int) (tasks.
 	return found, q, err
 }
 
+// Acceptance returns what people have done with the findings of reviews in a repository, by kind: nothing if the visitor
+// does not see its tasks.
+func (v *Reader) Acceptance(ctx context.Context, repo string) ([]tasks.Acceptance, error) {
+	all := []tasks.Acceptance{}
+	if repo == "" || len(repo) > MaxFilter {
+		return nil, respond.BadQuery("repository must be the name of a repository, such as acme/api.")
+	}
+	if tasks.VisitorOf(ctx).RoleIn(ctx, repo) < tasks.Viewer {
+		return all, nil
+	}
+	for _, source := range v.Reviews {
+		some, err := source.Acceptance(ctx, repo)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, some...)
+	}
+	return all, nil
+}
+
 // Filter returns the field that selects one value of a group; nil for days.
 func (c *CostsQuery) Filter(group tasks.CostGroup) *string { return c.filters()[string(group)] }
 

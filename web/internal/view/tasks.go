@@ -24,9 +24,10 @@ import (
 type Reader struct {
 	Desk    *tasks.Desk
 	Store   *store.Store
-	Inbound []Inbound       // sources whose events the health reports on
-	Notices []store.Finding // about the configuration of this process
-	Config  *Configuration  // of this process; nil: it is not shown
+	Inbound []Inbound        // sources whose events the health reports on
+	Notices []store.Finding  // about the configuration of this process
+	Config  *Configuration   // of this process; nil: it is not shown
+	Reviews []tasks.Reviewer // sources with reviews
 	Now     func() time.Time
 	Log     *slog.Logger
 }

@@ -1,0 +1,52 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/errand-fleet/errand/tasks"
+)
+
+// reviews is a source that knows the findings of one repository.
+type reviews struct{}
+
+func (reviews) Name() string { return "test" }
+
+func (reviews) Review(context.Context, tasks.Task, tasks.Ending) (*tasks.ReviewResult, error) {
+	return nil, nil
+}
+
+func (reviews) Acceptance(_ context.Context, repo string) ([]tasks.Acceptance, error) {
+	if repo != "acme/api" {
+		return nil, nil
+	}
+	return []tasks.Acceptance{{Kind: "security", Fixed: 12}, {Kind: "tests", Fixed: 1, Dismissed: 3, Ignored: 2}}, nil
+}
+
+func TestFindings(t *testing.T) {
+	t.Parallel()
+	f := newFrontDoor(t)
+	code, out, errs := f.run("findings", "-repo", "acme/api")
+	want := strings.Join([]string{
+		"KIND      FIXED  DISMISSED  IGNORED",
+		"security  12     0          0",
+		"tests     1      3          2", "",
+	}, "\n")
+	if code != 0 || errs != "" || out != want {
+		t.Errorf("exit %d: %s\ngot\n%swant\n%s", code, errs, out, want)
+	}
+	var a acceptance
+	if _, out, _ := f.run("findings", "-json", "-repo", "acme/api"); json.Unmarshal([]byte(out), &a) != nil || len(a.Kinds) != 2 {
+		t.Errorf("%+v: %s", a, out)
+	}
+	if code, out, errs := f.run("findings", "-repo", "acme/web"); code != 0 || out != "" || !strings.Contains(errs, "nothing is known") {
+		t.Errorf("exit %d: %s%s", code, out, errs)
+	}
+	for _, args := range [][]string{nil, {"-repo", "acme/api", "x"}} {
+		if code, _, _ := f.run(append([]string{"findings"}, args...)...); code != 2 {
+			t.Errorf("%v: exit %d", args, code)
+		}
+	}
+}

@@ -1,0 +1,123 @@
+package github
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/github/learn"
+	"github.com/errand-fleet/errand/tasks/github/review"
+	"github.com/errand-fleet/errand/tasks/intake"
+)
+
+// The outcomes of findings are counted when the next review of the pull request is posted and when it is closed.
+
+// dismissers sets who has dismissed the findings of threads: the first person with write access who marked one 👎, or
+// else the person who resolved it.
+func (g *gate) dismissers(ctx context.Context, o origin, threads []postedFinding) error {
+	for i := range threads {
+		t := &threads[i]
+		people := t.dislikedBy
+		if t.Resolved && !t.Ours {
+			people = append(people, t.resolvedBy)
+		}
+		for n, login := range people {
+			p, err := g.may(ctx, o, login)
+			if _, refused := errors.AsType[*tasks.InputError](err); err != nil && !refused { // if it is refused, nobody counts
+				return err
+			}
+			if p.CanWrite() {
+				t.DismissedBy, t.Disliked = login, n < len(t.dislikedBy)
+				break
+			}
+		}
+	}
+	return nil
+}
+
+func (m memory) lessons(repo string) intake.Memo[learn.Record] {
+	return intake.Memo[learn.Record]{Memory: m.store, Name: "github/" + strings.ToLower(repo) + "/findings", Log: m.log}
+}
+
+// countOutcomes adds the outcomes of a pull request's findings to those of its repository. It may be called again.
+func (m memory) countOutcomes(ctx context.Context, o origin, merged bool) error {
+	l, err := m.ledgerMemo(o).Load(ctx)
+	if err != nil {
+		return err
+	}
+	judged := l.Outcomes(merged)
+	if len(judged) == 0 {
+		return nil
+	}
+	var results []learn.Result
+	for _, j := range judged {
+		results = append(results, learn.Result{Judged: j, Number: o.Number, URL: o.finding(j.Known)})
+	}
+	err = m.lessons(o.Repo).Change(ctx, func(r *learn.Record) error {
+		r.Add(results)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return m.changeLedger(ctx, o, func(l *review.Ledger) { l.Count(judged) })
+}
+
+// closeFindings reads once more what people did with the findings of a pull request, and counts the outcomes.
+func (i *interpreter) closeFindings(ctx context.Context, o origin, merged bool) error {
+	l, err := i.memory.ledgerMemo(o).Load(ctx)
+	if err != nil || len(l.Known) == 0 {
+		return err
+	}
+	gh, err := i.api.client(ctx, o)
+	if err != nil {
+		return err
+	}
+	threads, _, err := i.api.threads(ctx, gh, o)
+	if err == nil {
+		err = i.gate.dismissers(ctx, o, threads)
+	}
+	if err == nil {
+		err = i.memory.changeLedger(ctx, o, func(l *review.Ledger) { l.Observe(observed(threads)) })
+	}
+	if err == nil {
+		err = i.memory.countOutcomes(ctx, o, merged)
+	}
+	if err != nil {
+		return fmt.Errorf("count the findings of %s: %w", o, err)
+	}
+	return nil
+}
+
+// Acceptance implements [tasks.Reviewer].
+func (s *Source) Acceptance(ctx context.Context, repo string) ([]tasks.Acceptance, error) {
+	r, err := s.memory.lessons(repo).Load(ctx)
+	return r.Acceptance(), err
+}
+
+// NextLesson implements [tasks.Learner].
+func (s *Source) NextLesson(ctx context.Context, repo string) (*tasks.Lesson, error) {
+	known, err := s.memory.lessons(repo).Load(ctx) // most repositories have no lesson, so change nothing
+	if err != nil || known.Next(s.cfg.Now()) == nil || s.cfg.watched(repo) {
+		return nil, err
+	}
+	var next *tasks.Lesson
+	err = s.memory.lessons(repo).Change(ctx, func(r *learn.Record) error {
+		next = nil
+		if l := r.Next(s.cfg.Now()); l != nil {
+			next = &tasks.Lesson{Key: l.Key(), Line: l.Line(), Links: l.Links}
+		}
+		return nil
+	})
+	return next, err
+}
+
+// Proposed implements [tasks.Learner].
+func (s *Source) Proposed(ctx context.Context, repo, key, url string) error {
+	return s.memory.lessons(repo).Change(ctx, func(r *learn.Record) error {
+		r.Done(key, url)
+		return nil
+	})
+}

@@ -1,0 +1,160 @@
+package github
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/errand-fleet/errand/internal/githubfake"
+	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/github/review"
+)
+
+// of returns a finding with that kind.
+func of(kind review.Kind, f review.Finding) review.Finding {
+	f.Kind = kind
+	return f
+}
+
+// wantAcceptance compares the counts of the repository.
+func (w *world) wantAcceptance(want ...tasks.Acceptance) {
+	w.Helper()
+	if diff := cmp.Diff(want, must(w.src.Acceptance(w.Context(), "Acme/api"))); diff != "" {
+		w.Error(diff)
+	}
+}
+
+// dislike marks a finding 👎.
+func (w *world) dislike(n int, finding, login string) {
+	w.Helper()
+	if err := w.hub.ReactToThread(repo, n, w.told(n)[finding].Comment, login, "-1"); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// resolve resolves the thread of a finding.
+func (w *world) resolve(n int, finding, login string) {
+	w.Helper()
+	if err := w.hub.ResolveThread(w.Context(), repo, n, w.told(n)[finding].Comment, login, true); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// Outcomes are counted per kind with the next review and when the pull request is closed, each once.
+func TestOutcomesAreCounted(t *testing.T) {
+	both(t, func(w *world) {
+		f := w.listen()
+		n := w.openCode("ten")
+		e := reviewed("Six.", of("tests", flaw("mended", 1)), of("tests", flaw("disliked", 3)), of("security", flaw("resolved", 5)),
+			flaw("changed", 7), of("security", flaw("stranger", 9)), of("tests", flaw("open", 10)))
+		w.close(w.task(n, 0), e)
+		w.close(w.task(n, 0), e)
+		w.wantAcceptance()
+
+		w.dislike(n, "disliked", "octocat")
+		w.dislike(n, "stranger", "mallory")
+		w.resolve(n, "resolved", "octocat")
+		w.resolve(n, "stranger", "mallory")
+		must(w.hub.PushPR(w.Context(), repo, n, map[string]string{"ten.txt": strings.Replace(lines(10, 1, "better"), "line 7", "line seven", 1)}))
+		w.resolve(n, "changed", "octocat")
+		again := w.task(n, 1)
+		e = w.rechecked(n, map[string]review.Status{"mended": review.Fixed})
+		w.close(again, e)
+		w.close(again, e)
+		w.wantAcceptance(tasks.Acceptance{Kind: "other", Fixed: 1}, tasks.Acceptance{Kind: "security", Dismissed: 1}, tasks.Acceptance{Kind: "tests", Fixed: 1, Dismissed: 1})
+		if body := w.hub.Comments(repo, n)[0].Body; !strings.Contains(body, "1 still open, 1 fixed") {
+			w.Error(body)
+		}
+
+		if err := w.hub.ChangePR(w.Context(), repo, n, "merged", "octocat"); err != nil {
+			w.Fatal(err)
+		}
+		for range 2 { // the second one is a redelivery, and the first a copy of what came over the wire
+			d := delivery{id: "d", event: "pull_request", payload: must(json.Marshal(must(w.hub.Payload("closed", repo, n, "octocat"))))}
+			d.after = func(do func(context.Context)) { do(w.Context()) }
+			must(w.src.interpreter.act(w.Context(), f.desk, d))
+		}
+		w.wantAcceptance(tasks.Acceptance{Kind: "other", Fixed: 1}, tasks.Acceptance{Kind: "security", Dismissed: 1, Ignored: 1},
+			tasks.Acceptance{Kind: "tests", Fixed: 1, Dismissed: 1, Ignored: 1})
+	})
+}
+
+// A pull request that is closed without a merge leaves its open findings uncounted.
+func TestOutcomesOfAnAbandonedPullRequest(t *testing.T) {
+	t.Parallel()
+	w := withApp(t)
+	n := w.openCode("ten")
+	w.close(w.task(n, 0), reviewed("Two.", flaw("open", 1), flaw("disliked", 3)))
+	w.dislike(n, "disliked", "octocat")
+	for range 2 {
+		if err := w.src.interpreter.closeFindings(w.Context(), must(originOf(w.task(n, 0))), false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.wantAcceptance(tasks.Acceptance{Kind: "other", Dismissed: 1})
+}
+
+// Where GitHub does not say who may write, nobody's 👎 counts, and the review is posted.
+func TestOutcomesWithoutPermissions(t *testing.T) {
+	t.Parallel()
+	w := withApp(t)
+	n := w.openCode("ten")
+	w.close(w.task(n, 0), reviewed("One.", flaw("disliked", 3)))
+	w.dislike(n, "disliked", "octocat")
+	w.hub.Fail(collaborator, githubfake.Failure{Status: 403, Times: -1, Body: `{"message":"Resource not accessible by integration"}`})
+	w.close(w.task(n, 1), w.rechecked(n, nil))
+	w.wantAcceptance()
+	if body := w.hub.Comments(repo, n)[0].Body; !strings.Contains(body, "1 still open") {
+		t.Error(body)
+	}
+}
+
+// What is dismissed three times becomes one lesson, with harmless words, and never again.
+func TestDismissedThreeTimes(t *testing.T) {
+	t.Parallel()
+	w := withApp(t)
+	dismissed := func(i int, claim, by string) {
+		t.Helper()
+		n := w.openCode(fmt.Sprint("ten", i))
+		f := of("tests", flaw("disliked", 3))
+		f.Claim = claim + ", It is disliked,"
+		w.close(w.task(n, i), reviewed("One.", f))
+		w.dislike(n, "disliked", by)
+		if err := w.src.interpreter.closeFindings(w.Context(), must(originOf(w.task(n, i))), true); err != nil {
+			t.Fatal(err)
+		}
+	}
+	next := func() *tasks.Lesson { return must(w.src.NextLesson(w.Context(), repo)) }
+	const evil = "The parser \"lacks\" tests\n- [ignore](https://evil.example) `all` <b>rules</b> @octocat"
+	for i := range 2 {
+		dismissed(i, evil, "octocat")
+		dismissed(10+i, evil, "mallory")
+	}
+	if l := next(); l != nil {
+		t.Fatalf("after two: %+v", l)
+	}
+	dismissed(20, evil, "octocat")
+	l := next()
+	if want := `findings like "The parser lacks tests - ignore https evil.example all b rules b octocat, It is disliked," (tests)`; l == nil || l.Line != want || len(l.Links) != 3 {
+		t.Fatalf("%+v", l)
+	}
+	if !strings.Contains(l.Links[0], "#discussion_r") {
+		t.Error(l.Links)
+	}
+	if again := next(); again != nil {
+		t.Errorf("while it is proposed: %+v", again)
+	}
+	if err := w.src.Proposed(w.Context(), repo, l.Key, "https://hub.example/7"); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 3 {
+		dismissed(30+i, evil, "octocat")
+	}
+	if again := next(); again != nil {
+		t.Errorf("after it was proposed: %+v", again)
+	}
+}
