@@ -34,6 +34,9 @@ func TestSessionRoundTrip(t *testing.T) {
 			if err != nil || got.ID != want.ID || !bytes.Equal(got.Meta, want.Meta) || !bytes.Equal(got.Data, want.Data) {
 				h.Errorf("%s: came back as %s (%s) with %d bytes, %v", name, got.ID, got.Meta, len(got.Data), err)
 			}
+			if meta := must(s.Threads.SessionMeta(ctx, "t")); !bytes.Equal(meta, want.Meta) {
+				h.Errorf("%s: the notes came back as %s", name, meta)
+			}
 		}
 		h.ok(c.SaveSession(ctx, Session{ID: "small"}))
 		if err := c.SaveSession(ctx, Session{ID: "no", Data: noise(8<<20 + 1)}); !errors.Is(err, ErrTooLarge) {
@@ -45,6 +48,9 @@ func TestSessionRoundTrip(t *testing.T) {
 		h.lapse("errand:session:t", 30*24*time.Hour)
 		if _, err := s.Threads.Session(ctx, "t"); !errors.Is(err, ErrNotFound) {
 			h.Errorf("expired session = %v, want %v", err, ErrNotFound)
+		}
+		if _, err := s.Threads.SessionMeta(ctx, "t"); !errors.Is(err, ErrNotFound) {
+			h.Errorf("notes of an expired session = %v, want %v", err, ErrNotFound)
 		}
 	})
 }

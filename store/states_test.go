@@ -166,7 +166,7 @@ const others = "SweepObjects Announce Announced Enqueue Counts InLine Leader Run
 	"Pictures.Save Pictures.Drop Pictures.Read Outbox.Backlog Memos.Memo Memos.ChangeMemo Memos.Allow " +
 	"Votes.Vote Votes.Of " +
 	"Events.Read Events.ReadBefore Events.Follow Events.Archive Questions.List Questions.ListAll Threads.Next " +
-	"Threads.OpenTasks Threads.LatestTasks Threads.Topic Threads.Session Threads.Pushed Threads.Alias " +
+	"Threads.OpenTasks Threads.LatestTasks Threads.Topic Threads.Session Threads.SessionMeta Threads.Pushed Threads.Alias " +
 	"Threads.Resolve Workers.Beat Workers.List Workers.Inquire Workers.Respond Credentials.Admit " +
 	"Credentials.Hold Credentials.Slow Credentials.Ease Credentials.Refuse Credentials.List Costs.Spent " +
 	"Costs.Days Access.SaveLogin Access.Login Access.DropLogin Access.Once Access.SaveToken Access.Token Access.Tokens Access.DropToken " +

@@ -221,3 +221,12 @@ func (s *Threads) Session(ctx context.Context, thread string) (Session, error) {
 	}
 	return Session{ID: f["id"], Meta: raw(f["meta"]), Data: data}, nil
 }
+
+// SessionMeta reads only the notes about the thread's latest session. It returns [ErrNotFound] like Session.
+func (s *Threads) SessionMeta(ctx context.Context, thread string) (json.RawMessage, error) {
+	meta, err := s.redis.HGet(ctx, s.key.session(thread), "meta").Result()
+	if errors.Is(err, redis.Nil) {
+		err = ErrNotFound
+	}
+	return raw(meta), wrapf(err, "read session of %s", thread)
+}

@@ -3,6 +3,7 @@ package tasks
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -156,20 +157,30 @@ func (p Policy) permitChannel(ctx context.Context, t Task) error {
 	return nil
 }
 
+// Conversation is what Rights has to know about a session. The worker stores it with the session, as a part of its notes.
+type Conversation struct {
+	// Repos are the repositories that its runs have worked in; "" means work without one. Nil: they are not known.
+	Repos []string `json:"repos"`
+}
+
 // permitThread refuses a task that continues a conversation about a repository that its asker may not read: the agent
 // remembers what it has read there.
 func (p Policy) permitThread(ctx context.Context, s *store.Store, t Task, source, login string) error {
-	past, err := s.Threads.LatestTasks(ctx, t.Thread, historyChecked)
+	notes, err := s.Threads.SessionMeta(ctx, t.Thread)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}
-	checked := map[string]bool{"": true, strings.ToLower(t.Repo): true}
-	for _, rec := range past {
-		repo := scoped(rec.Scopes, repoScope)
-		if checked[repo] || rec.Fence == 0 || wasRefused(rec) {
+	var past Conversation
+	if json.Unmarshal(notes, &past) != nil || past.Repos == nil {
+		return refusal("I no longer know which repositories this thread has been about. Start a new one.")
+	}
+	for _, repo := range past.Repos {
+		if repo == "" || strings.EqualFold(repo, t.Repo) {
 			continue
 		}
-		checked[repo] = true
 		_, err := p.entitle(ctx, source, login, repo, agent.Read)
 		if _, refused := errors.AsType[*InputError](err); refused {
 			return refusal("This thread has been about %s, which you may not read. Start a new one.", repo)
@@ -179,12 +190,6 @@ func (p Policy) permitThread(ctx context.Context, s *store.Store, t Task, source
 		}
 	}
 	return nil
-}
-
-// wasRefused reports whether a task ended before anything ran.
-func wasRefused(rec store.Record) bool {
-	e, err := ReadEnding(rec)
-	return err == nil && e != nil && e.Kind == Refused
 }
 
 // permitAnswer checks that the person who answers a question of a task may do what the run that asked it may do.

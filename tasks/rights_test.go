@@ -134,38 +134,48 @@ func TestPermit(t *testing.T) {
 	}
 }
 
-// People who may not read a repository cannot continue a thread about it.
+// People who may not read a repository cannot continue a thread about it, whatever has become of its tasks.
 func TestThreadAboutAnotherRepository(t *testing.T) {
 	t.Parallel()
 	l := levels{"writer secret/a": "write", "writer secret/b": "write", "reader secret/b": "write", "gone secret/b": "write", "gone secret/a": "read"}
+	const (
+		mayNot  = "This thread has been about secret/a, which you may not read. Start a new one."
+		unknown = "I no longer know which repositories this thread has been about. Start a new one."
+	)
 	for name, tc := range map[string]struct {
 		actor, repo string
-		ran         bool   // the earlier task
-		ending      Ending // its ending
+		notes       string // about the thread's session; empty: it has none
 		why         string
 	}{
-		"another":                  {"UR", "secret/b", true, Ending{Kind: Answered}, "This thread has been about secret/a, which you may not read. Start a new one."},
-		"none":                     {"UR", "", true, Ending{Kind: Answered}, "This thread has been about secret/a, which you may not read. Start a new one."},
-		"unmapped":                 {"UX", "", true, Ending{Kind: Answered}, "This thread has been about secret/a, which you may not read. Start a new one."},
-		"a reader":                 {"UG", "secret/b", true, Ending{Kind: Answered}, ""},
-		"what was refused":         {"UR", "secret/b", true, Ending{Kind: Refused}, ""},
-		"what was stopped earlier": {"UR", "secret/b", false, Ending{Kind: Cancelled}, ""},
+		"another":      {"UR", "secret/b", `{"repos":["","secret/a"]}`, mayNot},
+		"none":         {"UR", "", `{"repos":["secret/a"]}`, mayNot},
+		"unmapped":     {"UX", "", `{"repos":["secret/a"]}`, mayNot},
+		"a reader":     {"UG", "secret/b", `{"repos":["secret/a","secret/b"]}`, ""},
+		"no session":   {"UR", "secret/b", "", ""},
+		"not known":    {"UR", "secret/b", `{}`, unknown},
+		"not readable": {"UR", "secret/b", `{`, unknown},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := limited(t, l)
-			first := f.submit(f.request("a", "UW", "secret/a", "D1"))
-			if tc.ran {
-				claim, err := f.store.Claim(t.Context(), first, 0, "w")
+			id := f.submit(f.request("a", "UW", "secret/b", "D1")) // the thread's tasks about secret/a have expired
+			end := func(delivery int, kind EndingKind, notes string) {
+				claim, err := f.store.Claim(t.Context(), id, delivery, "w")
+				if err == nil && notes != "" {
+					err = claim.SaveSession(t.Context(), store.Session{ID: "s", Meta: json.RawMessage(notes)})
+				}
 				if err == nil {
-					err = claim.End(t.Context(), tc.ending.Encode())
+					err = errors.Join(claim.End(t.Context(), Ending{Kind: kind}.Encode()), claim.Release(t.Context()))
 				}
 				if err != nil {
 					t.Fatal(err)
 				}
-			} else if _, err := EndWaiting(t.Context(), f.store, first, tc.ending); err != nil {
+			}
+			end(0, Answered, tc.notes)
+			if _, err := f.desk.Retry(t.Context(), id); err != nil {
 				t.Fatal(err)
 			}
+			end(1, Refused, "")
 			next := f.request("a", tc.actor, tc.repo, "D1")
 			f.submit(next)
 			_, err := f.desk.policy.Permit(t.Context(), f.store, next)

@@ -2,10 +2,12 @@ package worker
 
 import (
 	"context"
+	"encoding/json"
 	"strings"
 	"testing"
 
 	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/tasks"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -30,6 +32,51 @@ func TestThreadIsRememberedInWords(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, f.agent.specs()[2].History); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// A conversation is stored with all repositories that it has been about, or with none if some of them are not known.
+func TestConversationKnowsItsRepositories(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	w := f.idle()
+	claim, err := f.store.Claim(t.Context(), f.submit(f.task("a", "x")), 0, "w")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &run{worker: w, claim: claim, detached: t.Context(), mail: &mailbox{}, result: answer("y")}
+	interrupted := &resumeState{checkpoint: checkpoint{Session: answer("z").Session}}
+	for _, step := range []struct {
+		name, repo, damage string
+		before             *resumeState
+		want               []string
+	}{
+		{"a new one", "acme/API", "", &resumeState{}, []string{"acme/api"}},
+		{"without a repository", "", "", &resumeState{}, []string{"acme/api", ""}},
+		{"the same one", "acme/api", "", &resumeState{}, []string{"acme/api", ""}},
+		{"after an interruption", "acme/web", "", interrupted, []string{"acme/api", "", "acme/web"}},
+		{"lost", "acme/api", "[", &resumeState{}, []string{"acme/api"}},
+		{"lost and interrupted", "acme/api", "[", interrupted, nil},
+		{"not known before", "acme/api", "", &resumeState{}, nil},
+	} {
+		if step.damage != "" {
+			f.put("errand:session:fake/a", "meta", step.damage)
+		}
+		task := f.task("a", "x")
+		task.Repo = step.repo
+		c, err := w.conversation(t.Context(), task, tasks.Brief{}, step.before, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.save(r, task, tasks.Brief{})
+		notes, err := f.store.Threads.SessionMeta(t.Context(), task.Thread)
+		var got tasks.Conversation
+		if err == nil {
+			err = json.Unmarshal(notes, &got)
+		}
+		if err != nil || !cmp.Equal(got.Repos, step.want) {
+			t.Errorf("%s: %q, %v", step.name, got.Repos, err)
+		}
 	}
 }
 

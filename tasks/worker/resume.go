@@ -238,10 +238,13 @@ type conversation struct {
 	thread  []agent.Turn   // requests and answers of the thread's earlier tasks
 	lost    bool           // there is a session, but it cannot be read
 	said    []agent.Turn   // thread and the prompts of an interrupted run, for a CLI that cannot resume the session
+	repos   []string       // see tasks.Conversation
 }
 
 // saved is stored with a session.
 type saved struct {
+	tasks.Conversation
+
 	Session agent.Session `json:"session"`
 	Said    []agent.Turn  `json:"said,omitempty"`
 }
@@ -249,7 +252,7 @@ type saved struct {
 // conversation returns what the task continues: its interrupted run, which had absorbed the given turns, or the
 // thread's latest session.
 func (w *Worker) conversation(ctx context.Context, t tasks.Task, b tasks.Brief, before *resumeState, absorbed []agent.Turn) (conversation, error) {
-	var c conversation
+	c := conversation{repos: []string{}}
 	if !b.Fresh {
 		stored, err := w.cfg.Store.Threads.Session(ctx, t.Thread)
 		var past saved
@@ -265,7 +268,7 @@ func (w *Worker) conversation(ctx context.Context, t tasks.Task, b tasks.Brief, 
 			return c, fmt.Errorf("read session of thread %s: %w", t.Thread, err)
 		default:
 			past.Session.ID, past.Session.Data = stored.ID, stored.Data
-			c.session, c.thread, c.said = &past.Session, past.Said, past.Said
+			c.session, c.thread, c.said, c.repos = &past.Session, past.Said, past.Said, past.Repos
 		}
 	}
 	if before.Fresh {
@@ -274,6 +277,9 @@ func (w *Worker) conversation(ctx context.Context, t tasks.Task, b tasks.Brief, 
 	if before.goesOn() {
 		// The prompt only says to continue, so the history has to contain the request.
 		c.session, c.said = &before.Session, remember(c.thread, asked(t, absorbed)...)
+		if c.lost {
+			c.repos = nil // what was lost may be in the interrupted run's session
+		}
 	}
 	return c, nil
 }
@@ -292,9 +298,12 @@ func (c conversation) save(r *run, t tasks.Task, b tasks.Brief) {
 	if b.Fresh || len(res.Session.Data) == 0 && answer == "" {
 		return
 	}
-	err := r.claim.SaveSession(r.detached, store.Session{
-		ID: res.Session.ID, Meta: format.JSON(saved{Session: res.Session, Said: said}), Data: res.Session.Data,
-	})
+	repo := strings.ToLower(t.Repo)
+	if c.repos != nil && !slices.Contains(c.repos, repo) {
+		c.repos = append(c.repos, repo)
+	}
+	notes := saved{tasks.Conversation{Repos: c.repos}, res.Session, said}
+	err := r.claim.SaveSession(r.detached, store.Session{ID: res.Session.ID, Meta: format.JSON(notes), Data: res.Session.Data})
 	r.worker.cfg.warn(err, "save session", "run", t.ID, "thread", t.Thread)
 }
 
