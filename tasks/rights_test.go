@@ -311,6 +311,38 @@ func TestRightsOfWhoRetries(t *testing.T) {
 	}
 }
 
+// An edit has the rights of its author, also after somebody else has retried the task.
+func TestRightsOfAnEdit(t *testing.T) {
+	t.Parallel()
+	f := limited(t, levels{"writer secret/a": "write", "reader secret/a": "read"})
+	task := f.request("a", "UR", "secret/a", "C1")
+	f.submit(task)
+	if _, err := f.desk.Cancel(t.Context(), task.ID, "x"); err != nil {
+		t.Fatal(err)
+	}
+	err := f.desk.As(t.Context(), Sender{Source: "slack", Account: "UW"}, "retry", task.ID, func(ctx context.Context) (bool, error) {
+		_, err := f.desk.Retry(ctx, task.ID)
+		return true, err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	task.Prompt = "y"
+	if done, err := f.desk.Amend(t.Context(), task, "1"); done != Replaced {
+		t.Fatal(done, err)
+	}
+	rec, err := f.store.Get(t.Context(), task.ID)
+	if err == nil {
+		task, err = ReadTask(rec)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if profile, err := f.desk.policy.Permit(t.Context(), f.store, task); profile != agent.Read || task.Prompt != "y" {
+		t.Errorf("%q with %q, %v", task.Prompt, profile, err)
+	}
+}
+
 // The accounts of a person share their budget and their places.
 func TestBudgetOfAPerson(t *testing.T) {
 	t.Parallel()
