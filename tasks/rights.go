@@ -76,19 +76,20 @@ func askerIn(ctx context.Context) Asker {
 // Permit returns the profile with which a task may run now. An *InputError refuses the task. After any other error
 // nothing is known, so the task must not run.
 func (p Policy) Permit(ctx context.Context, s *store.Store, t Task) (agent.Profile, error) {
-	by := t.askedBy()
-	login, limited := p.limits(by)
-	if !limited || by.Source == p.Rights.Forge.Name() {
+	if p.Rights == nil || p.Rights.Forge == nil {
 		return t.Profile, nil
 	}
-	profile, err := p.entitle(ctx, by.Source, login, t.Repo, t.Profile)
-	if err == nil {
-		err = p.permitChannel(ctx, t)
+	by, profile := t.askedBy(), t.Profile
+	if login, limited := p.limits(by); limited && by.Source != p.Rights.Forge.Name() {
+		var err error
+		if profile, err = p.entitle(ctx, by.Source, login, t.Repo, t.Profile); err != nil {
+			return "", err
+		}
+		if err := p.permitThread(ctx, s, t, by.Source, login); err != nil {
+			return "", err
+		}
 	}
-	if err == nil {
-		err = p.permitThread(ctx, s, t, by.Source, login)
-	}
-	return profile, err
+	return profile, p.permitChannel(ctx, t)
 }
 
 // PermitNow checks that the asker of a task may have its repository read, and the answer posted where they ask.
@@ -139,7 +140,8 @@ func (p Policy) entitle(ctx context.Context, source, login, repo string, wanted 
 	return "", refusal("%s has no access to %s.", login, repo)
 }
 
-// permitChannel refuses a request in Slack whose answer must not be posted where it was made.
+// permitChannel refuses a request in Slack whose answer must not be posted where it was made. Retries elsewhere are
+// answered there, too.
 func (p Policy) permitChannel(ctx context.Context, t Task) error {
 	if t.Source != slackSource || t.Repo == "" || p.Rights.Unmapped == UnmappedAll || strings.HasPrefix(t.Channel, "D") || p.Rights.Lists(t.Channel, t.Repo) {
 		return nil

@@ -286,6 +286,7 @@ func TestRightsOfWhoRetries(t *testing.T) {
 		{"an account of GitHub", front(Visitor{Name: "GitHub/ann", Login: "ann"}), agent.Write, ""},
 		{"a stranger at the console", front(Visitor{Name: "GitHub/eve", Login: "eve"}), "", "eve has no access to secret/a."},
 		{"errand", itself, agent.Read, ""},
+		{"an operator", front(Visitor{}), agent.Write, ""},
 	} {
 		if _, err := f.desk.Cancel(t.Context(), id, "x"); err != nil {
 			t.Fatal(err)
@@ -308,6 +309,24 @@ func TestRightsOfWhoRetries(t *testing.T) {
 	}
 	if _, err := ReadTask(store.Record{ID: id, Task: []byte(`{"id":"` + id + `","source":"slack"}`), RetriedBy: []byte("{")}); err == nil {
 		t.Error("a task runs although it cannot be read who retried it")
+	}
+}
+
+// The answer to a retry is posted where the request was made, also if its asker has no limits.
+func TestChannelOfARetry(t *testing.T) {
+	t.Parallel()
+	f := limited(t, levels{})
+	for name, by := range map[string]Asker{
+		"an operator": {Source: "chat", Account: "token"}, "a person on GitHub": {Source: "github", Account: "ann"},
+	} {
+		for channel, want := range map[string]bool{"C1": true, "C2": false, "D1": true} {
+			task := f.request("a", "UW", "secret/a", channel)
+			task.Retrier = by
+			profile, err := f.desk.policy.Permit(t.Context(), f.store, task)
+			if (profile == agent.Write && err == nil) != want || !want && !strings.Contains(sentence(err), "is private") {
+				t.Errorf("%s in %s: %q, %v", name, channel, profile, err)
+			}
+		}
 	}
 }
 
