@@ -29,6 +29,8 @@ type Publication struct {
 	Message string
 	// Author is errand's name and address in commits, such as "bot <bot@example.com>"; empty: Unknown.
 	Author string
+	// Asker is the only other author that the signed copy of a commit may have, in the same form; empty: there is none.
+	Asker string
 	// Credit returns the message for the signed copy of a commit; nil: the message stays.
 	Credit func(message string) string
 	// TrustedConfig is the value of Want. If it is set, configuration that replaced the commit's own is not published.

@@ -64,7 +64,7 @@ func (g *signing) sign(ctx context.Context, tip string) (string, error) {
 		if !moved && c.signedBy(g.signer) {
 			continue
 		}
-		if err := c.adopt(cmp.Or(g.p.Author, Unknown), g.p.Credit); err != nil {
+		if err := c.adopt(g.p); err != nil {
 			return "", err
 		}
 		copied := g.copies[c.key()]
@@ -165,35 +165,39 @@ func (c *commitObject) reparent(now map[string]string) (moved bool) {
 }
 
 var (
-	committer = regexp.MustCompile(`^committer [^\n]*> ([0-9]+ [+-][0-9]+)$`)
-	credited  = regexp.MustCompile(`(?im)^Co-authored-by: .*\n?`)
+	identity = regexp.MustCompile(`^(author|committer) ([^\n]*>) ([0-9]+ [+-][0-9]+)$`)
+	credited = regexp.MustCompile(`(?im)^Co-authored-by: .*\n?`)
 )
 
-// adopt makes errand the committer, and the author of what runs have committed as Unknown. Dates stay.
-func (c *commitObject) adopt(author string, credit func(string) string) error {
-	found, encoded := false, false
+// adopt makes errand the committer, and also the author unless the asker is: a run can name anyone as author, and the
+// signature would confirm it. Dates stay.
+func (c *commitObject) adopt(p Publication) error {
+	found, encoded := 0, false
 	for i, header := range c.headers {
-		if m := committer.FindStringSubmatch(header); m != nil {
-			c.headers[i], found = "committer "+author+" "+m[1], true
-		}
-		if date, own := strings.CutPrefix(header, "author "+Unknown+" "); own {
-			c.headers[i] = "author " + author + " " + date
+		if m := identity.FindStringSubmatch(header); m != nil {
+			found++
+			if m[1] == "committer" || p.Asker == "" || m[2] != p.Asker {
+				c.headers[i] = m[1] + " " + cmp.Or(p.Author, Unknown) + " " + m[3]
+			}
 		}
 		encoded = encoded || strings.HasPrefix(header, "encoding ")
 	}
-	if !found {
-		return fmt.Errorf("%w: commit %.7s has no committer", ErrUnfit, c.name)
+	if found != 2 {
+		return fmt.Errorf("%w: commit %.7s has no author or no committer", ErrUnfit, c.name)
 	}
-	if credit != nil && !encoded {
-		c.message = credit(c.message)
+	if p.Credit != nil && !encoded {
+		c.message = p.Credit(c.message)
 	}
 	return nil
 }
 
-// key is equal for a commit and its copies, also for those that name other people as co-authors.
+// key is equal for a commit and its copies, also for those that name other people as author or co-authors.
 func (c *commitObject) key() string {
 	var b strings.Builder
 	for _, header := range c.headers {
+		if strings.HasPrefix(header, "author ") {
+			header = header[strings.LastIndex(header, ">")+1:] // its date
+		}
 		if !strings.HasPrefix(header, "committer ") {
 			b.WriteString(header + "\n")
 		}

@@ -56,7 +56,7 @@ func (o *origin) verifies(key *Signer, revisions ...string) string {
 
 func signedPublication() *Publication {
 	p := publication()
-	p.Author = botAuthor
+	p.Author, p.Asker = botAuthor, "Ann <ann@example.com>"
 	p.Credit = func(message string) string { return strings.TrimSpace(message) + "\n\n" + coAuthor + "\n" }
 	return p
 }
@@ -133,7 +133,7 @@ func TestPublishSignedFollowUp(t *testing.T) {
 				write(t, c.Dir+"/"+name, name)
 				testGit(t, c.Dir, "add", "--all")
 				testGit(t, c.Dir, "commit", "--quiet", "--message", name)
-			}
+			} // their author is the first asker
 			unsigned := testGit(t, c.Dir, "rev-parse", "HEAD")
 			p := signedPublication()
 			first := published(t, w, c, p)
@@ -152,7 +152,7 @@ func TestPublishSignedFollowUp(t *testing.T) {
 			testGit(t, c.Dir, "merge", "--quiet", "--message", "follow", "origin/"+ownBranch)
 			testGit(t, c.Dir, "merge", "--quiet", "--message", "base", "origin/main")
 			write(t, c.Dir+"/three", "three")
-			p.Message = "three"
+			p.Message, p.Asker = "three", ""
 			p.Credit = func(message string) string {
 				return strings.TrimSpace(message) + "\n\nCo-authored-by: Bob <b@example.com>\n"
 			}
@@ -188,6 +188,7 @@ func TestPublishSignedHostile(t *testing.T) {
 	write(t, c.Dir+"/a.txt", "a\n")
 	testGit(t, c.Dir, "add", "--all")
 	testGit(t, c.Dir, "-c", "gpg.format=ssh", "-c", "user.signingkey="+other, "commit", "--quiet", "-S", "--message", "forged")
+	testGit(t, c.Dir, "commit", "--quiet", "--allow-empty", "--message", "by another", "--author=Linus <linus@example.com>")
 	ran := filepath.Join(t.TempDir(), "ran")
 	for _, setting := range []string{"gpg.program", "gpg.ssh.program", "core.fsmonitor"} {
 		testGit(t, c.Dir, "config", setting, "touch "+ran)
@@ -195,20 +196,23 @@ func TestPublishSignedHostile(t *testing.T) {
 	write(t, c.Dir+"/.git/hooks/post-commit", "#!/bin/sh\ntouch "+ran+"\n")
 	p := signedPublication()
 	published(t, w, c, p)
-	if got := o.verifies(key, ownBranch, "^main"); got != "forged" {
+	if got := o.verifies(key, ownBranch, "^main"); got != "by another, forged" {
 		t.Errorf("pushed %s", got)
+	}
+	if got := testGit(t, o.bare, "log", "-1", "--format=%an <%ae>", ownBranch); got != botAuthor {
+		t.Errorf("the author is %s", got)
 	}
 	if exists(ran) {
 		t.Error("a program of the agent ran")
 	}
 	// A genuine signature does not fit another commit.
 	raw := testGit(t, o.bare, "cat-file", "commit", ownBranch)
-	raw = strings.Replace(raw, "forged", "stolen", 1) + "\n"
+	raw = strings.Replace(raw, "by another", "stolen", 1) + "\n"
 	write(t, c.Dir+"/.git/raw", raw)
 	stolen := testGit(t, c.Dir, "hash-object", "-t", "commit", "-w", ".git/raw")
 	testGit(t, c.Dir, "reset", "--quiet", "--hard", stolen)
 	published(t, w, c, p)
-	if got := o.verifies(key, ownBranch, "^main"); got != "stolen" {
+	if got := o.verifies(key, ownBranch, "^main"); got != "stolen, forged" {
 		t.Errorf("pushed %s", got)
 	}
 	var many strings.Builder
@@ -232,15 +236,17 @@ func TestCommitObject(t *testing.T) {
 	t.Parallel()
 	raw := "tree 1\nparent 2\nauthor A <a@b> 1 +0000\ncommitter A <a@b> 1 +0000\nencoding latin1\nmergetag object 3\n type commit\n \n x\ngpgsig -----BEGIN\n \n y\n -----END\n\nsubject\n\nbody\n"
 	c := parseCommit("0", raw)
-	if err := c.adopt(botAuthor, strings.ToUpper); err != nil {
+	if err := c.adopt(Publication{Author: botAuthor, Asker: "A <a@b>", Credit: strings.ToUpper}); err != nil {
 		t.Fatal(err)
 	}
 	want := "tree 1\nparent 2\nauthor A <a@b> 1 +0000\ncommitter " + botAuthor + " 1 +0000\nencoding latin1\nmergetag object 3\n type commit\n \n x\n\nsubject\n\nbody\n"
 	if got := c.payload(); got != want || c.signature != "-----BEGIN\n\ny\n-----END" {
 		t.Errorf("payload %q, signature %q", got, c.signature)
 	}
-	if err := parseCommit("0", "tree 1\n\nx").adopt(botAuthor, nil); !errors.Is(err, ErrUnfit) {
-		t.Errorf("without a committer: %v", err)
+	for _, headers := range []string{"tree 1", "tree 1\nauthor A <a@b> 1 +0000", "tree 1\nauthor A <a@b> soon\ncommitter A <a@b> 1 +0000"} {
+		if err := parseCommit("0", headers+"\n\nx").adopt(Publication{}); !errors.Is(err, ErrUnfit) {
+			t.Errorf("%q: %v", headers, err)
+		}
 	}
 }
 

@@ -135,7 +135,7 @@ func (b *publisher) push(ctx context.Context, patience *time.Timer, run *run, t 
 	}
 	pushed, err := b.Workspace.Publish(ctx, p.Clone, workspace.Publication{
 		Branch: p.Branch, Message: message(t) + p.trailers(t) + "\n", TrustedConfig: p.Trusted, Ours: ours, Refuse: p.refusesSecrets(),
-		Author: p.Author, Credit: func(message string) string { return credit(message, t.ID, p.CoAuthor) },
+		Author: p.Author, Asker: p.CoAuthor, Credit: func(message string) string { return credit(message, t.ID, p.CoAuthor) },
 		Permit: func(_ context.Context, commit string) (err error) {
 			patience.Stop()
 			if checks, err = b.verify(run, t, p); err != nil {
