@@ -39,10 +39,12 @@ func (b *publisher) author(ctx context.Context, repo string) string {
 }
 
 // identities returns errand's name and address in commits, and those of the asker. The latter are empty if they are not
-// known, or if errand itself asked. Without an answer of the forge the task still runs.
+// known, or if errand itself asked. The operator's address of a person is only for those without an account at the forge:
+// others may keep theirs private there. Without an answer of the forge the task still runs.
 func (b *publisher) identities(ctx context.Context, t tasks.Task) (author, asker string) {
 	author = b.author(ctx, t.Repo)
-	address := ""
+	who, _ := b.Policy.People.Find(t.Source, t.Actor)
+	address := who.Email
 	if login := b.account(t); login != "" {
 		found, err := b.Publisher.Address(ctx, t.Repo, login)
 		b.warn(err, "look up the asker's account", "run", t.ID)
@@ -52,8 +54,7 @@ func (b *publisher) identities(ctx context.Context, t tasks.Task) (author, asker
 		}
 		_, address, _ = strings.Cut(strings.TrimSuffix(found, ">"), " <")
 	}
-	who, _ := b.Policy.People.Find(t.Source, t.Actor)
-	if address = cmp.Or(address, who.Email); address == "" {
+	if address == "" {
 		return author, ""
 	}
 	name := strings.TrimSpace(strings.Map(func(r rune) rune {

@@ -41,7 +41,7 @@ func TestCredit(t *testing.T) {
 	}
 }
 
-// The asker is known by their account at the forge, or by their address. errand, bots and strangers are no co-authors.
+// The asker is known by their account at the forge or, if they have none, by their address. errand, bots and strangers are no co-authors.
 func TestIdentities(t *testing.T) {
 	t.Parallel()
 	people := tasks.People{{Name: "Ann <Lee>", Slack: "U1", GitHub: "ann"}, {Name: "Bob", Slack: "U2", Email: "bob@example.com"}, {Name: "Cid", Slack: "U3", GitHub: "gone", Email: "cid@example.com"}}
@@ -51,14 +51,14 @@ func TestIdentities(t *testing.T) {
 	}{
 		"slack":      {"slack", "U1", "", "", "bot <3+bot@users.noreply.github.com>", "Ann Lee <3+ann@users.noreply.github.com>", "ann"},
 		"address":    {"slack", "U2", "", "", "bot <3+bot@users.noreply.github.com>", "Bob <bob@example.com>", ""},
-		"no account": {"slack", "U3", "", "", "bot <3+bot@users.noreply.github.com>", "Cid <cid@example.com>", "gone"},
+		"no account": {"slack", "U3", "", "", "bot <3+bot@users.noreply.github.com>", "", "gone"},
 		"stranger":   {"slack", "U4", "Dee", "", "bot <3+bot@users.noreply.github.com>", "", ""},
 		"github":     {"github", "emma", "", "own <o@example.com>", "own <o@example.com>", "emma <4+emma@users.noreply.github.com>", "emma"},
 		"bot":        {"github", "renovate[bot]", "", "", "bot <3+bot@users.noreply.github.com>", "", ""},
 		"errand":     {"github", "bot", "", "", "bot <3+bot@users.noreply.github.com>", "", "bot"},
 		"errand's":   {"github", "bot", "", "own <o@example.com>", "own <o@example.com>", "", "bot"},
 		"not GitHub": {"schedule", "schedule:nightly", "", "", "bot <3+bot@users.noreply.github.com>", "", ""},
-		"gone":       {"github", "gone", "", "", "bot <3+bot@users.noreply.github.com>", "Cid <cid@example.com>", "gone"},
+		"gone":       {"github", "gone", "", "", "bot <3+bot@users.noreply.github.com>", "", "gone"},
 	} {
 		b := &publisher{Config: &Config{Publisher: &hub{}, Author: c.fixed, Policy: tasks.Policy{People: people}, Log: slog.New(slog.DiscardHandler)}}
 		task := tasks.Task{ID: "1", Source: c.source, Actor: c.actor, Name: c.name}
