@@ -217,6 +217,17 @@ func (p Policy) permitAnswer(ctx context.Context, s *store.Store, id string, q Q
 	return err
 }
 
+// MayWrite reports whether a person may have a repository changed. The error may be an *InputError. limited is false if
+// nothing limits the person, whose source then decides.
+func MayWrite(ctx context.Context, d *Desk, by Asker, repo string) (may, limited bool, err error) {
+	login, limited := d.policy.limits(by)
+	if !limited {
+		return false, false, nil
+	}
+	profile, err := d.policy.entitle(ctx, by.Source, login, repo, agent.Write)
+	return profile == agent.Write, true, err
+}
+
 // refusal returns the error for what a person may not do.
 func refusal(sentence string, args ...any) error {
 	return fmt.Errorf("%w: %w", ErrRefused, &InputError{Sentence: fmt.Sprintf(sentence, args...)})

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"regexp"
 
-	"github.com/errand-fleet/errand/forge"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/intake"
 )
@@ -20,24 +19,22 @@ var readyForm = regexp.MustCompile(`(?i)^(?:please\s+)?mark\s+(?:(?:it|this|the\
 
 // drafts marks errand's pull requests as ready for review.
 type drafts struct {
-	pulls  Pulls // nil: there is no forge
-	people tasks.People
-	guard  *guard
+	pulls Pulls // nil: there is no forge
+	guard *guard
 }
 
-// markReady marks the pull request of a task. A user whose account at the forge is known must be allowed to write there;
+// markReady marks the pull request of a task. A user whose rights at the forge are limited must be allowed to write there;
 // others must be allowed to control the task.
-func (d *drafts) markReady(ctx context.Context, user string, st tasks.Status) (string, error) {
+func (d *drafts) markReady(ctx context.Context, desk *tasks.Desk, user string, st tasks.Status) (string, error) {
 	if d.pulls == nil || st.Ending == nil || st.Ending.Published == nil || st.Ending.Published.PullRequest.Number == 0 {
 		return "", inputError(noDraft)
 	}
-	may := d.guard.controls(user, st.Task)
-	if who, known := d.people.Find(sourceName, user); known && who.GitHub != "" {
-		p, err := d.pulls.Permission(ctx, st.Ending.Published.Repo, who.GitHub)
-		if err != nil && !errors.Is(err, forge.ErrNotFound) {
-			return "", tasks.FromForge(err)
-		}
-		may = p.CanWrite()
+	may, limited, err := tasks.MayWrite(ctx, desk, tasks.Asker{Source: sourceName, Account: user}, st.Ending.Published.Repo)
+	if err != nil {
+		return "", err
+	}
+	if !limited {
+		may = d.guard.controls(user, st.Task)
 	}
 	if !may {
 		return "", notAllowed()
@@ -54,7 +51,7 @@ func (b *buttons) markReady(ctx context.Context, p press) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return b.drafts.markReady(ctx, p.origin.User, st)
+	return b.drafts.markReady(ctx, b.desk, p.origin.User, st)
 }
 
 // markReady marks the draft of a thread and returns the answer.
@@ -69,7 +66,7 @@ func (in *interpreter) markReady(ctx context.Context, o origin, thread tasks.Thr
 		} else if err != nil {
 			return err
 		}
-		reply, err = in.drafts.markReady(ctx, o.User, st)
+		reply, err = in.drafts.markReady(ctx, in.desk, o.User, st)
 		return err
 	})
 	return reply, err

@@ -29,11 +29,12 @@ func published(number int) tasks.Ending {
 }
 
 // A button and a sentence mark the draft of a thread. A person with a known account at the forge must be able to write there, whether or
-// not they asked; others must be in control of the task.
+// not they asked; others must be in control of the task, if the operator does not limit them.
 func TestMarkReady(t *testing.T) {
 	t.Parallel()
 	people := tasks.People{{Name: "Ann", Slack: ann, GitHub: "ann-acme"}, {Name: "Bob", Slack: bob, GitHub: "bob-acme"}}
-	f := newFrontDoor(t, Config{Pulls: somePulls, People: people, Approvers: []string{carol}}, tasks.Policy{People: people})
+	rights := &tasks.Rights{Forge: somePulls}
+	f := newFrontDoor(t, Config{Pulls: somePulls, People: people, Approvers: []string{carol}}, tasks.Policy{People: people, Rights: rights})
 	root := f.mention("count")
 	task := f.tasks()[0]
 	rec, err := f.store.Get(t.Context(), task.ID)
@@ -51,6 +52,9 @@ func TestMarkReady(t *testing.T) {
 	f.told(bob, marked)
 	f.press(carol, final, render.ActionReady)
 	f.told(carol, marked)
+	rights.Unmapped = tasks.UnmappedRead
+	f.press(carol, final, render.ActionReady)
+	f.told(carol, "I do not know your account on GitHub, so I cannot see what you may do in acme/api. An operator can add you under people: in errand.yaml.")
 	f.say(ann, general, root, at+"mark as ready")
 	f.lastWord(ann, 2, intake.NotAllowed)
 	f.say(bob, general, root, at+"Please mark it as ready for review.")

@@ -29,6 +29,10 @@ func (p pullsOf) PullRequest(ctx context.Context, repo string, number int) (forg
 	return pull, nil
 }
 
+func (p pullsOf) Name() string { return "github" }
+
+func (p pullsOf) Private(context.Context, string) (bool, error) { return false, nil }
+
 func (p pullsOf) Permission(_ context.Context, _, login string) (forge.Permission, error) {
 	return map[string]forge.Permission{"ann-acme": forge.PermissionRead, "bob-acme": forge.PermissionWrite}[login], nil
 }

@@ -131,7 +131,7 @@ func New(cfg Config) (*Source, error) {
 	reports := &reporter{threads: ts, console: console, interval: cfg.Interval, votes: cfg.Ballot != nil}
 	notices := &digest{threads: ts, console: console, results: cfg.Results, memory: cfg.Memory}
 	g := &guard{access: cfg.Access, approvers: cfg.Approvers, people: c.people, pacer: intake.Pacer{Limiter: cfg.Limiter}}
-	d := &drafts{pulls: cfg.Pulls, people: cfg.People, guard: g}
+	d := &drafts{pulls: cfg.Pulls, guard: g}
 	p := &picker{client: c, guard: g, memory: cfg.Memory, reports: reports}
 	repos := &repositories{
 		names: cfg.Repositories, channels: cfg.Channels, pulls: cfg.Pulls, log: log, reader: newReader(cmp.Or(cfg.GitHubURL, "https://github.com")),

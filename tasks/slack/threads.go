@@ -185,7 +185,6 @@ func (ts *threads) later(err error) error {
 type Pulls interface {
 	PullRequest(ctx context.Context, repo string, number int) (forge.PullRequest, error)
 	PullRequests(ctx context.Context, repo string) ([]forge.PullRequest, error)
-	Permission(ctx context.Context, repo, login string) (forge.Permission, error)
 	MarkReady(ctx context.Context, repo string, number int) error
 }
 
