@@ -300,8 +300,10 @@ func (p People) scopes(t Task) []string {
 		}
 	}
 	add(repoScope, strings.ToLower(t.Repo)) // GitHub ignores case
-	if t.Actor != "" {
-		add(userScope, p.named(t.Source+"/"+t.Actor))
+	if one, known := p.Author(t); known {
+		add(userScope, one.Name)
+	} else if t.Actor != "" {
+		add(userScope, t.Source+"/"+t.Actor)
 	}
 	if t.Channel != "" {
 		add(channelScope, t.Source+"/"+t.Channel)

@@ -386,6 +386,15 @@ func TestBudgetOfAPerson(t *testing.T) {
 	if _, err := f.desk.Submit(t.Context(), third); !strings.HasPrefix(sentence(err), "Your budget for today is used up") {
 		t.Errorf("on GitHub: %v", err)
 	}
-	third.Actor = "writer"
-	f.submit(third)
+	login := func(name string) context.Context {
+		return WithVisitor(t.Context(), Visitor{Name: "GitHub/" + name, Login: name, Role: Admin})
+	}
+	third.Source, third.Actor = "chat", "GitHub/Reader"
+	if _, err := f.desk.Submit(login("Reader"), third); !strings.HasPrefix(sentence(err), "Your budget for today is used up") {
+		t.Errorf("at the console: %v", err)
+	}
+	third.Actor = "GitHub/writer"
+	if _, err := f.desk.Submit(login("writer"), third); err != nil {
+		t.Error(err)
+	}
 }

@@ -104,7 +104,7 @@ func (d *Desk) status(rec store.Record) Status {
 		Cancel: rec.CancelBy, Into: rec.Into, Created: rec.Created, Started: rec.Started, Ended: rec.Ended, Retried: rec.Retried,
 		Posted: rec.Outbox < 0, Runs: rec.Runs, Blocked: rec.Blocked,
 	}
-	if one, ok := d.policy.People.Find(t.Source, t.Actor); ok {
+	if one, ok := d.policy.People.Author(t); ok {
 		s.Person = one.Name
 	}
 	if s.Why = reason(rec); rec.State == store.Waiting {

@@ -322,16 +322,26 @@ func (p People) Find(source, account string) (Person, bool) {
 	return Person{}, false
 }
 
+// Author returns the person who asked for a task, and whether the person is known.
+func (p People) Author(t Task) (Person, bool) { return p.of(Asker{t.Source, t.Actor, t.Login}) }
+
+// of returns a person by their login on the forge, if the front door knows it, or else by their account.
+func (p People) of(by Asker) (Person, bool) {
+	if one, ok := p.Find("github", by.Login); ok {
+		return one, true
+	}
+	return p.Find(by.Source, by.Account)
+}
+
 // Asker returns the configured name of the person who asked for a task or retried it; empty if they have none.
 func (p People) Asker(t Task) string {
-	by := t.askedBy()
-	one, _ := p.Find(by.Source, by.Account)
+	one, _ := p.of(t.askedBy())
 	return one.Name
 }
 
 // NameOf returns the name of the person who asked for a task: the configured one, the source's or the account.
 func (p People) NameOf(t Task) string {
-	if one, ok := p.Find(t.Source, t.Actor); ok {
+	if one, ok := p.Author(t); ok {
 		return one.Name
 	}
 	return cmp.Or(t.Name, t.Actor)

@@ -24,8 +24,8 @@ func (b *publisher) account(t tasks.Task) string {
 		}
 		return t.Actor
 	}
-	who, _ := b.Policy.People.Find(t.Source, t.Actor)
-	return who.Account(b.Publisher.Name())
+	who, _ := b.Policy.People.Author(t)
+	return cmp.Or(t.Login, who.Account(b.Publisher.Name()))
 }
 
 // author returns errand's name and address in commits.
@@ -43,7 +43,7 @@ func (b *publisher) author(ctx context.Context, repo string) string {
 // others may keep theirs private there. Without an answer of the forge the task still runs.
 func (b *publisher) identities(ctx context.Context, t tasks.Task) (author, asker string) {
 	author = b.author(ctx, t.Repo)
-	who, _ := b.Policy.People.Find(t.Source, t.Actor)
+	who, _ := b.Policy.People.Author(t)
 	address := who.Email
 	if login := b.account(t); login != "" {
 		found, err := b.Publisher.Address(ctx, t.Repo, login)

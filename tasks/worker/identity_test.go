@@ -59,9 +59,14 @@ func TestIdentities(t *testing.T) {
 		"errand's":   {"github", "bot", "", "own <o@example.com>", "own <o@example.com>", "", "bot"},
 		"not GitHub": {"schedule", "schedule:nightly", "", "", "bot <3+bot@users.noreply.github.com>", "", ""},
 		"gone":       {"github", "gone", "", "", "bot <3+bot@users.noreply.github.com>", "", "gone"},
+		"console":    {"chat", "GitHub/ann", "", "", "bot <3+bot@users.noreply.github.com>", "Ann Lee <3+ann@users.noreply.github.com>", "ann"},
+		"a login":    {"chat", "GitHub/dora", "", "", "bot <3+bot@users.noreply.github.com>", "GitHub/dora <4+dora@users.noreply.github.com>", "dora"},
 	} {
 		b := &publisher{Config: &Config{Publisher: &hub{}, Author: c.fixed, Policy: tasks.Policy{People: people}, Log: slog.New(slog.DiscardHandler)}}
 		task := tasks.Task{ID: "1", Source: c.source, Actor: c.actor, Name: c.name}
+		if login, ok := strings.CutPrefix(c.actor, "GitHub/"); ok {
+			task.Login = login
+		}
 		author, asker := b.identities(t.Context(), task)
 		if author != c.author || asker != c.asker || b.account(task) != c.reviewer {
 			t.Errorf("%s: author %q, asker %q, account %q", name, author, asker, b.account(task))
