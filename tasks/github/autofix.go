@@ -22,8 +22,9 @@ import (
 // An event or the poller submits a task. Its brief decides from the current state whether there is anything to do, and
 // records there what was begun. A superfluous event does no harm.
 
-// ownBranches matches the branches that errand pushes to: those with the default prefix, and those of threads.
-var ownBranches = regexp.MustCompile(`^errand/|^([a-z0-9][a-z0-9_-]*/)+[a-z]+-[0-9a-f]{10}$`)
+// ownBranches matches the branches that errand pushes to: those with the default prefix, and those of threads, which begin
+// with the name of a source.
+var ownBranches = regexp.MustCompile(`^errand/|^([a-z0-9][a-z0-9_-]*/)+(slack|github|chat|schedule|hook)-[0-9a-f]{10}$`)
 
 // nobodyAsked reports whether a task is automatic.
 func nobodyAsked(t tasks.Task, o origin) bool { return o.Asked == nil || t.Kind == kindReviewResponse }
@@ -294,12 +295,7 @@ func labelled(pr *github.PullRequest, label string) bool {
 // ghost is the name GitHub shows for deleted accounts. It has no permissions.
 const ghost = "ghost"
 
-// onOwnBranch reports whether only errand pushes to the branch of a pull request.
-func onOwnBranch(pr *github.PullRequest) bool {
-	return ownBranches.MatchString(pr.GetHead().GetRef()) && !hub.IsFork(pr)
-}
-
-// ownWork reports whether errand opened a pull request for its own work.
+// ownWork reports whether errand opened a pull request for its own work. Then only errand pushes to its branch.
 func ownWork(pr *github.PullRequest, me string) bool {
-	return onOwnBranch(pr) && pr.GetUser().GetLogin() == me
+	return ownBranches.MatchString(pr.GetHead().GetRef()) && !hub.IsFork(pr) && pr.GetUser().GetLogin() == me
 }

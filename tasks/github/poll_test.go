@@ -89,6 +89,24 @@ func TestPolling(t *testing.T) {
 	}
 }
 
+// Pull requests of other tools and people are reviewed, whatever the names of their branches.
+func TestPollingFindsBranchesLikeOwnOnes(t *testing.T) {
+	t.Parallel()
+	f, look := polled(t)
+	look(0)
+	for _, branch := range []string{"create-pull-request/patch-1569322532", "errand/slack-0123456789"} {
+		f.open(func(pr *githubfake.PR) { pr.Head, pr.User = branch, "ann" })
+	}
+	look(20 * time.Second)
+	var got []string
+	for _, task := range f.tasks() {
+		got = append(got, task.Kind+" by "+task.Actor)
+	}
+	if diff := cmp.Diff([]string{"review by ann", "review by ann"}, got); diff != "" {
+		t.Errorf("tasks (-want +got):\n%s", diff)
+	}
+}
+
 // A quick poll reads again what was said since the last complete one. Requests that became no task are answered once.
 func TestPollsHandleRemarksOnce(t *testing.T) {
 	t.Parallel()

@@ -210,7 +210,7 @@ func (p *poller) look(ctx context.Context, v visit) (all bool, err error) {
 			it, once bool
 			do       func(context.Context) error
 		}{
-			{!onOwnBranch(pr) && !pr.GetUpdatedAt().Before(v.since), true, func(ctx context.Context) error { return l.review(ctx, me, v.quick) }},
+			{!ownWork(pr, me) && !pr.GetUpdatedAt().Before(v.since), true, func(ctx context.Context) error { return l.review(ctx, me, v.quick) }},
 			{!v.quick && ownWork(pr, me), false, l.failures},
 			{!v.quick && (ownWork(pr, me) || !hub.IsFork(pr) && labelled(pr, conflictsLabel)), false, func(ctx context.Context) error { return l.conflict(ctx, me) }},
 		} {
