@@ -232,7 +232,8 @@ func (w *Workspace) discardMirror(ctx context.Context, gone Mirror) (bool, error
 	return true, nil
 }
 
-// holdsOurs reports whether the mirror has our commits that are on no branch of the remote.
+// holdsOurs reports whether the mirror has our commits that are on no branch of the remote. Originals do not count: what
+// the remote gets is their signed copies.
 func (m mirror) holdsOurs(ctx context.Context) (bool, error) {
 	if !exists(m.dir) {
 		return false, nil // the rest of a mirror that was set aside or partly discarded
@@ -240,7 +241,7 @@ func (m mirror) holdsOurs(ctx context.Context) (bool, error) {
 	if err := secure(m.dir, mirrorConfig, ""); err != nil {
 		return false, err
 	}
-	ours, err := m.git.run(ctx, "rev-list", "--max-count=1", "--glob=refs/errand", "--not", "--branches", "--tags", "--glob=refs/pull")
+	ours, err := m.git.run(ctx, "rev-list", "--max-count=1", "--exclude="+originals+"*", "--glob=refs/errand", "--not", "--branches", "--tags", "--glob=refs/pull")
 	return ours != "", err
 }
 

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -135,6 +136,34 @@ func TestMirrorWithUnpushedCommitsStays(t *testing.T) {
 	write(t, o.bare+"/hooks/pre-receive", "")
 	write(t, c.Dir+"/work.txt", "work\n")
 	published(t, w, c, publication())
+	if err := os.RemoveAll(c.Dir); err != nil {
+		t.Fatal(err)
+	}
+	checkout(t, w, Want{Thread: "fetches", Repo: api.Repo})
+	if err := os.RemoveAll(w.threadDir("fetches")); err != nil {
+		t.Fatal(err)
+	}
+	if gone, err := w.DiscardMirror(t.Context(), mirrors(t, w)); !gone || err != nil {
+		t.Errorf("discard: %t, %v", gone, err)
+	}
+}
+
+// The originals of signed commits keep no mirror, and do not pile up.
+func TestMirrorWithOriginalsGoes(t *testing.T) {
+	t.Parallel()
+	o := newOrigin(t)
+	w := o.signs(newKey(t, "-t", "ed25519"))
+	c := checkout(t, w, api)
+	now := time.Now().UTC().Format(time.RFC3339)
+	for i, date := range []string{"2026-01-01T00:00:00Z", now, now} {
+		write(t, c.Dir+"/work.txt", strings.Repeat("work\n", i+1))
+		testGit(t, c.Dir, "add", "--all")
+		testGit(t, c.Dir, "-c", "alias.at=!GIT_COMMITTER_DATE="+date+" git commit --quiet --message work", "at")
+		published(t, w, c, signedPublication())
+	}
+	if got := testGit(t, w.mirror(api.Repo).dir, "for-each-ref", originals); strings.Count(got, "commit") != 2 {
+		t.Errorf("originals:\n%s", got)
+	}
 	if err := os.RemoveAll(c.Dir); err != nil {
 		t.Fatal(err)
 	}

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 )
 
 const (
@@ -157,7 +159,10 @@ func (m mirror) take(ctx context.Context, s *shadow, l load, branch string, copi
 	}
 	if copied {
 		refs[original] = l.head
-		args = append(args, "+"+original+":refs/errand/originals/"+l.head)
+		args = append(args, "+"+original+":"+originals+l.head)
+		if err := m.dropOriginals(ctx); err != nil {
+			return err
+		}
 	}
 	for ref, commit := range refs {
 		if _, err := s.git.run(ctx, "update-ref", ref, commit); err != nil {
@@ -167,6 +172,28 @@ func (m mirror) take(ctx context.Context, s *shadow, l load, branch string, copi
 	_, err := m.git.run(ctx, args...)
 	if refused, ok := errors.AsType[*gitError](err); ok && strings.Contains(refused.stderr, "object ") {
 		return fmt.Errorf("%w: %s", ErrUnfit, refused.line())
+	}
+	return err
+}
+
+// originals are the refs in a mirror of the commits that have signed copies.
+const originals = "refs/errand/originals/"
+
+// originalsKept is longer than threads usually keep their clones. If a clone is older, Save keeps its commits once more.
+const originalsKept = 90 * 24 * time.Hour
+
+// dropOriginals deletes the refs of originals that are old.
+func (m mirror) dropOriginals(ctx context.Context) error {
+	out, err := m.git.run(ctx, "for-each-ref", "--format=%(committerdate:unix) %(refname)", originals)
+	var old strings.Builder
+	for line := range strings.Lines(out) {
+		date, ref, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if at, err := strconv.ParseInt(date, 10, 64); err == nil && time.Since(time.Unix(at, 0)) > originalsKept {
+			old.WriteString("delete " + ref + "\n")
+		}
+	}
+	if err == nil && old.Len() > 0 {
+		_, err = m.git.reading(old.String()).run(ctx, "update-ref", "--stdin")
 	}
 	return err
 }
