@@ -120,7 +120,7 @@ type commitObject struct {
 	headers []string // with their continuation lines; signatures are in signature
 	message string
 
-	signature string
+	signature string // empty unless it is the only one
 }
 
 func parseCommit(name, text string) *commitObject {
@@ -135,14 +135,20 @@ func parseCommit(name, text string) *commitObject {
 		}
 		all = append(all, line)
 	}
+	signatures := 0
 	for _, header := range all {
 		switch key, value, _ := strings.Cut(header, " "); key {
 		case "gpgsig":
+			signatures++
 			c.signature = strings.TrimSuffix(value, "\n")
 		case "gpgsig-sha256":
+			signatures += 2 // errand makes no such one
 		default:
 			c.headers = append(c.headers, strings.ReplaceAll(header, "\n", "\n "))
 		}
+	}
+	if signatures != 1 {
+		c.signature = "" // git would verify another one
 	}
 	return c
 }

@@ -243,6 +243,16 @@ func TestCommitObject(t *testing.T) {
 	if got := c.payload(); got != want || c.signature != "-----BEGIN\n\ny\n-----END" {
 		t.Errorf("payload %q, signature %q", got, c.signature)
 	}
+	for _, more := range []string{"gpgsig x\n", "gpgsig-sha256 x\n"} {
+		for _, twice := range []string{strings.Replace(raw, "gpgsig", more+"gpgsig", 1), strings.Replace(raw, "\n\nsubject", "\n"+more+"\nsubject", 1)} {
+			if c := parseCommit("0", twice); c.signature != "" || strings.Contains(c.payload(), "gpgsig") {
+				t.Errorf("of two signatures %q counts", c.signature)
+			}
+		}
+	}
+	if c := parseCommit("0", strings.Replace(raw, "gpgsig", "gpgsig-sha256", 1)); c.signature != "" {
+		t.Errorf("%q counts", c.signature)
+	}
 	for _, headers := range []string{"tree 1", "tree 1\nauthor A <a@b> 1 +0000", "tree 1\nauthor A <a@b> soon\ncommitter A <a@b> 1 +0000"} {
 		if err := parseCommit("0", headers+"\n\nx").adopt(Publication{}); !errors.Is(err, ErrUnfit) {
 			t.Errorf("%q: %v", headers, err)
