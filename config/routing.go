@@ -67,7 +67,7 @@ type Repository struct {
 	Base    string `yaml:"base"`    // branch to start from and to open pull requests against; empty = the default branch
 	Profile string `yaml:"profile"` // the most a run may do: ProfileWrite or ProfileRead; empty = write, or read with Results
 	Results string `yaml:"results"` // Slack channel for the results of its pull requests, which are then read-only; empty = results go to GitHub
-	Open    bool   `yaml:"open"`    // people in Slack whose GitHub account is unknown may have it read
+	Open    bool   `yaml:"open"`    // people in Slack whose GitHub account is unknown may ask errand to read it
 	Pool    string `yaml:"pool"`    // of the workers that run its tasks; empty = default
 
 	environment.Declaration `yaml:",inline"` // wins over the repository's own

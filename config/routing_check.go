@@ -206,7 +206,7 @@ type SlackPeople struct {
 
 // The values of SlackPeople.Unmapped.
 const (
-	UnmappedRead   = "read"   // have repositories read that are open
+	UnmappedRead   = "read"   // ask errand to read repositories that are open
 	UnmappedRefuse = "refuse" // nothing
 	UnmappedAll    = "all"    // the same as everybody else
 )

@@ -32,7 +32,7 @@ type Repository struct {
 	Trusted bool   // use the repository's own settings, hooks and servers for the CLI
 	Base    string // branch to start from; empty: the default branch
 	Profile agent.Profile
-	Open    bool   // people may have it read whose account on the forge is unknown
+	Open    bool   // people whose account on the forge is unknown may ask errand to read it
 	Pool    string // of workers that run its tasks; empty: the default one
 
 	Environment environment.Declaration // the operator's, which wins over the repository's own

@@ -37,7 +37,7 @@ type Unmapped string
 // The values of Unmapped.
 const (
 	UnmappedAll    Unmapped = ""       // the same as everybody else; answers about private repositories may be posted anywhere
-	UnmappedRead   Unmapped = "read"   // have repositories read that the operator lists as open, and work without a repository
+	UnmappedRead   Unmapped = "read"   // ask errand to read repositories that the operator lists as open, and to work without a repository
 	UnmappedRefuse Unmapped = "refuse" // nothing
 )
 
@@ -92,7 +92,7 @@ func (p Policy) Permit(ctx context.Context, s *store.Store, t Task) (agent.Profi
 	return profile, p.permitChannel(ctx, t)
 }
 
-// PermitNow checks that the asker of a task may have its repository read, and the answer posted where they ask.
+// PermitNow checks that the asker of a task may ask errand to read its repository, and to post the answer where they ask.
 func PermitNow(ctx context.Context, d *Desk, t Task) error {
 	_, err := d.policy.Permit(ctx, d.store, t)
 	return err
@@ -217,7 +217,7 @@ func (p Policy) permitAnswer(ctx context.Context, s *store.Store, id string, q Q
 	return err
 }
 
-// MayWrite reports whether a person may have a repository changed. The error may be an *InputError. limited is false if
+// MayWrite reports whether a person may ask errand to change a repository. The error may be an *InputError. limited is false if
 // nothing limits the person, whose source then decides.
 func MayWrite(ctx context.Context, d *Desk, by Asker, repo string) (may, limited bool, err error) {
 	login, limited := d.policy.limits(by)

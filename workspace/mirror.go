@@ -269,13 +269,13 @@ func (m mirror) resolve(ctx context.Context, want Want) (tip, error) {
 	return t, fmt.Errorf("%w: %q", ErrRef, ref)
 }
 
-// own returns the branch with a name or, if none exists, one with the same last part and its commit. It returns no name if
-// there is neither.
+// own returns the branch with a name or, if none exists, one with the same last part that Publish may push to, and its
+// commit. It returns no name if there is neither.
 func (m mirror) own(ctx context.Context, name string) (branch, commit string, err error) {
 	out, err := m.git.run(ctx, "for-each-ref", "--format=%(objectname) %(refname:lstrip=2)", "refs/heads/"+name, "refs/heads/**/"+path.Base(name))
 	for line := range strings.Lines(out) {
 		sha, found, _ := strings.Cut(strings.TrimSpace(line), " ")
-		if branch == "" || found == name {
+		if branch == "" && publishable.MatchString(found) || found == name {
 			branch, commit = found, sha
 		}
 	}

@@ -115,7 +115,8 @@ func TestPublishedWorkGoesOnElsewhere(t *testing.T) {
 	if diff := cmp.Diff(map[string]string{"README.md": "two\n", "new.txt": "new\n"}, files); diff != "" || strings.Count(log, "\n") != 1 {
 		t.Errorf("branch (-want +got):\n%s%s", diff, log)
 	}
-	// Without that branch it begins at Ref.
+	// Without that branch it begins at Ref, even if there is one that errand could not push to.
+	testGit(t, o.bare, "branch", "Feature/none", ownBranch)
 	want.Own, want.Thread = "errand/none", "other"
 	if c := checkout(t, there, want); c.Head != o.sha("main") || c.Published != "" {
 		t.Errorf("began at %+v", c)

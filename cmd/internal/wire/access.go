@@ -72,7 +72,7 @@ func mayRead(ctx context.Context, f forge.Forge, repo, login string) (bool, erro
 	return err == nil && permission != forge.PermissionNone && permission != "", err
 }
 
-// rights returns how people are limited to what they may do themselves on the forge, which is set when it is known.
+// rights returns the limits of people to what they may do themselves on the forge. The caller sets the forge.
 func rights(c config.Config) *tasks.Rights {
 	r := &tasks.Rights{Unmapped: tasks.Unmapped(c.Routing.Unmapped()), Lists: c.Routing.Lists}
 	if r.Unmapped == config.UnmappedAll {
