@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"io"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 
@@ -90,17 +89,17 @@ func unusable(res *http.Response, now time.Time) time.Time {
 			return time.Time{}
 		}
 	case http.StatusTooManyRequests:
-		reset, err := strconv.ParseInt(res.Header.Get("Anthropic-Ratelimit-Unified-Reset"), 10, 64)
+		reset := resetIn(res.Header, "Reset", now)
 		switch rejected := res.Header.Get("Anthropic-Ratelimit-Unified-Status") == "rejected"; {
-		case rejected && err == nil:
-			until = time.Unix(reset, 0)
+		case rejected && !reset.IsZero():
+			until = reset
 		case !rejected && until.Sub(now) <= shortWait:
 			return time.Time{}
 		}
 	default:
 		return time.Time{}
 	}
-	if !until.After(now) {
+	if !until.After(now) || until.After(now.Add(maxReset)) {
 		return now.Add(holdFor)
 	}
 	return until

@@ -33,24 +33,33 @@ type Window struct {
 var windowNames = []string{"5h", "7d"}
 
 // windows reads the windows in the header of an answer; nil: it has none.
-func windows(h http.Header) (list []Window) {
+func windows(h http.Header, now time.Time) (list []Window) {
 	for _, name := range windowNames {
 		used, err := strconv.ParseFloat(h.Get("Anthropic-Ratelimit-Unified-"+name+"-Utilization"), 64)
 		if err != nil || !(used >= 0 && used <= 100) { // written so that it also holds for NaN
 			continue
 		}
-		w := Window{Name: name, Used: math.Round(used*100) / 100}
-		if reset, err := strconv.ParseInt(h.Get("Anthropic-Ratelimit-Unified-"+name+"-Reset"), 10, 64); err == nil {
-			w.ResetsAt = time.Unix(reset, 0).UTC()
-		}
+		w := Window{Name: name, Used: math.Round(used*100) / 100, ResetsAt: resetIn(h, name+"-Reset", now)}
 		list = append(list, w)
 	}
 	return list
 }
 
+// maxReset bounds how far ahead a limit is believed to be lifted: a little more than the longest window.
+const maxReset = 8 * 24 * time.Hour
+
+// resetIn returns the time in a header of a subscription's limits; zero: it has none that can be right.
+func resetIn(h http.Header, name string, now time.Time) time.Time {
+	seconds, err := strconv.ParseInt(h.Get("Anthropic-Ratelimit-Unified-"+name), 10, 64)
+	if err != nil || seconds <= now.Unix() || seconds > now.Add(maxReset).Unix() {
+		return time.Time{}
+	}
+	return time.Unix(seconds, 0).UTC()
+}
+
 // observe records the windows in the header of an answer.
 func (r *keyring) observe(k *key, h http.Header) {
-	list := windows(h)
+	list := windows(h, time.Now())
 	if list == nil {
 		return
 	}

@@ -30,11 +30,14 @@ func TestWindows(t *testing.T) {
 	u, _ := several(t, b, Named{Name: "s", Credential: Credential{OAuthToken: "token-s"}})
 	g := open(t, u)
 	const five, seven = "anthropic-ratelimit-unified-5h-", "anthropic-ratelimit-unified-7d-"
-	b.says("token-s", costing(1, five+"utilization", "0.4321", five+"reset", "1800000000", seven+"utilization", "1.02"))
+	reset := time.Now().Add(5 * time.Hour).Truncate(time.Second).UTC()
+	far := time.Now().Add(time.Hour).UnixMilli() // as seconds a year that JSON cannot express
+	b.says("token-s", costing(1, five+"utilization", "0.4321", five+"reset", strconv.FormatInt(reset.Unix(), 10),
+		seven+"utilization", "1.02", seven+"reset", strconv.FormatInt(far, 10)))
 	ask(t, g)
 	b.says("token-s", costing(1, five+"utilization", "NaN"))
 	ask(t, g)
-	want := []Window{{"5h", 0.43, time.Unix(1800000000, 0).UTC()}, {Name: "7d", Used: 1.02}}
+	want := []Window{{"5h", 0.43, reset}, {Name: "7d", Used: 1.02}}
 	if diff := cmp.Diff(want, u.States()["s"].Windows); diff != "" {
 		t.Errorf("windows (-want +got):\n%s", diff)
 	}
