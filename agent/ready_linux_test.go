@@ -156,6 +156,20 @@ func TestReadyIsForItsCredentials(t *testing.T) {
 	}
 }
 
+// A CLI is ready for one maximum cost also with prices of the operator, when only its gateway knows the maximum.
+func TestReadyIsForItsMaximum(t *testing.T) {
+	t.Parallel()
+	c := newReadiness(t, func(cfg *Config) { cfg.Prices = PriceList{{Pattern: "*", Price: Price{Input: 1, Output: 1}}} })
+	c.next.MaxUSD = 3
+	for name, usd := range map[string]float64{"same": 3, "other": 2} {
+		s := c.next
+		s.Ready, s.MaxUSD = c.ready(), usd
+		if res := c.run(name, s); res.Ready != (name == "same") || res.Outcome != Done {
+			t.Errorf("%s: %+v\n%s", name, res, c.log(name))
+		}
+	}
+}
+
 // A CLI that dies while it is kept ready costs the run only a start.
 func TestReadyDies(t *testing.T) {
 	t.Parallel()
