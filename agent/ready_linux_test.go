@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/errand-fleet/errand/internal/modelfake"
 )
@@ -167,6 +168,28 @@ func TestReadyIsForItsMaximum(t *testing.T) {
 		if res := c.run(name, s); res.Ready != (name == "same") || res.Outcome != Done {
 			t.Errorf("%s: %+v\n%s", name, res, c.log(name))
 		}
+	}
+}
+
+// A run does not get around a cap because its CLI was kept ready before the cap was reached.
+func TestReadyIsCapped(t *testing.T) {
+	t.Parallel()
+	c := newReadiness(t, func(cfg *Config) {
+		cfg.Credential = Credential{}
+		cfg.Credentials = []ModelCredential{{Name: "a", APIKey: "sk-ant-a-1", DailyCap: 1}, {Name: "b", APIKey: "sk-ant-b-2", DailyCap: 1}}
+	})
+	asked, until := len(c.model.Requests()), time.Now().Add(time.Hour)
+	c.next.Ready = c.ready()
+	c.r.Learn(map[string]CredentialState{"a": {CappedUntil: until}})
+	if res := c.run("one", c.next); res.Ready || res.Outcome != Done || res.API.Credential != "b" {
+		t.Errorf("%+v\n%s", res, c.log("one"))
+	}
+	c.next.Ready = c.ready()
+	c.r.Learn(map[string]CredentialState{"b": {CappedUntil: until}})
+	c.next.ID = unique(c.id("both"))
+	_, err := c.r.Run(t.Context(), c.next, &host{})
+	if e, ok := errors.AsType[*Error](err); !ok || e.Class != ClassBudget || len(c.model.Requests()) != asked+1 {
+		t.Errorf("both capped: %v", err)
 	}
 }
 

@@ -103,6 +103,13 @@ var ErrCapped = errors.New("the credentials for the model have reached their cap
 // capped reports whether no further run may use a credential.
 func (k *key) capped(now time.Time) bool { return k.state.CappedUntil.After(now) }
 
+// Capped reports whether no further run may use the credential that the run has now.
+func (g *Gateway) Capped() bool {
+	g.keys.ring.mu.Lock()
+	defer g.keys.ring.mu.Unlock()
+	return g.keys.current != nil && g.keys.current.capped(time.Now())
+}
+
 // usable reports whether a credential is neither held nor capped.
 func (k *key) usable(now time.Time) bool { return !k.state.Until.After(now) && !k.capped(now) }
 
