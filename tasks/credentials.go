@@ -15,33 +15,33 @@ import (
 // credentialsMemo is the memo in which workers share what they know of the credentials for the model.
 const credentialsMemo = "credentials"
 
-// credentialsFor is how long a credential is remembered of which no worker says anything new: longer than its windows.
+// credentialsFor is how long a credential is remembered that no worker has: longer than its windows.
 const credentialsFor = 8 * 24 * time.Hour
 
 // ShareCredentials adds what a worker knows of the credentials for the model to what the fleet knows, and returns that.
-// What was seen last counts.
+// The newer state wins.
 func ShareCredentials(ctx context.Context, s *store.Store, own map[string]agent.CredentialState) (fleet map[string]agent.CredentialState, err error) {
 	err = s.Memos.ChangeMemo(ctx, credentialsMemo, func(body json.RawMessage) (json.RawMessage, error) {
 		fleet = readCredentials(body)
 		before, now := maps.Clone(fleet), time.Now().UTC().Truncate(time.Second)
 		for name, state := range own {
-			known, ok := fleet[name]
-			state.Live, state.CappedUntil = 0, time.Time{}
-			switch {
-			case !ok && state.Seen.IsZero():
-				state.Seen = now // so that it is forgotten once no worker has it
-			case ok && !state.Seen.After(known.Seen):
-				known.Cap = state.Cap
-				state = known
+			known := fleet[name].Newer(state)
+			known.Cap = state.Cap
+			if now.Sub(known.Reported) >= time.Hour {
+				known.Reported = now
 			}
-			fleet[name] = state
+			fleet[name] = known
 		}
-		if maps.EqualFunc(fleet, before, func(a, b agent.CredentialState) bool { return a.Seen.Equal(b.Seen) && a.Cap == b.Cap }) {
+		if maps.EqualFunc(fleet, before, sameCredential) {
 			return nil, nil
 		}
 		return format.JSON(fleet), nil
 	})
 	return fleet, err
+}
+
+func sameCredential(a, b agent.CredentialState) bool {
+	return a.HeldAt.Equal(b.HeldAt) && a.Seen.Equal(b.Seen) && a.Reported.Equal(b.Reported) && a.Cap == b.Cap
 }
 
 // readCredentials decodes the memo. It leaves out what is old.
@@ -50,7 +50,7 @@ func readCredentials(body json.RawMessage) map[string]agent.CredentialState {
 	if json.Unmarshal(body, &all) != nil {
 		return map[string]agent.CredentialState{}
 	}
-	maps.DeleteFunc(all, func(_ string, s agent.CredentialState) bool { return time.Since(s.Seen) > credentialsFor })
+	maps.DeleteFunc(all, func(_ string, s agent.CredentialState) bool { return time.Since(s.Reported) > credentialsFor })
 	return all
 }
 

@@ -54,8 +54,7 @@ func TestCredentialsOnTheFleetPage(t *testing.T) {
 	now := time.Now().UTC()
 	states := map[string]agent.CredentialState{
 		"team-a": {Seen: now, Cap: 2, Windows: []agent.CredentialWindow{{Name: "5h", Used: 0.43, ResetsAt: now.Add(time.Hour)}, {Name: "7d", Used: 0.9, ResetsAt: now.Add(-time.Hour)}}},
-		"team-b": {Seen: now, Status: 429, Until: now.Add(time.Hour)},
-		"team-c": {Seen: now.Add(-9 * 24 * time.Hour)},
+		"team-b": {HeldAt: now, Status: 429, Until: now.Add(time.Hour)},
 		"team-d": {Seen: now, Cap: 0.5},
 	}
 	if _, err := tasks.ShareCredentials(t.Context(), h.Store, states); err != nil {
@@ -66,7 +65,7 @@ func TestCredentialsOnTheFleetPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.contains(h.get("/fleet"), http.StatusOK, "team-a", `value="0.43" aria-label="5h limit of team-a"`, "43%, resets "+now.Add(time.Hour).Format("2006-01-02 15:04:05 UTC"),
-		`value="0" aria-label="7d limit`, "$1.50 of $2.00", "held until "+now.Add(time.Hour).Format("2006-01-02 15:04:05 UTC")+": the model answered 429", "!team-c",
+		`value="0" aria-label="7d limit`, "$1.50 of $2.00", "held until "+now.Add(time.Hour).Format("2006-01-02 15:04:05 UTC")+": the model answered 429",
 		"$0.50 of $0.50", "cap reached until ")
 	h.contains(h.get("/api/health"), http.StatusServiceUnavailable, `"name": "team-a"`, `"spent_today_usd": 1.5`, `"cap_usd": 2`, `"used": 0.43`, `"status": 429`)
 	h.contains(h.get("/costs?by=credential&days=1"), http.StatusOK, "team-a", "$1.50", "team-d")

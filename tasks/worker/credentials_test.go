@@ -19,7 +19,7 @@ func TestWorkersShareCredentials(t *testing.T) {
 	now := time.Now().UTC().Truncate(time.Second)
 	windows := []agent.CredentialWindow{{Name: "5h", Used: 0.4, ResetsAt: now.Add(time.Hour)}}
 	f.agent.credentials = map[string]agent.CredentialState{
-		"a": {Cap: 1, Windows: windows, Seen: now}, "b": {Until: now.Add(time.Hour), Status: 429, Seen: now}, "c": {Cap: 1, Live: 0.9},
+		"a": {Cap: 1, Windows: windows, Seen: now}, "b": {Until: now.Add(time.Hour), Status: 429, HeldAt: now}, "c": {Cap: 1, Live: 0.9},
 	}
 	f.agent.do = func(context.Context, agent.Spec, agent.Host) (agent.Result, error) {
 		r := costing(1.3)

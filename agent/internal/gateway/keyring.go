@@ -66,21 +66,19 @@ func (r *keyring) take(names []string) (*lease, error) {
 func (r *keyring) hold(k *key, until time.Time, status int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	now := time.Now()
-	if !k.state.Until.After(now) {
+	if !k.state.Until.After(time.Now()) {
 		r.log.Warn("a credential for the model is held", "credential", k.Name, "status", status, "until", until)
 	}
-	k.state.Until, k.state.Status, k.state.Seen = until, status, now
+	k.state.Until, k.state.Status, k.state.HeldAt = until, status, nowAfter(k.state.HeldAt)
 }
 
 // release lets a held credential be used again.
 func (r *keyring) release(k *key) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	now := time.Now()
-	if k.state.Until.After(now) {
+	if k.state.Until.After(time.Now()) {
 		r.log.Info("a credential for the model is no longer held", "credential", k.Name)
-		k.state.Until, k.state.Status, k.state.Seen = time.Time{}, 0, now
+		k.state.Until, k.state.Status, k.state.HeldAt = time.Time{}, 0, nowAfter(k.state.HeldAt)
 	}
 }
 

@@ -14,12 +14,34 @@ import (
 type KeyState struct {
 	Until   time.Time `json:"until,omitzero"`    // left out until then, because the model has refused it
 	Status  int       `json:"status,omitempty"`  // with which it has
+	HeldAt  time.Time `json:"held_at,omitzero"`  // when it did, or has accepted it again; zero: it has done neither
 	Windows []Window  `json:"windows,omitempty"` // limits of a subscription
-	Seen    time.Time `json:"seen,omitzero"`     // when the model said that; zero: it has said nothing yet
+	Seen    time.Time `json:"seen,omitzero"`     // when the model said what of them is used; zero: it has not yet
 	Cap     float64   `json:"cap_usd,omitempty"` // most US dollars a day; 0: any amount
+
+	Reported time.Time `json:"reported,omitzero"` // about when a worker last had the credential
 
 	CappedUntil time.Time `json:"-"` // the cap is reached: only runs under way that have no other credential use it
 	Live        float64   `json:"-"` // US dollars that the open runs of this worker have spent, which are not settled yet
+}
+
+// Newer returns s with what of o is newer: whether it is held, and its windows.
+func (s KeyState) Newer(o KeyState) KeyState {
+	if o.HeldAt.After(s.HeldAt) {
+		s.Until, s.Status, s.HeldAt = o.Until, o.Status, o.HeldAt
+	}
+	if o.Seen.After(s.Seen) {
+		s.Windows, s.Seen = o.Windows, o.Seen
+	}
+	return s
+}
+
+// nowAfter returns the time of an event that follows one at last, which may be by the clock of another worker.
+func nowAfter(last time.Time) time.Time {
+	if now := time.Now(); now.After(last) {
+		return now
+	}
+	return last.Add(time.Nanosecond)
 }
 
 // Window is how much of a usage limit is used.
@@ -66,7 +88,7 @@ func (r *keyring) observe(k *key, h http.Header) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !slices.Equal(list, k.state.Windows) {
-		k.state.Windows, k.state.Seen = list, time.Now()
+		k.state.Windows, k.state.Seen = list, nowAfter(k.state.Seen)
 	}
 }
 
@@ -90,9 +112,7 @@ func (u *Upstream) Learn(all map[string]KeyState) {
 		if !ok {
 			continue
 		}
-		if s.Seen.After(k.state.Seen) {
-			k.state.Until, k.state.Status, k.state.Windows, k.state.Seen = s.Until, s.Status, s.Windows, s.Seen
-		}
+		k.state = k.state.Newer(s)
 		k.state.CappedUntil = s.CappedUntil
 	}
 }

@@ -65,6 +65,23 @@ func TestWorkersLearn(t *testing.T) {
 	}
 }
 
+// A hold stays although another worker whose clock is ahead reports other windows, or has accepted the credential before.
+func TestHoldsOfClocksThatDiffer(t *testing.T) {
+	t.Parallel()
+	b := newBank(t)
+	u, _ := several(t, b, apiKey("a"), apiKey("b"))
+	ahead := time.Now().Add(time.Hour)
+	accepted := map[string]KeyState{"a": {HeldAt: ahead}}
+	u.Learn(accepted)
+	b.says("key-a", limited(time.Now().Add(2*time.Hour)))
+	ask(t, open(t, u))
+	u.Learn(accepted)
+	u.Learn(map[string]KeyState{"a": {Seen: ahead, Windows: []Window{{Name: "5h", Used: 1}}}})
+	if a := u.States()["a"]; !a.Until.After(time.Now()) || len(a.Windows) != 1 {
+		t.Errorf("known: %+v", a)
+	}
+}
+
 // A credential that has reached its cap is for no further run. A run under way changes to another one if it can.
 func TestCappedCredential(t *testing.T) {
 	t.Parallel()
