@@ -47,14 +47,14 @@ func (t keyed) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 		ring.hold(k, until, res.StatusCode)
 		tried = append(tried, k)
-		other, _ := t.g.keys.next(tried)
+		other, otherHeld := t.g.keys.next(tried)
 		if other == nil || req.GetBody == nil {
 			t.g.seen.keyed(req, k.Name, t.g.keys.freeAt())
 			return res, nil
 		}
 		_ = res.Body.Close()
 		t.g.note("the model refuses credential %s with status %d; the run goes on with %s", k.Name, res.StatusCode, other.Name)
-		k, held = other, false
+		k, held = other, otherHeld
 	}
 }
 

@@ -66,7 +66,7 @@ func (r *keyring) take(names []string) (*lease, error) {
 func (r *keyring) hold(k *key, until time.Time, status int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !k.state.Until.After(time.Now()) {
+	if !k.held(time.Now()) {
 		r.log.Warn("a credential for the model is held", "credential", k.Name, "status", status, "until", until)
 	}
 	k.state.Until, k.state.Status, k.state.HeldAt = until, status, nowAfter(k.state.HeldAt)
@@ -76,7 +76,7 @@ func (r *keyring) hold(k *key, until time.Time, status int) {
 func (r *keyring) release(k *key) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if k.state.Until.After(time.Now()) {
+	if k.held(time.Now()) {
 		r.log.Info("a credential for the model is no longer held", "credential", k.Name)
 		k.state.Until, k.state.Status, k.state.HeldAt = time.Time{}, 0, nowAfter(k.state.HeldAt)
 	}
@@ -95,7 +95,7 @@ type lease struct {
 }
 
 // next returns the credential for a request that was already sent with others; nil: all were tried. held says that it is
-// used although it is held, for lack of another one.
+// used although it is held: for lack of another one, or to try it again.
 func (l *lease) next(tried []*key) (k *key, held bool) {
 	l.ring.mu.Lock()
 	defer l.ring.mu.Unlock()
@@ -107,11 +107,11 @@ func (l *lease) next(tried []*key) (k *key, held bool) {
 	case l.current == nil: // the run is over, and its requests end
 		return nil, false
 	case usable(l.current):
-		return l.current, false
+		return l.current, l.current.held(now)
 	}
 	if other := best(l.allowed, usable); other != nil {
 		l.move(other)
-		return other, false
+		return other, other.held(now)
 	}
 	if len(tried) > 0 {
 		return nil, false

@@ -251,7 +251,9 @@ func TestChoiceOfCredential(t *testing.T) {
 		t.Error("a run without a credential has a gateway")
 	}
 	now := time.Now()
-	u.keys.keys[0].state.Until, u.keys.keys[1].state.Until, u.keys.keys[2].state.Until = now.Add(3*time.Hour), now.Add(2*time.Hour), now.Add(time.Hour)
+	for i, k := range u.keys.keys {
+		k.state.Until, k.state.HeldAt = now.Add(time.Duration(3-i)*time.Hour), now
+	}
 	if got := names("a", "b"); got != "bbbbbbbb" {
 		t.Errorf("of held ones: %s", got)
 	}

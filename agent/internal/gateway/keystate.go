@@ -130,8 +130,16 @@ func (g *Gateway) Capped() bool {
 	return g.keys.current != nil && g.keys.current.capped(time.Now())
 }
 
-// usable reports whether a credential is neither held nor capped.
-func (k *key) usable(now time.Time) bool { return !k.state.Until.After(now) && !k.capped(now) }
+// tryAfter is how long after a refusal a held credential is tried again: its account may have been topped up.
+const tryAfter = time.Hour
+
+// held reports whether the model has refused a credential until later.
+func (k *key) held(now time.Time) bool { return k.state.Until.After(now) }
+
+// usable reports whether a credential is neither held, or may be tried again, nor capped.
+func (k *key) usable(now time.Time) bool {
+	return (!k.held(now) || now.Sub(k.state.HeldAt) >= tryAfter) && !k.capped(now)
+}
 
 // freeAt returns when it becomes usable.
 func (k *key) freeAt() time.Time {

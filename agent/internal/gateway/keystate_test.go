@@ -82,6 +82,34 @@ func TestHoldsOfClocksThatDiffer(t *testing.T) {
 	}
 }
 
+// A held credential is tried again after an hour. If the model refuses it again, the run goes on with another one; if it accepts
+// it, it is no longer held.
+func TestHeldCredentialIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	b := newBank(t)
+	b.says("key-a", limited(time.Now().Add(5*time.Hour)))
+	u, _ := several(t, b, apiKey("a"), apiKey("b"))
+	for _, want := range [][]string{{"key-a", "key-b"}, {"key-b"}} {
+		g := open(t, u)
+		if status, _ := ask(t, g); status != http.StatusOK || !slices.Equal(b.taken(), want) {
+			t.Errorf("status %d, want %q asked", status, want)
+		}
+		g.Close()
+	}
+	for _, held := range []bool{true, false} {
+		u.keys.keys[0].state.HeldAt = time.Now().Add(-tryAfter)
+		if !held {
+			b.says("key-a", nil)
+		}
+		g := open(t, u)
+		status, _ := ask(t, g)
+		if asked := b.taken(); status != http.StatusOK || asked[0] != "key-a" || u.keys.keys[0].held(time.Now()) != held {
+			t.Errorf("status %d, asked %q, known %+v", status, asked, u.States()["a"])
+		}
+		g.Close()
+	}
+}
+
 // A credential that has reached its cap is for no further run. A run under way changes to another one if it can.
 func TestCappedCredential(t *testing.T) {
 	t.Parallel()
