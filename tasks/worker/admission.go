@@ -147,25 +147,45 @@ func (a *admission) afford(r *run, t tasks.Task) (maxUSD float64, err error) {
 	return tasks.LowerLimit(maxUSD, left), nil
 }
 
-// estimate returns what a run that begins now is likely to cost, which is at most its maximum.
-func (a *admission) estimate(r *run, t tasks.Task, before *resumeState, lines int) tasks.Estimate {
-	if before.goesOn() {
+// estimate returns what a task is likely to cost, which is at most its own maximum. It is zero for one that has run before.
+func (a *admission) estimate(r *run, j job, lines int) tasks.Estimate {
+	if r.claim.Record().Cost > 0 {
 		return tasks.Estimate{}
 	}
-	e, err := tasks.EstimateCost(r.ctx, a.Store, t, lines)
-	a.warn(err, "estimate the cost", "run", t.ID)
+	e, err := tasks.EstimateCost(r.ctx, a.Store, j.task, lines)
+	a.warn(err, "estimate the cost", "run", j.task.ID)
 	if e.Tasks > 0 {
-		e.USD = tasks.LowerLimit(t.Options.MaxUSD, e.USD)
+		e.USD = tasks.LowerLimit(j.maxUSD, e.USD)
 	}
 	return e
 }
 
 // consult asks people before a run that is likely to cost more than Budgets.AskAbove. Without their consent it returns an
-// *InputError. It asks about no task that the agent cannot speak with people about.
-func (a *admission) consult(k *talk, e tasks.Estimate) error {
-	if above := a.Policy.Budgets.AskAbove; k == nil || above <= 0 || e.USD <= above {
-		return nil
+// *InputError. It asks about no task that the agent cannot speak with people about, and so about no review, whose size is
+// not known yet.
+func (w *Worker) consult(r *run, j job) (asked bool, err error) {
+	e, above := w.admission.estimate(r, j, 0), w.cfg.Policy.Budgets.AskAbove
+	if above <= 0 || e.USD <= above {
+		return false, nil
 	}
+	record := r.record()
+	defer record.close()
+	k := w.talk(r, j, func(e agent.Event) {
+		if r.report == nil {
+			r.report = r.openReport(j)
+			r.report.get() // the status says that an answer is needed
+		}
+		record.add(e)
+		r.report.Update(e)
+	})
+	if k == nil {
+		return false, nil
+	}
+	return true, k.mayStart(e)
+}
+
+// mayStart asks whether a run should start. Without consent it returns an *InputError.
+func (k *talk) mayStart(e tasks.Estimate) error {
 	answer, err := k.ask(k.run, tasks.Question{Text: fmt.Sprintf("This is likely to cost %s. Shall I start?", e), Options: []string{tasks.Begin, tasks.DontBegin}, Start: true})
 	said := strings.ToLower(strings.TrimRight(answer.Text, ".! "))
 	switch {

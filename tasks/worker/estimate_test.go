@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -74,6 +75,67 @@ func TestEstimateIsShownAndAsked(t *testing.T) {
 	costs <- 1
 	if e := f.ending(f.submit(cheap)); e.Kind != tasks.Answered || len(s.asked) > 0 {
 		t.Errorf("with a lower maximum: %+v", e)
+	}
+}
+
+// What is left of a budget does not lower the estimate, and a task that waits for consent reserves nothing of it.
+func TestQuestionReservesNoBudget(t *testing.T) {
+	t.Parallel()
+	costs := make(chan float64, 1)
+	f, s := pricey(t, costs)
+	f.policy.Budgets.Day = 10
+	f.talker(s)
+	f.known(costs) // $9
+	id := f.submit(f.task("a", "x"))
+	if q := <-s.asked; !strings.Contains(q.Text, "about $2.00") {
+		t.Errorf("asked %+v", q)
+	}
+	cheap := f.task("b", "x")
+	cheap.Options.MaxUSD = 1 // all that is left
+	costs <- 0.25
+	if e := f.ending(f.submit(cheap)); e.Kind != tasks.Answered {
+		t.Errorf("beside the question: %+v", e)
+	}
+	if _, err := f.desk.Answer(t.Context(), id, "", "ann", "yes"); err != nil {
+		t.Fatal(err)
+	}
+	costs <- 0.5
+	if e := f.ending(id); e.Kind != tasks.Answered {
+		t.Errorf("ending %+v", e)
+	}
+	if specs := f.agent.specs(); len(specs) != 5 || specs[4].MaxUSD != 0.75 {
+		t.Errorf("runs %+v", specs)
+	}
+}
+
+// A task that may start, and that waits for a budget then, shows the answer to people once more and not at each attempt.
+func TestConsentIsShownOnce(t *testing.T) {
+	t.Parallel()
+	costs := make(chan float64, 1)
+	f, s := pricey(t, costs)
+	s.settled = make(chan tasks.Answer, 100)
+	f.policy.Budgets.Day = 10
+	f.talker(s, func(c *Config) { c.Timing.Budget = 20 * time.Millisecond })
+	f.known(costs) // $9
+	all := f.task("b", "x")
+	all.Options.MaxUSD = 1 // all that is left
+	first := f.submit(all)
+	id := f.submit(f.task("a", "x"))
+	<-s.asked
+	if _, err := f.desk.Answer(t.Context(), id, "", "ann", "yes"); err != nil {
+		t.Fatal(err)
+	}
+	for seen := map[time.Time]bool{}; len(seen) < 5 && t.Context().Err() == nil; runtime.Gosched() {
+		if s := f.status(id); s.Why == whyReserved {
+			seen[s.At] = true
+		}
+	}
+	costs <- 0.25
+	costs <- 0.5
+	f.ending(first)
+	f.ending(id)
+	if n := len(s.settled); n > 2 {
+		t.Errorf("the answer was shown %d times", n)
 	}
 }
 

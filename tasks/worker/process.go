@@ -90,8 +90,9 @@ type (
 	job struct {
 		task    tasks.Task
 		source  tasks.Source
-		limited bool // its asker may only read the repository
-		idle    bool // a crash of the worker does not count against the task yet
+		maxUSD  float64 // its own maximum; budgets may leave less
+		limited bool    // its asker may only read the repository
+		idle    bool    // a crash of the worker does not count against the task yet
 	}
 	// briefing is what the source tells the agent about a job.
 	briefing struct {
@@ -114,7 +115,7 @@ func (w *Worker) execute(r *run) (tasks.Ending, error) {
 		err = w.recall(r, j) // look for an answer that was posted before Redis lost the ending
 	}
 	if err == nil {
-		err = r.permit(&j) // ask what its asker may do now
+		err = w.permit(r, &j) // ask what its asker may do now, and people before an expensive run
 	}
 	if err == nil {
 		j.task.Options.MaxUSD, err = w.allow(r, j) // reserve its cost and check that a run can start now
@@ -159,6 +160,7 @@ func (w *Worker) execute(r *run) (tasks.Ending, error) {
 // itself.
 func (w *Worker) accept(r *run) (j job, err error) {
 	j.task, j.source, err = w.tasks.read(r.claim.Record())
+	j.maxUSD = j.task.Options.MaxUSD
 	if r.source = j.task.Source; err != nil {
 		return j, err
 	}
@@ -173,6 +175,21 @@ func (w *Worker) accept(r *run) (j job, err error) {
 	}
 	j.idle, err = w.isolation.accept(r)
 	return j, err
+}
+
+// permit limits the run to what the asker may do, and asks people before an expensive run. Their answer may take a while, so
+// it then looks again at what the asker may do. The task has nothing reserved meanwhile but its thread and a slot.
+func (w *Worker) permit(r *run, j *job) error {
+	now := *j
+	if err := r.permit(&now); err != nil {
+		return err
+	}
+	asked, err := w.consult(r, now)
+	if asked && err == nil {
+		return r.permit(j)
+	}
+	*j = now
+	return err
 }
 
 // permit limits the run to what the asker of its task may do now.
@@ -213,7 +230,9 @@ func (w *Worker) brief(r *run, j job) (b briefing, err error) {
 // prepare opens the report and loads what the run needs: its directory, the state to resume from and the
 // conversation.
 func (w *Worker) prepare(r *run, j job, b briefing) (s setting, err error) {
-	r.report = r.openReport(j)
+	if r.report == nil {
+		r.report = r.openReport(j)
+	}
 	if j.limited {
 		r.notice("The person who asked may only read " + j.task.Repo + ", so nothing can be changed.")
 	}
@@ -241,11 +260,7 @@ func (w *Worker) perform(r *run, j job, b briefing, s setting) (agent.Spec, erro
 	given := newAnswers(s.before)
 	host := &host{mailbox: r.mail, record: r.record(), report: r.report, given: given, slow: w.admission.throttleReporter(r)}
 	host.talk = w.talk(r, j, host.emit)
-	host.estimate = w.admission.estimate(r, j.task, s.before, b.Lines)
-	if err := w.admission.consult(host.talk, host.estimate); err != nil {
-		host.record.close()
-		return agent.Spec{}, err
-	}
+	host.estimate = w.admission.estimate(r, j, b.Lines)
 	spec := w.spec(j.task, b.Brief, s)
 	spec.Tools = host.talk.tools(s.place)
 	w.checkpoints.schedule(r, s.place, given, &spec)

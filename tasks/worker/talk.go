@@ -139,6 +139,12 @@ func (k *talk) put(ctx context.Context, q tasks.Question) (a tasks.Answer, known
 	if err == nil {
 		err = json.Unmarshal(answer, &a)
 	}
+	if err == nil && known && q.Start { // a task that waits to start comes here again and again
+		var first bool
+		if first, err = k.claim.First(ctx, "known-"+q.Key); err == nil && !first {
+			return a, known, nil
+		}
+	}
 	if err != nil {
 		return a, known, fmt.Errorf("ask people: %w", err)
 	}
