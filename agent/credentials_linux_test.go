@@ -175,12 +175,14 @@ func TestCLICredentialsOfPeople(t *testing.T) {
 }
 
 // A run whose credentials have all reached their caps does not start. The CLI, which knows only list prices, gets no maximum
-// where the operator has others.
+// where the operator has others, and no doubts follow from what it counts.
 func TestCLICappedCredentials(t *testing.T) {
 	t.Parallel()
 	model := newModel(t)
 	model.Answer("", modelfake.Turn{Text: "Answered.", Usage: modelfake.Usage{Input: 1_000_000}}) // $4 at list price
+	var log strings.Builder
 	r := newCLI(t, model, impatient, func(c *Config) {
+		c.Log = slog.New(slog.NewTextHandler(&log, nil))
 		c.Credential, c.Credentials = Credential{}, []ModelCredential{{Name: "team", APIKey: "sk-ant-team-1", DailyCap: 1}}
 		c.Prices = PriceList{{Pattern: "claude-*", Price: Price{Input: 0.5, Output: 1}}}
 	})
@@ -190,6 +192,9 @@ func TestCLICappedCredentials(t *testing.T) {
 	res, err := run()
 	if err != nil || res.Outcome != Done || math.Abs(res.CostUSD-0.5) > 0.01 || res.API.Shares["team"].USD != res.CostUSD {
 		t.Errorf("%s, %v, %v, $%f, api %+v", res.Outcome, res.Error, err, res.CostUSD, res.API)
+	}
+	if strings.Contains(log.String(), "impossible cost") { // the CLI counts at list prices
+		t.Errorf("log: %s", log.String())
 	}
 	r.Learn(map[string]CredentialState{"team": {CappedUntil: time.Now().Add(time.Hour)}})
 	_, err = run()
