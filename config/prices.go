@@ -11,11 +11,11 @@ import (
 
 // Price is what a model costs, in US dollars per million tokens.
 type Price struct {
-	Input          float64 `yaml:"input"`
-	Output         float64 `yaml:"output"`
-	CacheWrite     float64 `yaml:"cache_write"`    // for 5 minutes; 0 = 1.25 times the input
-	CacheWriteHour float64 `yaml:"cache_write_1h"` // for an hour; 0 = twice the input
-	CacheRead      float64 `yaml:"cache_read"`     // 0 = a tenth of the input
+	Input          *float64 `yaml:"input"` // never nil in a checked configuration
+	Output         *float64 `yaml:"output"`
+	CacheWrite     float64  `yaml:"cache_write"`    // for 5 minutes; 0 = 1.25 times the input
+	CacheWriteHour float64  `yaml:"cache_write_1h"` // for an hour; 0 = twice the input
+	CacheRead      float64  `yaml:"cache_read"`     // 0 = a tenth of the input
 }
 
 // The providers of Routing.Prices.
@@ -54,7 +54,7 @@ func (r Routing) PricesOf(provider string) (list []PricedModel) {
 		patterns := slices.SortedFunc(maps.Keys(r.Prices[name]), func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
 		for _, pattern := range patterns {
 			p := r.Prices[name][pattern]
-			p.CacheRead = cmp.Or(p.CacheRead, p.Input/10)
+			p.CacheRead = cmp.Or(p.CacheRead, *p.Input/10)
 			list = append(list, PricedModel{strings.ToLower(pattern), p})
 		}
 	}
@@ -74,10 +74,13 @@ func (v routingCheck) prices(r Routing) {
 			if _, err := path.Match(pattern, ""); err != nil || pattern == "" {
 				v.add("is not a pattern", "write the name of a model, or * for any part of it", at...)
 			}
-			for key, usd := range map[string]float64{
-				"input": p.Input, "output": p.Output, "cache_write": p.CacheWrite, "cache_write_1h": p.CacheWriteHour, "cache_read": p.CacheRead,
+			if p.Input == nil || p.Output == nil { // otherwise the model would be free
+				v.add("has no input or no output", "write both, in US dollars per million tokens", at...)
+			}
+			for key, amount := range map[string]*float64{
+				"input": p.Input, "output": p.Output, "cache_write": &p.CacheWrite, "cache_write_1h": &p.CacheWriteHour, "cache_read": &p.CacheRead,
 			} {
-				if !(usd >= 0 && usd <= maxPrice) { // written so that it also holds for .nan
+				if usd := *cmp.Or(amount, new(float64)); !(usd >= 0 && usd <= maxPrice) { // written so that it also holds for .nan
 					v.add("is not an amount", fmt.Sprintf("write US dollars per million tokens, at most %d", int(maxPrice)), append(at, key)...)
 				}
 			}

@@ -111,7 +111,7 @@ func priceRows(prices map[string]map[string]config.Price) (list [][]string) {
 	for _, provider := range slices.Sorted(maps.Keys(prices)) {
 		for _, pattern := range slices.Sorted(maps.Keys(prices[provider])) {
 			p := prices[provider][pattern]
-			list = append(list, []string{provider, pattern, legible.Dollars(p.Input), legible.Dollars(p.Output)})
+			list = append(list, []string{provider, pattern, legible.Dollars(*p.Input), legible.Dollars(*p.Output)})
 		}
 	}
 	return list

@@ -29,7 +29,7 @@ func credentials(c config.Config) (list []agent.ModelCredential) {
 func modelPrices(c config.Config) (list agent.PriceList) {
 	for _, m := range c.Routing.PricesOf(c.Provider()) {
 		list = append(list, agent.ModelPrice{Pattern: m.Pattern, Price: agent.Price{
-			Input: m.Input, Output: m.Output, CacheRead: m.CacheRead, CacheWrite: m.CacheWrite, CacheWriteHour: m.CacheWriteHour,
+			Input: *m.Input, Output: *m.Output, CacheRead: m.CacheRead, CacheWrite: m.CacheWrite, CacheWriteHour: m.CacheWriteHour,
 		}})
 	}
 	return list
