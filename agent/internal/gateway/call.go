@@ -214,7 +214,11 @@ func (c *call) charge(b Bill, model string) {
 		c.model = model
 	}
 	api := &c.traffic.api
-	p, _ := c.traffic.prices.Of(c.model, c.Model)
+	names := []string{c.model, c.Model}
+	if ModelID(c.model) == ModelID(c.Model) { // the name that was asked for may also say the region
+		names = names[1:]
+	}
+	p, _ := c.traffic.prices.Of(names...)
 	usd, more := p.Cost(b), b.Minus(c.bill.Usage)
 	api.Usage = api.Usage.Plus(more)
 	api.CostUSD += usd - c.usd

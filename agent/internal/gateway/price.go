@@ -91,9 +91,9 @@ type PriceList []ModelPrice
 
 // Of returns the price of the first of the names that is known, otherwise the highest list price.
 func (l PriceList) Of(names ...string) (p Price, known bool) {
-	for _, own := range l {
-		if slices.ContainsFunc(names, own.matches) {
-			return own.Price, true
+	for _, name := range names {
+		if i := slices.IndexFunc(l, func(own ModelPrice) bool { return own.matches(name) }); i >= 0 {
+			return l[i].Price, true
 		}
 	}
 	for _, name := range names {

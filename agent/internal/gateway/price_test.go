@@ -40,8 +40,19 @@ func TestOwnPrices(t *testing.T) {
 			t.Errorf("%s costs %+v", name, p)
 		}
 	}
-	if p, known := list.Of("claude-opus-5-5", "eu.anthropic.claude-opus-5-5"); !known || p.Input != 6 { // what answers need not say the region
-		t.Errorf("a region costs %+v", p)
+	for _, q := range []struct {
+		asked, answers string
+		usd            float64
+	}{
+		{"eu.anthropic.claude-opus-5-5", "claude-opus-5-5", 6}, // what answers need not say the region
+		{"eu.anthropic.claude-sonnet-5-5", "claude-opus-5-5", 3},
+		{"claude-opus-5-5", "claude-sonnet-5", 3}, // a gateway may price what it is asked for
+		{"claude-opus-5-5", "", 3},
+	} {
+		c := call{question: question{Model: q.asked}, traffic: &traffic{prices: list}}
+		if c.charge(Bill{Usage: Usage{Input: 1e6}}, q.answers); c.usd != q.usd {
+			t.Errorf("%+v costs $%f", q, c.usd)
+		}
 	}
 	b := Bill{Usage: Usage{Input: 1e6, Output: 1e6, CacheRead: 1e6, CacheCreation: 3e6}}
 	b.Cache.Hour = 1e6
