@@ -3,6 +3,7 @@ package fetch
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 )
@@ -67,10 +68,15 @@ func (s *Shared[T]) Renew(stale func(T) bool) {
 func (s *Shared[T]) run(c *call[T]) {
 	ctx, cancel := context.WithTimeout(context.Background(), Limit)
 	defer cancel()
-	var life time.Duration
+	life := FailurePause
+	defer func() {
+		if failed := recover(); failed != nil { // on a goroutine of its own it would end the process
+			c.err = fmt.Errorf("panic: %v", failed)
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.call, s.last, s.until = nil, c, time.Now().Add(life)
+		close(c.done)
+	}()
 	c.value, life, c.err = s.Get(ctx)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.call, s.last, s.until = nil, c, time.Now().Add(life)
-	close(c.done)
 }

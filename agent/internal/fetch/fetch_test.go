@@ -63,3 +63,26 @@ func TestShared(t *testing.T) {
 		}
 	})
 }
+
+// A panic is a failure like any other: it ends neither the process nor later calls.
+func TestSharedPanics(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		calls := 0
+		s := Shared[int]{Get: func(context.Context) (int, time.Duration, error) {
+			if calls++; calls == 1 {
+				panic("no answer")
+			}
+			return calls, time.Hour, nil
+		}}
+		for range 2 {
+			if _, err := s.Wait(t.Context()); err == nil || err.Error() != "panic: no answer" {
+				t.Error(err)
+			}
+		}
+		<-time.After(FailurePause)
+		if n, err := s.Wait(t.Context()); n != 2 || err != nil {
+			t.Errorf("later: %d, %v", n, err)
+		}
+	})
+}
