@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"go.yaml.in/yaml/v3"
 )
 
 // documents returns the texts of README.md, docs and the others at the top by their paths.
@@ -75,35 +77,71 @@ func TestDocsYAML(t *testing.T) {
 	}
 }
 
-// errand.example.yaml shows every key, though not below each repository. TestExampleYAML checks that it has no others.
+// errand.example.yaml shows every key where it belongs, at least once for each type and also in comments. TestExampleYAML checks
+// that it has no others.
 func TestExampleYAMLHasEveryKey(t *testing.T) {
 	t.Parallel()
 	data, err := os.ReadFile("../errand.example.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	seen := map[reflect.Type]bool{}
-	var walk func(reflect.Type)
-	walk = func(typ reflect.Type) {
-		for typ.Kind() == reflect.Map || typ.Kind() == reflect.Slice || typ.Kind() == reflect.Pointer {
-			typ = typ.Elem()
-		}
-		if typ.Kind() != reflect.Struct || seen[typ] {
-			return
-		}
-		seen[typ] = true
+	data = regexp.MustCompile(`(?m)^( {2,8})# ( *[\w-]+:( |$))`).ReplaceAll(data, []byte("$1$2"))
+	var root yaml.Node
+	if err := yaml.Unmarshal(data, &root); err != nil {
+		t.Fatal(err)
+	}
+	shown := shownKeys{}
+	shown.walk(reflect.TypeFor[Routing](), root.Content[0])
+	for typ, keys := range shown {
 		for field := range typ.Fields() {
-			key, rest, tagged := strings.Cut(field.Tag.Get("yaml"), ",")
-			if key != "" && key != "-" && !regexp.MustCompile(`(?m)[ {#]`+key+`:|^`+key+`:`).Match(data) {
+			if key, _, _ := strings.Cut(field.Tag.Get("yaml"), ","); key != "" && key != "-" && !keys[key] {
 				t.Errorf("%s of %s is missing", key, typ)
-			}
-			if key != "-" && (key != "" || tagged && rest == "inline") {
-				walk(field.Type)
 			}
 		}
 	}
-	walk(reflect.TypeFor[Routing]())
-	if len(seen) < 15 {
-		t.Errorf("walked through %d types", len(seen))
+	if len(shown) < 15 {
+		t.Errorf("walked through %d types", len(shown))
+	}
+}
+
+// shownKeys are the keys that a file has for each type.
+type shownKeys map[reflect.Type]map[string]bool
+
+// walk walks through a node beside its type.
+func (s shownKeys) walk(typ reflect.Type, n *yaml.Node) {
+	for typ.Kind() == reflect.Pointer {
+		typ = typ.Elem()
+	}
+	values := map[string]*yaml.Node{}
+	if n.Kind == yaml.MappingNode {
+		for pair := range slices.Chunk(n.Content, 2) {
+			values[pair[0].Value] = pair[1]
+		}
+	}
+	switch typ.Kind() {
+	case reflect.Slice:
+		for _, one := range n.Content {
+			s.walk(typ.Elem(), one)
+		}
+	case reflect.Map:
+		for _, one := range values {
+			s.walk(typ.Elem(), one)
+		}
+	case reflect.Struct:
+		if s[typ] == nil {
+			s[typ] = map[string]bool{}
+		}
+		for field := range typ.Fields() {
+			key, rest, _ := strings.Cut(field.Tag.Get("yaml"), ",")
+			value := values[key]
+			if key == "" && rest == "inline" {
+				value = n
+			}
+			if value != nil {
+				s[typ][key] = true
+				s.walk(field.Type, value)
+			}
+		}
+	default:
 	}
 }
