@@ -163,14 +163,14 @@ func (a *admission) estimate(r *run, j job, lines int) tasks.Estimate {
 // consult asks people before a run that is likely to cost more than Budgets.AskAbove. Without their consent it returns an
 // *InputError. It asks about no task that the agent cannot speak with people about, and so about no review, whose size is
 // not known yet.
-func (w *Worker) consult(r *run, j job) (asked bool, err error) {
-	e, above := w.admission.estimate(r, j, 0), w.cfg.Policy.Budgets.AskAbove
+func (r *run) consult(j job) (asked bool, err error) {
+	e, above := r.worker.admission.estimate(r, j, 0), r.worker.cfg.Policy.Budgets.AskAbove
 	if above <= 0 || e.USD <= above {
 		return false, nil
 	}
 	record := r.record()
 	defer record.close()
-	k := w.talk(r, j, func(e agent.Event) {
+	k := r.worker.talk(r, j, func(e agent.Event) {
 		if r.report == nil {
 			r.report = r.openReport(j)
 			r.report.get() // the status says that an answer is needed

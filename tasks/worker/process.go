@@ -115,7 +115,7 @@ func (w *Worker) execute(r *run) (tasks.Ending, error) {
 		err = w.recall(r, j) // look for an answer that was posted before Redis lost the ending
 	}
 	if err == nil {
-		err = w.permit(r, &j) // ask what its asker may do now, and people before an expensive run
+		err = r.permit(&j) // ask what its asker may do now, and people before an expensive run
 	}
 	if err == nil {
 		j.task.Options.MaxUSD, err = w.allow(r, j) // reserve its cost and check that a run can start now
@@ -179,21 +179,21 @@ func (w *Worker) accept(r *run) (j job, err error) {
 
 // permit limits the run to what the asker may do, and asks people before an expensive run. Their answer may take a while, so
 // it then looks again at what the asker may do. The task has nothing reserved meanwhile but its thread and a slot.
-func (w *Worker) permit(r *run, j *job) error {
+func (r *run) permit(j *job) error {
 	now := *j
-	if err := r.permit(&now); err != nil {
+	if err := r.restrict(&now); err != nil {
 		return err
 	}
-	asked, err := w.consult(r, now)
+	asked, err := r.consult(now)
 	if asked && err == nil {
-		return r.permit(j)
+		return r.restrict(j)
 	}
 	*j = now
 	return err
 }
 
-// permit limits the run to what the asker of its task may do now.
-func (r *run) permit(j *job) (err error) {
+// restrict limits the run to what the asker of its task may do now.
+func (r *run) restrict(j *job) (err error) {
 	j.task, j.limited, err = r.worker.tasks.permit(r.ctx, j.task)
 	r.mail.task.Profile = j.task.Profile
 	return err
