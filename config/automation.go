@@ -20,6 +20,7 @@ type Schedule struct {
 	Branch     string  `yaml:"branch"`     // to start from; empty = the repository's base
 	Profile    string  `yaml:"profile"`    // ProfileWrite or ProfileRead; empty = write
 	Budget     float64 `yaml:"budget"`     // of a task, in US dollars; 0 = the one of budgets
+	Results    string  `yaml:"results"`    // Slack channel for the answers; empty = they are not posted
 }
 
 // Hook configures an address at which other programs start tasks with signed requests.
@@ -31,6 +32,7 @@ type Hook struct {
 	Profile    string       `yaml:"profile"`    // ProfileWrite or ProfileRead; empty = read
 	Budget     float64      `yaml:"budget"`     // of a task, in US dollars; 0 = the one of budgets
 	Rate       int          `yaml:"rate"`       // requests an hour; 0 = 60
+	Results    string       `yaml:"results"`    // Slack channel for the answers; empty = they are not posted
 }
 
 // Webhook configures a receiver that gets a signed request when a task ends.
@@ -87,7 +89,7 @@ const maxRate = 100_000
 func (v routingCheck) hooks(r Routing) {
 	for _, name := range slices.Sorted(maps.Keys(r.Hooks)) {
 		h, path := r.Hooks[name], []string{"hooks", name}
-		v.automation(r, name, series{h.Repository, h.Branch, h.Profile, h.Budget}, path)
+		v.automation(r, name, series{h.Repository, h.Branch, h.Profile, h.Results, h.Budget}, path)
 		v.signingSecret(h.Secret, path)
 		if _, err := template.New(name).Parse(h.Template); err != nil {
 			v.add("cannot be read: "+err.Error(), "see docs/automation.md", append(path, "template")...)
@@ -131,6 +133,28 @@ func (v routingCheck) webhooks(r Routing) {
 	}
 }
 
+// resultsChannel reports a channel that results cannot go to.
+func (v routingCheck) resultsChannel(channel string, path []string) (wrong bool) {
+	wrong = channel != "" && (!channelID.MatchString(channel) || strings.HasPrefix(channel, "D"))
+	if wrong {
+		v.add(fmt.Sprintf("is %q, which is not %s", channel, channelID.what), channelID.remedy, path...)
+	}
+	return wrong
+}
+
+// AutomationResults returns the Slack channels for the results of schedules and hooks, by "schedule NAME" or "hook NAME".
+func (r Routing) AutomationResults() map[string]string {
+	all := map[string]string{}
+	for name, s := range r.Schedules {
+		all["schedule "+name] = s.Results
+	}
+	for name, h := range r.Hooks {
+		all["hook "+name] = h.Results
+	}
+	maps.DeleteFunc(all, func(_, channel string) bool { return channel == "" })
+	return all
+}
+
 // maxSchedules keeps a look at all of them short.
 const maxSchedules = 100
 
@@ -145,7 +169,7 @@ func (v routingCheck) schedules(r Routing) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Schedules)) {
 		s, path := r.Schedules[name], []string{"schedules", name}
-		v.automation(r, name, series{s.Repository, s.Branch, s.Profile, s.Budget}, path)
+		v.automation(r, name, series{s.Repository, s.Branch, s.Profile, s.Results, s.Budget}, path)
 		if _, err := timetable.Parse(s.When); err != nil {
 			v.add(err.Error(), "write it like `every weekday at 07:00 Europe/Berlin` or `0 7 * * 1-5 Europe/Berlin`", append(path, "when")...)
 		}
@@ -157,7 +181,7 @@ func (v routingCheck) schedules(r Routing) {
 
 // series is what schedules and hooks have in common.
 type series struct {
-	repository, branch, profile string
+	repository, branch, profile, results string
 
 	budget float64
 }
@@ -183,4 +207,5 @@ func (v routingCheck) automation(r Routing, name string, s series, path []string
 	if !(s.budget >= 0 && s.budget <= maxBudget) { // written so that it also holds for .nan
 		v.add("is not an amount", "write US dollars, like 2 or 0.5", append(path, "budget")...)
 	}
+	v.resultsChannel(s.results, append(path, "results"))
 }

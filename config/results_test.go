@@ -6,6 +6,25 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
+// The results of schedules and hooks need Slack as well.
+func TestResultsOfAutomationNeedSlack(t *testing.T) {
+	t.Parallel()
+	const text = `
+schedules: {nightly: {when: every hour, prompt: Go., results: C1}, quiet: {when: every hour, prompt: Go.}}
+hooks: {alerts: {secret: '{{env "S"}}', template: Go., results: C2}}`
+	const remedy = " names a Slack channel although Slack is not configured; set SLACK_BOT_TOKEN, and SLACK_SIGNING_SECRET or SLACK_APP_TOKEN (docs/slack.md), or remove it"
+	var p Problems
+	c := Config{Redis: Redis{URL: "redis://r"}, Model: Model{APIKey: "k"}, Paths: Paths{File: "f"}}
+	c.Routing = parseRouting(&p, "f", []byte(text))
+	c.checkRole(&p, RoleStandalone)
+	if len(p) != 2 || p[0].String() != "f: hooks.alerts.results"+remedy || p[1].String() != "f: schedules.nightly.results"+remedy {
+		t.Errorf("problems %v", p)
+	}
+	if diff := cmp.Diff(map[string]string{"schedule nightly": "C1", "hook alerts": "C2"}, c.Routing.AutomationResults()); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // Results without Slack are a configuration problem; a partly configured Slack is reported instead.
 func TestResultsNeedSlack(t *testing.T) {
 	t.Parallel()

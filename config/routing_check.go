@@ -126,8 +126,7 @@ func (v routingCheck) results(r Routing) {
 		switch {
 		case repo.Results == "":
 			continue
-		case !channelID.MatchString(repo.Results) || strings.HasPrefix(repo.Results, "D"):
-			v.add(fmt.Sprintf("is %q, which is not %s", repo.Results, channelID.what), channelID.remedy, path...)
+		case v.resultsChannel(repo.Results, path):
 		case repo.Profile == ProfileWrite:
 			v.add("is told elsewhere, although the profile is write", "remove results, or write profile: read: to a repository with results nothing is written", path...)
 		}
@@ -152,9 +151,13 @@ func (c *Config) checkResults(p *Problems) {
 	if s := c.Slack; s.BotToken+s.SigningSecret+s.AppToken != "" { // checkSlack reports a partial configuration
 		return
 	}
+	const problem, remedy = "names a Slack channel although Slack is not configured", "set SLACK_BOT_TOKEN, and SLACK_SIGNING_SECRET or SLACK_APP_TOKEN (docs/slack.md), or remove it"
 	for _, name := range slices.Sorted(maps.Keys(c.Routing.Results())) {
-		p.add(c.Paths.File+": repositories."+name+".results", "names a Slack channel although Slack is not configured",
-			"set SLACK_BOT_TOKEN, and SLACK_SIGNING_SECRET or SLACK_APP_TOKEN (docs/slack.md), or remove it to have results posted on GitHub")
+		p.add(c.Paths.File+": repositories."+name+".results", problem, remedy+" to have results posted on GitHub")
+	}
+	for _, whose := range slices.Sorted(maps.Keys(c.Routing.AutomationResults())) {
+		kind, name, _ := strings.Cut(whose, " ")
+		p.add(c.Paths.File+": "+kind+"s."+name+".results", problem, remedy)
 	}
 }
 

@@ -149,13 +149,14 @@ func TestRoutingProblems(t *testing.T) {
 		{"slack: {approver: U1}", `f:1: knows no key "approver"; remove it or correct its spelling; the keys here are people, teams, channels, bots, approvers, unmapped`},
 		{"budgets:\n  weekly: 5", `f:2: knows no key "weekly"; remove it or correct its spelling; the keys here are task, user, channel, repository, day, reserve, ask_above, contact`},
 		{"schedules:\n  Deps: {when: every day at 07:00, prompt: Go.}", `f:2: schedules.Deps cannot be a name; write lower-case letters, digits and dashes, at most 32, with a letter first`},
-		{"schedules:\n  x: {wen: 1}", `f:2: knows no key "wen"; remove it or correct its spelling; the keys here are when, prompt, repository, branch, profile, budget`},
+		{"schedules:\n  x: {wen: 1}", `f:2: knows no key "wen"; remove it or correct its spelling; the keys here are when, prompt, repository, branch, profile, budget, results`},
 		{
-			"repositories: {o/r: {}}\nschedules:\n  x:\n    when: every day at 07:00 Europe/Paradise\n    repository: o/x\n    profile: admin\n    budget: -1",
+			"repositories: {o/r: {}}\nschedules:\n  x:\n    when: every day at 07:00 Europe/Paradise\n    repository: o/x\n    profile: admin\n    budget: -1\n    results: D0123ABCD",
 			strings.Join([]string{
 				`f:5: schedules.x.repository is "o/x", which is not among the repositories; list it under repositories or correct its spelling`,
 				"f:6: schedules.x.profile must be `write` or `read`, not \"admin\"",
 				"f:7: schedules.x.budget is not an amount; write US dollars, like 2 or 0.5",
+				`f:8: schedules.x.results is "D0123ABCD", which is not the id of a channel; write the id that the channel's details show, like C0123ABCD`,
 				"f:4: schedules.x.when names the time zone \"Europe/Paradise\", which does not exist; write it like `every weekday at 07:00 Europe/Berlin` or `0 7 * * 1-5 Europe/Berlin`",
 				"f:3: schedules.x has no prompt; add `prompt: …`, which says what to do",
 			}, "\n"),

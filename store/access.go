@@ -40,12 +40,12 @@ func (s *Access) Once(ctx context.Context, hash string, ttl time.Duration) (bool
 
 // SaveToken stores what an API token may do, under the token's hash.
 func (s *Access) SaveToken(ctx context.Context, hash string, body json.RawMessage) error {
-	return wrapf(s.redis.HSet(ctx, s.key.tokens(), hash, []byte(body)).Err(), "save token")
+	return wrapf(s.redis.HSet(ctx, s.key.list("tokens"), hash, []byte(body)).Err(), "save token")
 }
 
 // Token reads what SaveToken stored, or returns [ErrNotFound].
 func (s *Access) Token(ctx context.Context, hash string) (json.RawMessage, error) {
-	body, err := s.redis.HGet(ctx, s.key.tokens(), hash).Result()
+	body, err := s.redis.HGet(ctx, s.key.list("tokens"), hash).Result()
 	switch {
 	case errors.Is(err, redis.Nil):
 		return nil, fmt.Errorf("read token: %w", ErrNotFound)
@@ -57,12 +57,12 @@ func (s *Access) Token(ctx context.Context, hash string) (json.RawMessage, error
 
 // Tokens returns all API tokens by their hashes.
 func (s *Access) Tokens(ctx context.Context) (map[string]string, error) {
-	all, err := s.redis.HGetAll(ctx, s.key.tokens()).Result()
+	all, err := s.redis.HGetAll(ctx, s.key.list("tokens")).Result()
 	return all, wrapf(err, "list tokens")
 }
 
 // DropToken revokes a token. It reports whether the token existed.
 func (s *Access) DropToken(ctx context.Context, hash string) (bool, error) {
-	n, err := s.redis.HDel(ctx, s.key.tokens(), hash).Result()
+	n, err := s.redis.HDel(ctx, s.key.list("tokens"), hash).Result()
 	return n > 0, wrapf(err, "drop token")
 }

@@ -244,6 +244,7 @@ func (s *Store) Ping(ctx context.Context) error {
 //	<prefix>rate:<name>       string  until it has no effect       when all turns of this name would be back (memos)
 //	<prefix>votes:<id>        hash    Retention since the last     ratings of the task's answer, by person (questions)
 //	<prefix>memo:<name>       hash    SessionTTL since the last    a source's notes between tasks, with a revision (memos)
+//	<prefix>schedules         hash    forever                      schedules that people made through the API, by name (memos)
 //	<prefix>credential:<name> hash    10 min after it is free      how runs may start: until, why = held; refused, lapse; interval, next,
 //	                                                               slowed = one after the other (credential)
 //	<prefix>login:<hash>      string  as long as the session       who a browser is, JSON; "used" for a used state of a login (access)
@@ -291,6 +292,7 @@ func (k keys) absorbed(id string) string      { return k.prefix + "absorbed:" + 
 func (k keys) log(id string) string           { return k.prefix + "log:" + id }
 func (k keys) costs(day string) string        { return k.prefix + "costs:" + day }
 func (k keys) memo(name string) string        { return k.prefix + "memo:" + name }
+func (k keys) list(name string) string        { return k.prefix + name }
 func (k keys) votes(id string) string         { return k.prefix + "votes:" + id }
 func (k keys) alias(alias string) string      { return k.prefix + "alias:" + alias }
 func (k keys) credential(n string) string     { return k.prefix + "credential:" + n }
@@ -298,7 +300,6 @@ func (k keys) pushed(r, branch string) string { return k.prefix + "pushed:" + r 
 func (k keys) worker(id string) string        { return k.prefix + "worker:" + id }
 func (k keys) reply(key string) string        { return k.prefix + "reply:" + key }
 func (k keys) login(hash string) string       { return k.prefix + "login:" + hash }
-func (k keys) tokens() string                 { return k.prefix + "tokens" }
 func (k keys) audit() string                  { return k.prefix + "audit" }
 func (k keys) asked() string                  { return k.prefix + "asked" }
 func (k keys) replies() string                { return k.prefix + "replies" }

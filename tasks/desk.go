@@ -166,7 +166,7 @@ func (d *Desk) submit(ctx context.Context, t Task) (Receipt, error) {
 // record applies the policy to a task, and returns it with its record.
 func (d *Desk) record(t Task) (Task, store.Record, error) {
 	topic := topic(t) // before the policy is applied, because the policy may have changed by the next task
-	t, err := d.policy.apply(t)
+	t, err := d.policy.Apply(t)
 	if err != nil {
 		return t, store.Record{}, err
 	}
@@ -185,8 +185,8 @@ func (d *Desk) record(t Task) (Task, store.Record, error) {
 	return t, rec, nil
 }
 
-// apply checks a task against the policy and returns it with the policy's limits applied.
-func (p Policy) apply(t Task) (Task, error) {
+// Apply checks a task against the policy and returns it with the policy's limits applied.
+func (p Policy) Apply(t Task) (Task, error) {
 	if err := cmp.Or(t.check(), p.Choices.check(t.Options)); err != nil {
 		return t, err
 	}

@@ -7,7 +7,7 @@ func TestPolicyKnowsARepositoryByOneName(t *testing.T) {
 	t.Parallel()
 	p := Policy{Host: "github.com", Repository: func(name string) (Repository, bool) { return Repository{}, name == "acme/api" }}
 	for name, want := range map[string]string{"acme/api": "acme/api", "GitHub.com/acme/api": "acme/api", "gitlab.com/acme/api": "", "acme/web": ""} {
-		got, err := p.apply(Task{ID: "1700000000000000-test-x", Source: "test", Thread: "t", Class: Interactive, Prompt: "go", Repo: name})
+		got, err := p.Apply(Task{ID: "1700000000000000-test-x", Source: "test", Thread: "t", Class: Interactive, Prompt: "go", Repo: name})
 		if (err == nil) != (want != "") || err == nil && got.Repo != want {
 			t.Errorf("%s is %q, %v; want %q", name, got.Repo, err, want)
 		}

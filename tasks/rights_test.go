@@ -118,7 +118,7 @@ func TestPermit(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := limited(t, l, tc.change)
-			task, err := f.desk.policy.apply(f.request("a", tc.actor, tc.repo, tc.channel))
+			task, err := f.desk.policy.Apply(f.request("a", tc.actor, tc.repo, tc.channel))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -207,12 +207,13 @@ type Directories interface {
 	Directory(path string) (string, error)
 }
 
-// Notice reports the result of a task on a pull request, for a repository whose results are shown elsewhere than on the
-// pull request.
+// Notice reports the result of a task elsewhere than where it was requested: of one on a pull request whose repository is
+// only watched, or of one that no person asked for.
 type Notice struct {
 	Task        Task
 	Ending      Ending
-	PullRequest forge.PullRequest // the notices of one pull request are shown together
+	Channel     string            // where to post it; empty: where the results of the repository go
+	PullRequest forge.PullRequest // the notices of one pull request are shown together; zero: those of the task's thread
 	Headline    string            // the result in one line
 	Body        string            // the whole result, in Markdown
 	Quiet       bool              // nothing is new: it can be left out if the pull request has a notice already
@@ -279,11 +280,24 @@ type Undelivered struct {
 	Next     time.Time `json:"next,omitzero"` // attempt; zero: none until an operator replays it
 }
 
+// ScheduleDefinition says when errand starts tasks by itself, and which.
+type ScheduleDefinition struct {
+	Name    string        `json:"name,omitempty"` // [a-z0-9-]
+	When    string        `json:"when"`           // see timetable.Parse
+	Prompt  string        `json:"prompt"`
+	Repo    string        `json:"repo,omitempty"`   // owner/name; empty: none
+	Branch  string        `json:"branch,omitempty"` // to start from; empty: the repository's base
+	Profile agent.Profile `json:"profile,omitempty"`
+	MaxUSD  float64       `json:"budget,omitempty"`  // of a task; 0: the fleet's limit
+	Results string        `json:"results,omitempty"` // Slack channel for the answers; empty: they are not posted
+	By      string        `json:"by,omitempty"`      // who made it through the API; empty: it is in errand.yaml
+	Made    time.Time     `json:"made,omitzero"`     // when they did
+}
+
 // Schedule is the state of a series of tasks that errand starts by itself at set times.
 type Schedule struct {
-	Name     string    `json:"name"`
-	When     string    `json:"when"` // as in errand.yaml
-	Repo     string    `json:"repo,omitempty"`
+	ScheduleDefinition
+
 	Next     time.Time `json:"next,omitzero"`     // zero while it is paused
 	Last     time.Time `json:"last,omitzero"`     // the time of the latest task
 	Task     string    `json:"task,omitempty"`    // its ID

@@ -102,13 +102,9 @@ func tokenCommand(t *terminal, flags *flag.FlagSet) runFunc {
 		case len(args) == 1 && args[0] == "list":
 			return show(ctx, t, "GET /api/tokens", nil, func(l api.TokenList) { t.printTokens(l.Tokens, time.Now()) })
 		case len(args) == 2 && args[0] == "revoke":
-			ctx, cancel := context.WithTimeout(ctx, callLimit)
-			defer cancel()
-			resp, err := t.api.open(ctx, "DELETE /api/tokens/"+url.PathEscape(args[1]), nil)
-			if err != nil {
+			if err := t.api.remove(ctx, "DELETE /api/tokens/"+url.PathEscape(args[1])); err != nil {
 				return err
 			}
-			_ = resp.Body.Close()
 			printf(t.stderr, "The token %s is worth nothing now.\n", legible.Line(args[1]))
 			return nil
 		}

@@ -62,7 +62,7 @@ func commands() []command {
 		{group: ofFleet, name: "cordon", args: "WORKER | HOST", about: "let a worker take no tasks", prepare: haltCommand("workers", "cordon")},
 		{group: ofFleet, name: "uncordon", args: "WORKER | HOST", about: "undo cordon", prepare: haltCommand("workers", "uncordon")},
 		{group: ofFleet, name: "webhooks", args: "[replay ID]", about: "list the deliveries of webhooks that have failed, or send one again", prepare: webhooksCommand},
-		{group: ofFleet, name: "schedules", args: "[resume NAME]", about: "list the schedules, or let a paused one start tasks again", prepare: schedulesCommand},
+		{group: ofFleet, name: "schedules", args: "[set NAME PROMPT | rm NAME | resume NAME]", about: "list the schedules, make or remove one, or let a paused one start tasks again", prepare: schedulesCommand},
 		{group: ofFleet, name: "env", args: "list | show OWNER/NAME | rebuild OWNER/NAME | rm KEY", about: "list the environments of repositories, rebuild one, or remove one", prepare: envCommand},
 		{group: ofFleet, name: "audit", args: "[filters] | verify", about: "list what people changed, or verify that no entry was changed", prepare: auditCommand},
 		{group: ofFleet, name: "token", args: "create -scope ROLE NAME | list | revoke NAME", about: "manage API tokens", prepare: tokenCommand},

@@ -36,3 +36,34 @@ func TestSchedules(t *testing.T) {
 		t.Errorf("without a verb: exit %d", code)
 	}
 }
+
+// A schedule is made, changed and removed through a real front door.
+func TestMadeSchedules(t *testing.T) {
+	t.Parallel()
+	f := newFrontDoor(t)
+	for _, prompt := range [][]string{{"Sum", "up."}, {"Sum up the day."}} {
+		args := append([]string{"schedules", "-when", "every day at 07:00", "-repo", "acme/api", "-profile", "read", "set", "daily"}, prompt...)
+		if code, out, errs := f.run(args...); code != 0 || !strings.HasPrefix(out, "daily starts its next task at ") {
+			t.Fatalf("set: exit %d, %s%s", code, out, errs)
+		}
+	}
+	var l api.Schedules
+	if code, out, errs := f.run("schedules", "-json"); code != 0 || json.Unmarshal([]byte(out), &l) != nil || len(l.Schedules) != 2 {
+		t.Fatalf("exit %d: %s%s", code, out, errs)
+	}
+	if made := l.Schedules[1]; made.Name != "daily" || made.Prompt != "Sum up the day." || made.Repo != "acme/api" || made.Profile != "read" || made.By == "" {
+		t.Errorf("made %+v", made)
+	}
+	if code, _, errs := f.run("schedules", "-when", "at noon", "set", "daily", "Go."); code != 1 || !strings.Contains(errs, "Write it like") {
+		t.Errorf("other times: exit %d, %s", code, errs)
+	}
+	if code, _, errs := f.run("schedules", "rm", "deps"); code != 1 || !strings.Contains(errs, "is in errand.yaml") {
+		t.Errorf("remove one of errand.yaml: exit %d, %s", code, errs)
+	}
+	if code, out, errs := f.run("schedules", "rm", "daily"); code != 0 || out != "" {
+		t.Errorf("remove: exit %d, %s%s", code, out, errs)
+	}
+	if code, _, errs := f.run("schedules", "rm", "daily"); code != 1 || !strings.Contains(errs, "There is no schedule with this name") {
+		t.Errorf("remove again: exit %d, %s", code, errs)
+	}
+}

@@ -11,6 +11,7 @@ import (
 	hub "github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/github/review"
+	"github.com/errand-fleet/errand/tasks/intake"
 )
 
 // A repository may be only watched: its pull requests are reviewed and discussed like others, but nothing is written to
@@ -20,9 +21,7 @@ import (
 type Board interface {
 	// Watches reports whether "owner/name" is such a repository.
 	Watches(repo string) bool
-	// Tell posts a notice once, even if it is called again with it in another process. An *tasks.ErrLater says when to
-	// try again. An HTTP attempt lasts at most 10 s.
-	Tell(ctx context.Context, n tasks.Notice) error
+	intake.Board
 }
 
 // onlyWatched is the reason why something is not done.

@@ -155,6 +155,7 @@ func (e *endpoint) accept(ctx context.Context, d *tasks.Desk, key string, body [
 	receipt, err := d.Submit(ctx, tasks.Task{
 		ID: id, Source: sourceName, Kind: sourceName, Thread: sourceName + "/" + id, Class: tasks.Background, Profile: e.Profile,
 		Repo: e.Repo, Ref: e.Branch, Actor: sourceName + ":" + e.Name, Prompt: prompt, Options: tasks.Options{MaxUSD: e.MaxUSD},
+		Origin: intake.ResultsIn(e.Hook.Results),
 	})
 	if input, ok := errors.AsType[*tasks.InputError](err); ok {
 		return accepted{}, fail(http.StatusUnprocessableEntity, input.Sentence)

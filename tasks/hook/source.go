@@ -4,8 +4,8 @@
 // task, however many arrive at once and at which front door; and that what a request contains reaches the agent only
 // as quoted material. A hook cannot fill the queue: each has a rate and, like a person, budgets.
 //
-// Answers are posted nowhere: the console, the command line and the API show them. A Source may be used from any
-// goroutine; Listen is called once.
+// Answers are posted to a channel if the hook names one; the console, the command line and the API show them. A Source may be used
+// from any goroutine; Listen is called once.
 package hook
 
 import (
@@ -31,6 +31,7 @@ type Hook struct {
 	Profile  agent.Profile
 	MaxUSD   float64 // of a task; 0: the fleet's limit
 	PerHour  int     // requests; 0: DefaultPerHour
+	Results  string  // Slack channel for the answers; empty: they are not posted
 }
 
 // Limiter limits a rate in the whole fleet.
@@ -44,6 +45,7 @@ type Config struct {
 	Hooks   []Hook
 	Memory  intake.Memory // where the front doors agree on the task of a key
 	Limiter Limiter
+	Results intake.Results   // where the channels of hooks are
 	Now     func() time.Time // nil: time.Now
 	Log     *slog.Logger     // nil: discard
 }
@@ -105,7 +107,7 @@ func (s *Source) Brief(_ context.Context, t tasks.Task, _ string) (tasks.Brief, 
 	return tasks.Brief{Prompt: agent.Message{Text: t.Prompt, Composed: true}, System: system, Keep: true}, nil
 }
 
-// Open returns a report that does nothing.
-func (s *Source) Open(context.Context, tasks.Task) (tasks.Report, error) {
-	return tasks.NoReport{}, nil
+// Open returns a report that posts the ending to the channel of the hook, if it has one.
+func (s *Source) Open(_ context.Context, t tasks.Task) (tasks.Report, error) {
+	return s.cfg.Results.Open(t)
 }

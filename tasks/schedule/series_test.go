@@ -88,7 +88,7 @@ func TestClaimedTimeIsSubmitted(t *testing.T) {
 	f := newFleet(t, utc("2026-05-01 12:30"), tasks.Policy{})
 	d := f.start(tasks.Policy{}, 0, Schedule{Name: "x", When: hourly, Prompt: "Go."})
 	f.look(utc("2026-05-01 12:30"))
-	s := d.series[0]
+	s := d.fixed[0]
 	st, err := s.memo.Load(t.Context())
 	if err == nil {
 		st, err = s.claim(t.Context(), st, utc("2026-05-01 13:00"))

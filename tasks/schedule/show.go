@@ -9,10 +9,15 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// Schedules returns the state of the schedules that the visitor of the context may see, in their order.
+// Schedules returns the state of the schedules that the visitor of the context may see: those of errand.yaml, and then those
+// that people made, by name.
 func (s *Source) Schedules(ctx context.Context) ([]tasks.Schedule, error) {
+	all, err := s.all(ctx)
+	if err != nil {
+		return nil, err
+	}
 	list := []tasks.Schedule{}
-	for _, one := range s.series {
+	for _, one := range all {
 		if tasks.VisitorOf(ctx).RoleIn(ctx, one.Repo) < tasks.Viewer {
 			continue
 		}
@@ -25,26 +30,10 @@ func (s *Source) Schedules(ctx context.Context) ([]tasks.Schedule, error) {
 	return list, nil
 }
 
-// ResumeSchedule ends the pause of a schedule. It returns [tasks.ErrNotFound] for an unknown name.
-func (s *Source) ResumeSchedule(ctx context.Context, name string) (tasks.Schedule, error) {
-	for _, one := range s.series {
-		role := tasks.VisitorOf(ctx).RoleIn(ctx, one.Repo)
-		switch {
-		case one.Name != name || role < tasks.Viewer:
-			continue
-		case role < tasks.Operator:
-			return tasks.Schedule{}, &tasks.RoleError{Sentence: fmt.Sprintf("This needs the role %s. Your role here is %s.", tasks.Operator, role)}
-		}
-		st, err := one.resume(ctx)
-		return one.show(st), err
-	}
-	return tasks.Schedule{}, tasks.ErrNotFound
-}
-
 // show returns a state as it is shown.
 func (s *series) show(st state) tasks.Schedule {
 	shown := tasks.Schedule{
-		Name: s.Name, When: s.When, Repo: s.Repo, Task: st.Task, Failures: st.Failures, Problem: st.Problem, Paused: st.Paused, Skipped: st.Skipped,
+		ScheduleDefinition: s.Schedule, Task: st.Task, Failures: st.Failures, Problem: st.Problem, Paused: st.Paused, Skipped: st.Skipped,
 	}
 	if st.Task != "" {
 		shown.Last = tasks.Born(st.Task).UTC()

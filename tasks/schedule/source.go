@@ -5,12 +5,13 @@
 // that it pauses after three tasks in a row that failed, until an operator resumes it. It does not promise the second:
 // a front door looks at a schedule at its times and every minute.
 //
-// Answers are posted nowhere: the console, the command line and the API show them. A Source may be used from any
-// goroutine; Listen is called once.
+// Schedules are in errand.yaml, or people make them through the API; all front doors know those within a minute. Answers are posted
+// to a channel if the schedule names one. A Source may be used from any goroutine; Listen is called once.
 package schedule
 
 import (
 	"context"
+	"encoding/json"
 	"log/slog"
 	"net/http"
 	"time"
@@ -22,29 +23,33 @@ import (
 )
 
 // Schedule is one series of tasks. Each task has its own thread, and so its own branch and pull request.
-type Schedule struct {
-	Name    string // [a-z0-9-]
-	When    string // see timetable.Parse
-	Prompt  string
-	Repo    string // owner/name; empty: none
-	Branch  string // to start from; empty: the repository's base
-	Profile agent.Profile
-	MaxUSD  float64 // of a task; 0: the fleet's limit
+type Schedule = tasks.ScheduleDefinition
+
+// Memory is where the front doors agree. A list keeps what people made until they remove it.
+type Memory interface {
+	intake.Memory
+	Entries(ctx context.Context, list string) (map[string]string, error)
+	PutEntry(ctx context.Context, list, name string, body json.RawMessage) error
+	DropEntry(ctx context.Context, list, name string) (bool, error)
 }
 
 // Config is what the source needs. Memory is required.
 type Config struct {
-	Schedules []Schedule
-	Memory    intake.Memory    // where the front doors agree
-	Now       func() time.Time // nil: time.Now
-	Log       *slog.Logger     // nil: discard
+	Schedules []Schedule // of errand.yaml
+	Memory    Memory
+	Check     func(tasks.Task) (tasks.Task, error) // applies the policy to a task of a new schedule; nil: all are allowed
+	Results   intake.Results                       // where the channels of schedules are
+	Now       func() time.Time                     // nil: time.Now
+	Log       *slog.Logger                         // nil: discard
 }
 
 // Source starts the tasks. Make it with New.
 type Source struct {
-	series []*series
-	now    func() time.Time
-	log    *slog.Logger
+	cfg   Config
+	fixed []*series     // of errand.yaml
+	made  chan struct{} // holds one token when this front door has stored a schedule
+	now   func() time.Time
+	log   *slog.Logger
 }
 
 var _ tasks.Source = (*Source)(nil)
@@ -53,7 +58,7 @@ const sourceName = "schedule"
 
 // New makes the source. The error is about the times of a schedule.
 func New(cfg Config) (*Source, error) {
-	s := &Source{now: cfg.Now, log: cfg.Log}
+	s := &Source{cfg: cfg, made: make(chan struct{}, 1), now: cfg.Now, log: cfg.Log}
 	if s.now == nil {
 		s.now = time.Now
 	}
@@ -61,16 +66,24 @@ func New(cfg Config) (*Source, error) {
 		s.log = slog.New(slog.DiscardHandler)
 	}
 	for _, one := range cfg.Schedules {
-		when, err := timetable.Parse(one.When)
+		made, err := s.series(one)
 		if err != nil {
 			return nil, &tasks.InputError{Sentence: "The schedule " + one.Name + " " + err.Error() + "."}
 		}
-		s.series = append(s.series, &series{
-			Schedule: one, table: when, now: s.now, log: s.log.With("schedule", one.Name),
-			memo: intake.Memo[state]{Memory: cfg.Memory, Name: sourceName + "/" + one.Name, Log: s.log},
-		})
+		s.fixed = append(s.fixed, made)
 	}
 	return s, nil
+}
+
+func (s *Source) series(one Schedule) (*series, error) {
+	when, err := timetable.Parse(one.When)
+	if err != nil {
+		return nil, err
+	}
+	return &series{
+		Schedule: one, table: when, now: s.now, log: s.log.With("schedule", one.Name),
+		memo: intake.Memo[state]{Memory: s.cfg.Memory, Name: sourceName + "/" + one.Name, Log: s.log},
+	}, nil
 }
 
 // Name is the prefix of the threads and the word in the IDs of the tasks that come from here.
@@ -85,37 +98,41 @@ const lookLimit = 20 * time.Second
 
 // Listen registers no routes. It starts a goroutine that looks at the schedules until ctx ends.
 func (s *Source) Listen(ctx context.Context, _ *http.ServeMux, d *tasks.Desk) error {
-	if len(s.series) > 0 {
-		go s.run(ctx, d)
-	}
+	go s.run(ctx, d)
 	return nil
 }
 
 func (s *Source) run(ctx context.Context, d *tasks.Desk) {
 	for {
-		s.look(ctx, d)
+		all := s.look(ctx, d)
 		now := s.now()
 		pause := lookEvery
-		for _, one := range s.series {
+		for _, one := range all {
 			pause = min(pause, one.table.Next(now).Sub(now))
 		}
 		select {
 		case <-ctx.Done():
 			return
+		case <-s.made:
 		case <-time.After(pause):
 		}
 	}
 }
 
-// look does what is due for each schedule. What fails is tried again at the next look.
-func (s *Source) look(ctx context.Context, d *tasks.Desk) {
+// look does what is due for each schedule, and returns the schedules. What fails is tried again at the next look.
+func (s *Source) look(ctx context.Context, d *tasks.Desk) []*series {
 	ctx, cancel := context.WithTimeout(ctx, lookLimit)
 	defer cancel()
-	for _, one := range s.series {
+	all, err := s.all(ctx)
+	if err != nil && ctx.Err() == nil {
+		s.log.Warn("read schedules", "err", err)
+	}
+	for _, one := range all {
 		if err := one.look(ctx, d); err != nil && ctx.Err() == nil {
 			one.log.Warn("look at schedule", "err", err)
 		}
 	}
+	return all
 }
 
 // system tells the agent that it is alone.
@@ -127,7 +144,7 @@ func (s *Source) Brief(_ context.Context, t tasks.Task, _ string) (tasks.Brief, 
 	return tasks.Brief{Prompt: agent.Message{Text: t.Prompt}, System: system, Keep: true}, nil
 }
 
-// Open returns a report that does nothing.
-func (s *Source) Open(context.Context, tasks.Task) (tasks.Report, error) {
-	return tasks.NoReport{}, nil
+// Open returns a report that posts the ending to the channel of the schedule, if it has one.
+func (s *Source) Open(_ context.Context, t tasks.Task) (tasks.Report, error) {
+	return s.cfg.Results.Open(t)
 }

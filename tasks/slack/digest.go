@@ -1,6 +1,7 @@
 package slack
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,18 +11,18 @@ import (
 	"github.com/slack-go/slack"
 
 	"github.com/errand-fleet/errand/agent"
-	"github.com/errand-fleet/errand/forge"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/intake"
 	"github.com/errand-fleet/errand/tasks/slack/render"
 )
 
-// digest posts the results of repositories that are only watched to a channel. The first notice of a pull request
-// begins a thread there; the others go into that thread.
+// digest posts the results of repositories that are only watched to a channel, and those of tasks that no person asked for. The
+// first notice of a pull request, or of a task's thread, begins a thread there; the others go into that thread.
 type digest struct {
 	*threads
 	console render.Console
 	results map[string]string // channels, by "owner/name"
+	others  map[string]string // further channels, by whose results go there
 	memory  intake.Memory
 }
 
@@ -41,7 +42,7 @@ func (d *digest) channelOf(repo string) string {
 // Tell posts a notice once, however often it is called. An *tasks.ErrLater says when to try again. No refusal by Slack
 // is permanent: the app may be invited to the channel later.
 func (d *digest) Tell(ctx context.Context, n tasks.Notice) error {
-	t := &digestThread{digest: d, channel: d.channelOf(n.Task.Repo), pull: n.PullRequest}
+	t := &digestThread{digest: d, channel: cmp.Or(n.Channel, d.channelOf(n.Task.Repo)), key: render.NoticeKey(n), subject: subject(n)}
 	err := t.tell(ctx, n)
 	if code(err) == threadGone { // its first message was deleted
 		err = t.tell(ctx, n)
@@ -49,25 +50,40 @@ func (d *digest) Tell(ctx context.Context, n tasks.Notice) error {
 	return d.later(err)
 }
 
+// subject returns what requests in the thread of a notice start from: its pull request, or the work of its task.
+func subject(n tasks.Notice) tasks.Thread {
+	p := n.PullRequest
+	switch {
+	case p.Number == 0 && n.Ending.Published != nil:
+		return tasks.Thread{Repo: n.Ending.Published.Repo, Ref: n.Ending.Published.Branch, Profile: n.Task.Profile}
+	case p.Number == 0:
+		return tasks.Thread{Repo: n.Task.Repo, Ref: n.Task.Ref, Profile: n.Task.Profile}
+	case p.Fork:
+		return tasks.Thread{Repo: p.Repo, Ref: headRef(p), Profile: agent.Untrusted}
+	}
+	return tasks.Thread{Repo: p.Repo, Ref: headRef(p), Profile: agent.Read}
+}
+
 // about returns the memo of what a notice's thread is about.
 func (d *digest) about(channel, ts string) intake.Memo[tasks.Thread] {
 	return intake.Memo[tasks.Thread]{Memory: d.memory, Name: "slack/about/" + channel + "/" + ts, Log: d.log}
 }
 
-// threadOf returns what the first request in a notice's thread starts from: the notice's pull request. It returns any
-// other thread unchanged.
+// threadOf returns what the first request in a notice's thread starts from: the notice's subject. It returns any other
+// thread unchanged.
 func (d *digest) threadOf(ctx context.Context, o origin, thread tasks.Thread) (tasks.Thread, error) {
-	if thread.Latest != "" || o.ThreadTS == "" || len(d.results) == 0 {
+	if thread.Latest != "" || o.ThreadTS == "" || d.memory == nil {
 		return thread, nil
 	}
 	return d.about(o.Channel, o.ThreadTS).Load(ctx)
 }
 
-// digestThread is the thread of one pull request's notices.
+// digestThread is the thread of the notices with one key.
 type digestThread struct {
 	*digest
 	channel string
-	pull    forge.PullRequest
+	key     string       // see render.NoticeKey
+	subject tasks.Thread // what requests in it start from
 }
 
 // threadState is the stored state of a digestThread.
@@ -164,7 +180,7 @@ func (t *digestThread) root(ctx context.Context, m render.Marker) (origin, error
 		o.TS = st.Root
 		return o, nil
 	case st.Notice != notice:
-		return o, &tasks.ErrLater{At: now.Add(beginPause), Why: "another notice of " + render.PullKey(t.pull) + " begins the thread"}
+		return o, &tasks.ErrLater{At: now.Add(beginPause), Why: "another notice of " + t.key + " begins the thread"}
 	}
 	o.TS, err = t.findRoot(ctx, me, st.Begun) // Slack's answer may have been lost
 	return o, err
@@ -185,7 +201,7 @@ func (t *digestThread) findRoot(ctx context.Context, me who, since time.Time) (t
 			return "", err
 		}
 		for _, m := range page.Messages {
-			if m.BotID == me.bot && render.MarkerOf(m).Pull == render.PullKey(t.pull) {
+			if m.BotID == me.bot && render.MarkerOf(m).Notice == t.key {
 				return m.Timestamp, nil
 			}
 		}
@@ -214,10 +230,7 @@ func (t *digestThread) postRoot(ctx context.Context, o origin, f found, p render
 // in memory.
 func (t *digestThread) rememberRoot(ctx context.Context, ts string) error {
 	err := t.about(t.channel, ts).Change(ctx, func(about *tasks.Thread) error {
-		*about = tasks.Thread{Repo: t.pull.Repo, Ref: headRef(t.pull), Profile: agent.Read}
-		if t.pull.Fork {
-			about.Profile = agent.Untrusted
-		}
+		*about = t.subject
 		return nil
 	})
 	if err != nil {
@@ -236,7 +249,7 @@ func (t *digestThread) forgetRoot(ctx context.Context, ts string) error {
 }
 
 func (t *digestThread) change(ctx context.Context, change func(*threadState)) error {
-	memo := intake.Memo[threadState]{Memory: t.memory, Name: "slack/notices/" + t.channel + "/" + render.PullKey(t.pull), Log: t.log}
+	memo := intake.Memo[threadState]{Memory: t.memory, Name: "slack/notices/" + t.channel + "/" + t.key, Log: t.log}
 	return memo.Change(ctx, func(s *threadState) error {
 		change(s)
 		return nil

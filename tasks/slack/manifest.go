@@ -154,7 +154,7 @@ func Manifest(name, base string) ([]byte, error) {
 const maxSkew = time.Minute
 
 // Diagnose checks that the token has all scopes, that events arrive and that the clocks agree. It calls Slack once, and
-// once for each channel of Results.
+// once for each channel for results.
 func (s *Source) Diagnose(ctx context.Context) []doctor.Finding {
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
@@ -175,17 +175,22 @@ func (s *Source) Diagnose(ctx context.Context) []doctor.Finding {
 	return append(list, s.arrivals()...)
 }
 
-// examineResults checks that the channels of Results can be read.
+// examineResults checks that the channels for results can be read.
 func (s *Source) examineResults(ctx context.Context) (list []doctor.Finding) {
-	for _, repo := range slices.Sorted(maps.Keys(s.results)) {
-		channel := s.results[repo]
+	all := maps.Clone(s.others)
+	if all == nil {
+		all = map[string]string{}
+	}
+	maps.Copy(all, s.results)
+	for _, whose := range slices.Sorted(maps.Keys(all)) {
+		channel := all[whose]
 		_, err := s.client.history(ctx, slack.GetConversationHistoryParameters{ChannelID: channel, Limit: 1})
 		switch {
 		case err == nil:
-			list = append(list, doctor.Finding{What: "Slack: results of " + repo + " go to " + channel})
+			list = append(list, doctor.Finding{What: "Slack: results of " + whose + " go to " + channel})
 		case code(err) != "" && !unreadable(err):
 			list = append(list, doctor.Finding{
-				What: fmt.Sprintf("Slack: results of %s cannot go to %s: %s", repo, channel, code(err)), Why: "They are not posted. They are kept for about a day.",
+				What: fmt.Sprintf("Slack: results of %s cannot go to %s: %s", whose, channel, code(err)), Why: "They are not posted. They are kept for about a day.",
 				Remedy: "Invite the app to that channel, or correct results: in errand.yaml to the id that the channel's details show.",
 			})
 		}

@@ -278,3 +278,39 @@ func TestExamineResults(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// scheduled returns a notice of a task that no person asked for.
+func scheduled(n int, e tasks.Ending, channel string) tasks.Notice {
+	e.At = e.At.Add(time.Duration(n) * time.Second)
+	return tasks.Notice{
+		Task: tasks.Task{
+			ID: fmt.Sprintf("170000000000000%d-schedule-nightly", n), Thread: fmt.Sprintf("schedule/nightly/2026050%d-0700", n), Repo: "acme/api", Profile: agent.Write,
+		},
+		Ending: e, Channel: channel, Headline: "Schedule nightly <!channel>", Body: e.Body(),
+	}
+}
+
+// The result of each task that no person asked for is a message in the channel that is named for it, with its pull request. A request
+// in its thread continues from the work.
+func TestResultsOfAutomation(t *testing.T) {
+	t.Parallel()
+	cfg := Config{ConsoleURL: "https://e.example", Memory: newMind(), Channelled: map[string]string{"schedule nightly": results}}
+	w := newWorkspace(t, cfg, slackfake.Config{Now: steady()})
+	done := answered("Updated two dependencies.")
+	done.Published = &tasks.Published{
+		Work: tasks.Work{Repo: "acme/api", Branch: "errand/schedule-1"}, PullRequest: forge.PullRequestRef{Number: 12, URL: "https://github.com/acme/api/pull/12"},
+	}
+	for range 2 { // the second time, another process finds it
+		w.tell(w.process(cfg), scheduled(1, done, results))
+	}
+	w.tell(w.source, scheduled(2, endings()["timed_out"], results))
+	top := w.Messages(results, "")
+	if len(top) != 2 {
+		t.Fatalf("%d messages at the top", len(top))
+	}
+	messages(t, "automation", top)
+	about, err := w.source.threadOf(t.Context(), origin{Channel: results, ThreadTS: top[0].TS}, tasks.Thread{})
+	if err != nil || about.Repo != "acme/api" || about.Ref != "errand/schedule-1" || about.Profile != agent.Write {
+		t.Errorf("its thread is about %+v: %v", about, err)
+	}
+}

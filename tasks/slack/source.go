@@ -77,6 +77,7 @@ type Config struct {
 	Access       Access                                            // who may ask
 	Pulls        Pulls                                             // the forge; nil: none
 	Results      map[string]string                                 // channels for the results of repositories that are only watched, by "owner/name"
+	Channelled   map[string]string                                 // other channels that results go to, by whose they are, for Diagnose
 	Memory       intake.Memory                                     // of requests without a repository, and of Results, which require it; nil: none
 	Approvers    []string                                          // users who may stop, retry and approve tasks of others
 	ConsoleURL   string                                            // where /tasks/{id} shows a run; empty: messages have no link to it
@@ -129,7 +130,7 @@ func New(cfg Config) (*Source, error) {
 	}
 	ts, console := &threads{c}, cfg.console()
 	reports := &reporter{threads: ts, console: console, interval: cfg.Interval, votes: cfg.Ballot != nil}
-	notices := &digest{threads: ts, console: console, results: cfg.Results, memory: cfg.Memory}
+	notices := &digest{threads: ts, console: console, results: cfg.Results, others: cfg.Channelled, memory: cfg.Memory}
 	g := &guard{access: cfg.Access, approvers: cfg.Approvers, people: c.people, pacer: intake.Pacer{Limiter: cfg.Limiter}}
 	d := &drafts{pulls: cfg.Pulls, guard: g}
 	p := &picker{client: c, guard: g, memory: cfg.Memory, reports: reports}

@@ -12,6 +12,7 @@ import (
 	"github.com/errand-fleet/errand/config"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/hook"
+	"github.com/errand-fleet/errand/tasks/intake"
 	"github.com/errand-fleet/errand/tasks/schedule"
 	"github.com/errand-fleet/errand/tasks/webhook"
 	"github.com/errand-fleet/errand/web"
@@ -23,7 +24,7 @@ func schedules(c config.Config) (list []schedule.Schedule) {
 		s := c.Routing.Schedules[name]
 		list = append(list, schedule.Schedule{
 			Name: name, When: s.When, Prompt: s.Prompt, Repo: s.Repository, Branch: s.Branch, Profile: agent.Profile(cmp.Or(s.Profile, config.ProfileWrite)),
-			MaxUSD: s.Budget,
+			MaxUSD: s.Budget, Results: s.Results,
 		})
 	}
 	return list
@@ -39,7 +40,7 @@ func hooks(c config.Config, getenv func(string) string) (list []hook.Hook) {
 		}
 		list = append(list, hook.Hook{
 			Name: name, Secret: secret.Reveal(), Template: h.Template, Repo: h.Repository, Branch: h.Branch,
-			Profile: agent.Profile(cmp.Or(h.Profile, config.ProfileRead)), MaxUSD: h.Budget, PerHour: h.Rate,
+			Profile: agent.Profile(cmp.Or(h.Profile, config.ProfileRead)), MaxUSD: h.Budget, PerHour: h.Rate, Results: h.Results,
 		})
 	}
 	return list
@@ -81,12 +82,19 @@ func (p *Parts) webhookBody(ctx context.Context, id string) (body any, ended tim
 	return web.Task(s), s.Ended, err
 }
 
-// automation makes the sources of tasks that start without a person.
-func (p *Parts) automation() ([]tasks.Source, error) {
-	timed, err := schedule.New(schedule.Config{Schedules: schedules(p.Config), Memory: p.Store.Memos, Log: p.Log})
+// automation makes the sources of tasks that start without a person. told may have no Slack.
+func (p *Parts) automation(told *board) ([]tasks.Source, error) {
+	var results intake.Results
+	if told.slack != nil {
+		results.Board = told
+	}
+	timed, err := schedule.New(schedule.Config{
+		Schedules: schedules(p.Config), Memory: p.Store.Memos, Results: results, Log: p.Log,
+		Check: func(t tasks.Task) (tasks.Task, error) { return p.policy.Apply(t) },
+	})
 	if err != nil {
 		return nil, err
 	}
-	called, err := hook.New(hook.Config{Hooks: hooks(p.Config, os.Getenv), Memory: p.Store.Memos, Limiter: p.Store.Memos, Log: p.Log})
+	called, err := hook.New(hook.Config{Hooks: hooks(p.Config, os.Getenv), Memory: p.Store.Memos, Limiter: p.Store.Memos, Results: results, Log: p.Log})
 	return []tasks.Source{timed, called}, err
 }

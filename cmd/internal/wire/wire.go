@@ -235,7 +235,7 @@ func (p *Parts) sources(o Options) error {
 			Channels:     func(id string) (string, bool) { ch, ok := c.Routing.Channels[id]; return ch.Repository, ok },
 			Repositories: slices.Sorted(maps.Keys(c.Routing.Repositories)), GitHubURL: c.GitHub.URL,
 			Access:    slack.Access{People: allowed.People, Teams: allowed.Teams, Channels: allowed.Channels, Bots: allowed.Bots},
-			Approvers: allowed.Approvers, Pulls: p.Forge, Results: c.Routing.Results(), Memory: p.Store.Memos,
+			Approvers: allowed.Approvers, Pulls: p.Forge, Results: c.Routing.Results(), Channelled: c.Routing.AutomationResults(), Memory: p.Store.Memos,
 			ConsoleURL: c.HTTP.PublicURL, TaskURL: taskLinks(c).URL, Interval: o.Status, Limiter: p.Store.Memos, Ballot: p.Store.Votes, Redact: p.Redactor.String,
 			Log:  p.Log,
 			HTTP: &http.Client{Transport: asked.Transport("slack", slack.Transport())},
@@ -249,7 +249,7 @@ func (p *Parts) sources(o Options) error {
 	if err != nil {
 		return err
 	}
-	more, err := p.automation()
+	more, err := p.automation(&told)
 	p.Sources = append(append(p.Sources, s), more...)
 	return err
 }

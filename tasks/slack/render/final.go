@@ -45,22 +45,33 @@ func endingFoot(t tasks.Task, e tasks.Ending) string {
 	return Lines(Literal(e.Note(), MaxSentence), Dots(Literal(e.Footer(), 200), "run "+t.ID))
 }
 
-// Notice is a message about a pull request of a repository that is only watched. The title is a stranger's.
+// Notice is a message about a task that was not requested in Slack. The title of its pull request is a stranger's.
 func (c Console) Notice(n tasks.Notice) []Part {
-	lead, buttons := Escape(fmt.Sprintf("%s#%d", n.PullRequest.Repo, n.PullRequest.Number)), c.LogButton(n.Task.ID)
-	if webLink.MatchString(n.PullRequest.URL) {
-		lead = link(n.PullRequest.URL, lead)
-		buttons = append([]Button{{Text: "Pull request", Action: ActionPull, URL: n.PullRequest.URL}}, buttons...)
+	lead, pull := Literal(n.Headline, MaxSentence/2), n.PullRequest.URL
+	if n.PullRequest.Number > 0 {
+		named := Escape(fmt.Sprintf("%s#%d", n.PullRequest.Repo, n.PullRequest.Number))
+		if webLink.MatchString(pull) {
+			named = link(pull, named)
+		}
+		lead = Lines(named+" "+Literal(n.PullRequest.Title, 150), lead)
+	} else if n.Ending.Published != nil {
+		pull = n.Ending.Published.PullRequest.URL
 	}
-	lead = Lines(lead+" "+Literal(n.PullRequest.Title, 150), Literal(n.Headline, MaxSentence/2))
+	buttons := c.LogButton(n.Task.ID)
+	if webLink.MatchString(pull) {
+		buttons = append([]Button{{Text: "Pull request", Action: ActionPull, URL: pull}}, buttons...)
+	}
 	mark := FinalMarker(n.Task, n.Ending)
-	mark.Pull = PullKey(n.PullRequest)
+	mark.Notice = NoticeKey(n)
 	return Parts(mark, lead, n.Body, endingFoot(n.Task, n.Ending), buttons...)
 }
 
-// PullKey names a pull request in markers and memos.
-func PullKey(p forge.PullRequest) string {
-	return strings.ToLower(p.Repo) + "#" + strconv.Itoa(p.Number)
+// NoticeKey names the thread of a notice in markers and memos: its pull request, or else the thread of its task.
+func NoticeKey(n tasks.Notice) string {
+	if n.PullRequest.Number == 0 {
+		return n.Task.Thread
+	}
+	return strings.ToLower(n.PullRequest.Repo) + "#" + strconv.Itoa(n.PullRequest.Number)
 }
 
 // Beginning replaces parts that are too many to read by one: the beginning of whole, and a sentence that names where
@@ -330,7 +341,7 @@ type Marker struct {
 	Ending     string // which of the task's endings a final message is about: a task that was retried has another
 	Covers     string // IDs of further tasks that a final message is for, as many as there is room for
 	Question   string // key of the question that a message asks
-	Pull       string // pull request that a notice is about
+	Notice     string // key of the thread that a notice belongs to
 }
 
 // StatusMarker marks the status message of a task.
@@ -345,7 +356,7 @@ func FinalMarker(t tasks.Task, e tasks.Ending) Marker {
 // Metadata is the marker as it goes with a message.
 func (m Marker) Metadata() slack.SlackMetadata {
 	payload := map[string]any{"task": m.Task, "part": m.Part}
-	for name, value := range map[string]string{"ending": m.Ending, "covers": m.Covers, "question": m.Question, "pull": m.Pull} {
+	for name, value := range map[string]string{"ending": m.Ending, "covers": m.Covers, "question": m.Question, "pull": m.Notice} {
 		if value != "" {
 			payload[name] = value
 		}
@@ -363,7 +374,7 @@ func MarkerOf(m slack.Message) Marker {
 		return v
 	}
 	return Marker{
-		Task: field("task"), Part: field("part"), Ending: field("ending"), Covers: field("covers"), Question: field("question"), Pull: field("pull"),
+		Task: field("task"), Part: field("part"), Ending: field("ending"), Covers: field("covers"), Question: field("question"), Notice: field("pull"),
 	}
 }
 

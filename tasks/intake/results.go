@@ -1,0 +1,76 @@
+package intake
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/tasks"
+)
+
+// Results posts the endings of tasks that no person asked for, such as those of schedules.
+type Results struct {
+	Board Board // nil: nothing can be posted
+}
+
+// Board posts notices.
+type Board interface {
+	// Tell posts a notice once, even if it is called again with it in another process. An *tasks.ErrLater says when to
+	// try again. An HTTP attempt lasts at most 10 s.
+	Tell(ctx context.Context, n tasks.Notice) error
+}
+
+// resultsOrigin is the return address of such a task.
+type resultsOrigin struct {
+	Channel string `json:"results"`
+}
+
+// ResultsIn returns the origin of a task whose ending goes to a channel; nil if channel is empty.
+func ResultsIn(channel string) json.RawMessage {
+	if channel == "" {
+		return nil
+	}
+	origin, _ := json.Marshal(resultsOrigin{channel}) // a string cannot fail
+	return origin
+}
+
+// Open returns the report of a task. It shows nothing before the end.
+func (r Results) Open(t tasks.Task) (tasks.Report, error) {
+	var o resultsOrigin
+	if t.Origin != nil {
+		if err := json.Unmarshal(t.Origin, &o); err != nil {
+			return nil, fmt.Errorf("read origin of %s: %w", t.ID, err)
+		}
+	}
+	if o.Channel == "" || r.Board == nil {
+		return tasks.NoReport{}, nil
+	}
+	return result{r.Board, t, o.Channel}, nil
+}
+
+type result struct {
+	board   Board
+	task    tasks.Task
+	channel string
+}
+
+// Update does nothing.
+func (result) Update(agent.Event) {}
+
+// Close posts the ending.
+func (r result) Close(ctx context.Context, e tasks.Ending) error {
+	if e.Kind == tasks.Withdrawn {
+		return nil
+	}
+	kind, name, _ := strings.Cut(r.task.Actor, ":")
+	headline := strings.ToUpper(kind[:1]) + kind[1:] + " " + name
+	if sentence := e.Sentence(); sentence != "" {
+		headline += ": " + sentence
+	}
+	if err := r.board.Tell(ctx, tasks.Notice{Task: r.task, Ending: e, Channel: r.channel, Headline: headline, Body: e.Body()}); err != nil {
+		return fmt.Errorf("post result of %s: %w", r.task.Actor, err)
+	}
+	return nil
+}
