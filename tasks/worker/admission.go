@@ -147,6 +147,18 @@ func (a *admission) afford(r *run, t tasks.Task) (maxUSD float64, err error) {
 	return tasks.LowerLimit(maxUSD, left), nil
 }
 
+// unspent returns an *InputError if a budget of the task is used up.
+func (a *admission) unspent(r *run) error {
+	_, err := r.claim.Reserve(r.ctx, 0, a.Policy.Budgets.Daily()...)
+	if over, ok := errors.AsType[*store.OverBudget](err); ok {
+		if over.Spent < over.Budget {
+			return nil
+		}
+		return a.Policy.Budgets.Refusal(over)
+	}
+	return err
+}
+
 // estimate returns what a task is likely to cost, which is at most its own maximum. It is zero for one that has run before.
 func (a *admission) estimate(r *run, j job, lines int) tasks.Estimate {
 	if r.claim.Record().Cost > 0 {
@@ -162,7 +174,7 @@ func (a *admission) estimate(r *run, j job, lines int) tasks.Estimate {
 
 // consult asks people before a run that is likely to cost more than Budgets.AskAbove. Without their consent it returns an
 // *InputError. It asks about no task that the agent cannot speak with people about, and so about no review, whose size is
-// not known yet.
+// not known yet; nor about one that its source or a budget refuses anyway.
 func (r *run) consult(j job) (asked bool, err error) {
 	e, above := r.worker.admission.estimate(r, j, 0), r.worker.cfg.Policy.Budgets.AskAbove
 	if above <= 0 || e.USD <= above {
@@ -180,6 +192,12 @@ func (r *run) consult(j job) (asked bool, err error) {
 	})
 	if k == nil {
 		return false, nil
+	}
+	if err := r.worker.admission.unspent(r); err != nil {
+		return false, err
+	}
+	if _, err := r.worker.brief(r, j); err != nil {
+		return false, err
 	}
 	return true, k.mayStart(e)
 }

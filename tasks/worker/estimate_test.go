@@ -2,12 +2,15 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 )
 
@@ -169,6 +172,58 @@ func TestExpensiveTaskDoesNotStart(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Nobody is asked about a task that its source refuses, such as that of a stranger on GitHub, or whose budget is used up. What
+// the source says after the answer counts as well.
+func TestRefusedTaskIsNotAskedAbout(t *testing.T) {
+	t.Parallel()
+	costs := make(chan float64, 1)
+	f, s := pricey(t, costs)
+	f.policy.Budgets.Day = 10
+	stop := f.talker(s)
+	f.known(costs) // $9
+	refusal := &tasks.InputError{Sentence: "stranger has no write access to acme/api."}
+	var answered atomic.Bool
+	f.source.brief = func(t tasks.Task) (tasks.Brief, error) {
+		if t.Prompt == "of a stranger" || answered.Load() {
+			return tasks.Brief{}, refusal
+		}
+		return tasks.Brief{Keep: true}, nil
+	}
+	refused := func(id, want string, asked int) {
+		t.Helper()
+		if e := f.ending(id); e.Kind != tasks.Refused || e.Reason != want || len(f.agent.specs()) != 3 {
+			t.Errorf("%d runs, ending %+v", len(f.agent.specs()), e)
+		}
+		if list, err := f.desk.Questions(t.Context(), id); err != nil || len(list) != asked {
+			t.Errorf("asked %+v, %v", list, err)
+		}
+	}
+	refused(f.submit(f.task("a", "of a stranger")), refusal.Sentence, 0)
+
+	id := f.submit(f.task("b", "x"))
+	<-s.asked
+	answered.Store(true)
+	if _, err := f.desk.Answer(t.Context(), id, "", "ann", "yes"); err != nil {
+		t.Fatal(err)
+	}
+	refused(id, refusal.Sentence, 1)
+	answered.Store(false)
+
+	stop()
+	claim, err := f.store.Claim(t.Context(), f.submit(f.task("c", "x")), 0, "another worker")
+	if err == nil {
+		_, err = claim.Spend(t.Context(), store.Expense{USD: 1})
+	}
+	if err == nil {
+		err = errors.Join(claim.End(t.Context(), tasks.Ending{Kind: tasks.Answered}.Encode()), claim.Release(t.Context()))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.talker(s)
+	refused(f.submit(f.task("d", "x")), "The fleet's budget for today is used up: $10.00 of $10.00. An operator can raise it; a new day begins at midnight UTC.", 0)
 }
 
 // Only tasks of the same repository, kind and size count, and of those the latest.

@@ -178,7 +178,8 @@ func (w *Worker) accept(r *run) (j job, err error) {
 }
 
 // permit limits the run to what the asker may do, and asks people before an expensive run. Their answer may take a while, so
-// it then looks again at what the asker may do. The task has nothing reserved meanwhile but its thread and a slot.
+// it then looks again at what the asker may do, and the source is asked again later. The task has nothing reserved meanwhile
+// but its thread and a slot.
 func (r *run) permit(j *job) error {
 	now := *j
 	if err := r.restrict(&now); err != nil {
