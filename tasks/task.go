@@ -339,12 +339,13 @@ func (p People) Asker(t Task) string {
 	return one.Name
 }
 
-// NameOf returns the name of the person who asked for a task: the configured one, the source's or the account.
+// NameOf returns the name of the person who asked for a task: the configured one, the source's or the account. It is published, so
+// the account is that on the forge if the front door knows it; the one there may be a private address.
 func (p People) NameOf(t Task) string {
 	if one, ok := p.Author(t); ok {
 		return one.Name
 	}
-	return cmp.Or(t.Name, t.Actor)
+	return cmp.Or(t.Name, t.Login, t.Actor)
 }
 
 // named returns the name of the person with the account "source/account", or the argument.

@@ -60,16 +60,22 @@ func TestIdentities(t *testing.T) {
 		"not GitHub": {"schedule", "schedule:nightly", "", "", "bot <3+bot@users.noreply.github.com>", "", ""},
 		"gone":       {"github", "gone", "", "", "bot <3+bot@users.noreply.github.com>", "", "gone"},
 		"console":    {"chat", "GitHub/ann", "", "", "bot <3+bot@users.noreply.github.com>", "Ann Lee <3+ann@users.noreply.github.com>", "ann"},
-		"a login":    {"chat", "GitHub/dora", "", "", "bot <3+bot@users.noreply.github.com>", "GitHub/dora <4+dora@users.noreply.github.com>", "dora"},
+		"a login":    {"chat", "GitHub/dora", "", "", "bot <3+bot@users.noreply.github.com>", "dora <4+dora@users.noreply.github.com>", "dora"},
+		"an e-mail":  {"chat", "dora@private.example", "", "", "bot <3+bot@users.noreply.github.com>", "dora <4+dora@users.noreply.github.com>", "dora"},
 	} {
 		b := &publisher{Config: &Config{Publisher: &hub{}, Author: c.fixed, Policy: tasks.Policy{People: people}, Log: slog.New(slog.DiscardHandler)}}
 		task := tasks.Task{ID: "1", Source: c.source, Actor: c.actor, Name: c.name}
 		if login, ok := strings.CutPrefix(c.actor, "GitHub/"); ok {
 			task.Login = login
+		} else if login, ok := strings.CutSuffix(c.actor, "@private.example"); ok { // GitHub's verified address
+			task.Login = login
 		}
 		author, asker := b.identities(t.Context(), task)
 		if author != c.author || asker != c.asker || b.account(task) != c.reviewer {
 			t.Errorf("%s: author %q, asker %q, account %q", name, author, asker, b.account(task))
+		}
+		if p := b.proposal(task, tasks.Work{}, ""); strings.Contains(p.Asker, "@") || task.Login == "dora" && (p.Asker != "dora" || p.AskerAccount != "") {
+			t.Errorf("%s: proposed by %q, account %q", name, p.Asker, p.AskerAccount)
 		}
 	}
 }

@@ -197,7 +197,7 @@ func (b *publisher) proposal(t tasks.Task, work tasks.Work, summary string) forg
 	if b.ConsoleURL != "" {
 		p.RunURL = b.ConsoleURL + "/tasks/" + t.ID
 	}
-	if t.Source != b.Publisher.Name() {
+	if t.Source != b.Publisher.Name() && p.Reviewer != p.Asker {
 		p.AskerAccount = p.Reviewer
 	}
 	return p
