@@ -211,8 +211,16 @@ func (d *Desk) permitNew(ctx context.Context, t Task) error {
 	if err != nil {
 		return err
 	}
-	all := len(past)
-	if earlier != "" && v.RoleIn(ctx, earlier) < Viewer || len(d.policy.People.filterVisible(ctx, past)) < all {
+	about, err := conversation(ctx, d.store, t.Thread) // tasks are not kept as long
+	if err != nil {
+		return err
+	}
+	all, known := len(past), d.policy.People.filterVisible(ctx, past)
+	takesPart := slices.ContainsFunc(known, func(r store.Record) bool { return d.policy.People.asked(v, scoped(r.Scopes, userScope)) })
+	hidden := func(repo string) bool {
+		return v.RoleIn(ctx, d.policy.withoutHost(repo)) < Viewer && (repo != "" || !takesPart) // they were allowed to take part
+	}
+	if earlier != "" && v.RoleIn(ctx, earlier) < Viewer || len(known) < all || slices.ContainsFunc(about.Repos, hidden) {
 		return &InputError{Sentence: "You may not continue this conversation. Start a new one."}
 	}
 	return nil

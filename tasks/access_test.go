@@ -2,9 +2,12 @@ package tasks
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
+
+	"github.com/errand-fleet/errand/store"
 )
 
 // in returns a context whose visitor has a role in the repositories of an owner, and elsewhere another one.
@@ -25,6 +28,9 @@ func TestWhoMayStartTasks(t *testing.T) {
 	f.desk.policy.Host = "forge.test"
 	at := func(repo, dir string) func(*Task) { return func(t *Task) { t.Repo, t.Dir = repo, dir } }
 	continues := func(thread string) func(*Task) { return func(t *Task) { t.Repo, t.Thread = "acme/app", thread } }
+	old := func(thread string) func(*Task) {
+		return func(t *Task) { t.Repo, t.Thread = "acme/app", "fake/"+thread }
+	}
 	ask := func(ctx context.Context, name string, change func(*Task)) error {
 		task := f.task(name, "do it")
 		task.Source, task.Actor, task.Thread = "chat", Actor(ctx), "chat/"+name
@@ -40,6 +46,12 @@ func TestWhoMayStartTasks(t *testing.T) {
 			task.Source, task.Thread, task.Repo = "chat", thread, repo
 			f.submit(task)
 		}
+	}
+	// Their tasks have expired, but not what the agent remembers.
+	for thread, notes := range map[string]string{
+		"old-ours": `{"repos":["acme/app"]}`, "old-theirs": `{"repos":["acme/app","forge.test/other/app"]}`, "old-none": `{"repos":["","acme/app"]}`, "old-all": `{"repos":["","other/app"]}`, "old-unknown": `{}`,
+	} {
+		f.concludes(f.task(thread, "do it"), notes)
 	}
 	limited, viewer, all := in(f.Context(), "acme", User, Anyone), in(f.Context(), "acme", Viewer, Anyone), WithVisitor(f.Context(), Visitor{Name: "ann", Role: User})
 	for name, tc := range map[string]struct {
@@ -62,6 +74,12 @@ func TestWhoMayStartTasks(t *testing.T) {
 		"continue-private":        {limited, continues("chat/none"), "You may not continue this conversation."},
 		"continue-moved":          {limited, continues("chat/moved"), "You may not continue this conversation."},
 		"continue-as-one-of-all":  {all, continues("chat/theirs"), ""},
+		"old-ours":                {limited, old("old-ours"), ""},
+		"old-theirs":              {limited, old("old-theirs"), "You may not continue this conversation."},
+		"old-private":             {limited, old("old-none"), "You may not continue this conversation."},
+		"old-not-known":           {limited, old("old-unknown"), "I no longer know which repositories this thread has been about."},
+		"old-as-one-of-all":       {all, old("old-all"), ""},
+		"old-viewer-of-others":    {in(f.Context(), "acme", User, Viewer), old("old-all"), ""},
 		"viewer-of-the-others":    {in(f.Context(), "acme", User, Viewer), continues("chat/theirs"), ""},
 		"viewer-starts-no-others": {in(f.Context(), "acme", User, Viewer), at("other/app", ""), "You may not start tasks in other/app."},
 	} {
@@ -72,8 +90,29 @@ func TestWhoMayStartTasks(t *testing.T) {
 		}
 	}
 	// Their own conversation outside of repositories goes on.
+	if err := f.redis().HSet(t.Context(), "errand:session:chat/without-a-repository", "meta", `{"repos":[""]}`).Err(); err != nil {
+		t.Fatal(err)
+	}
 	mine := func(t *Task) { t.Thread = "chat/without-a-repository" }
 	if err := ask(limited, "again", mine); err != nil {
 		t.Errorf("continue their own: %v", err)
+	}
+}
+
+// concludes runs a task, stores notes with the session of its thread and lets everything else of the thread expire.
+func (f *fleet) concludes(t Task, notes string) {
+	f.Helper()
+	claim, err := f.store.Claim(f.Context(), f.submit(t), 0, "w")
+	if err == nil {
+		err = claim.SaveSession(f.Context(), store.Session{ID: "s", Meta: json.RawMessage(notes)})
+	}
+	if err == nil {
+		err = errors.Join(claim.End(f.Context(), Ending{Kind: Answered}.Encode()), claim.Release(f.Context()))
+	}
+	if err == nil {
+		err = f.redis().Del(f.Context(), "errand:thread:"+t.Thread, "errand:topic:"+t.Thread).Err()
+	}
+	if err != nil {
+		f.Fatal(err)
 	}
 }

@@ -165,19 +165,24 @@ type Conversation struct {
 	Repos []string `json:"repos"`
 }
 
+// conversation returns what is known of the session of a thread, and an *InputError if its repositories are not known.
+func conversation(ctx context.Context, s *store.Store, thread string) (past Conversation, err error) {
+	notes, err := s.Threads.SessionMeta(ctx, thread)
+	if errors.Is(err, store.ErrNotFound) {
+		return past, nil
+	}
+	if err == nil && (json.Unmarshal(notes, &past) != nil || past.Repos == nil) {
+		err = refusal("I no longer know which repositories this thread has been about. Start a new one.")
+	}
+	return past, err
+}
+
 // permitThread refuses a task that continues a conversation about a repository that its asker may not read: the agent
 // remembers what it has read there.
 func (p Policy) permitThread(ctx context.Context, s *store.Store, t Task, source, login string) error {
-	notes, err := s.Threads.SessionMeta(ctx, t.Thread)
-	if errors.Is(err, store.ErrNotFound) {
-		return nil
-	}
+	past, err := conversation(ctx, s, t.Thread)
 	if err != nil {
 		return err
-	}
-	var past Conversation
-	if json.Unmarshal(notes, &past) != nil || past.Repos == nil {
-		return refusal("I no longer know which repositories this thread has been about. Start a new one.")
 	}
 	for _, repo := range past.Repos {
 		if repo == "" || strings.EqualFold(repo, t.Repo) {
