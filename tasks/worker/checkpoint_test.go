@@ -49,6 +49,9 @@ func TestDrainedRunGoesOnElsewhere(t *testing.T) {
 	if strings.Contains(second.Prompt.Text, "last kept") || strings.Contains(second.Prompt.Text, "could not") {
 		t.Errorf("the prompt mentions a loss: %s", second.Prompt.Text)
 	}
+	if notes, err := r.store.Threads.SessionMeta(t.Context(), "fake/a"); err != nil || !strings.Contains(string(notes), `"repos":["acme/api"]`) {
+		t.Errorf("the conversation is stored with %s, %v", notes, err)
+	}
 }
 
 // On the disk where the run was interrupted it continues in place, and has files that no bundle holds.

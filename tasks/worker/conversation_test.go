@@ -45,7 +45,10 @@ func TestConversationKnowsItsRepositories(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := &run{worker: w, claim: claim, detached: t.Context(), mail: &mailbox{}, result: answer("y")}
+	const gone = "gone"
 	interrupted := &resumeState{checkpoint: checkpoint{Session: answer("z").Session}}
+	knows := &resumeState{checkpoint: checkpoint{Session: answer("z").Session, Repos: []string{"acme/web"}}}
+	begins := &resumeState{checkpoint: checkpoint{Session: answer("z").Session, Repos: []string{}}}
 	for _, step := range []struct {
 		name, repo, damage string
 		before             *resumeState
@@ -56,10 +59,20 @@ func TestConversationKnowsItsRepositories(t *testing.T) {
 		{"the same one", "acme/api", "", &resumeState{}, []string{"acme/api", ""}},
 		{"after an interruption", "acme/web", "", interrupted, []string{"acme/api", "", "acme/web"}},
 		{"lost", "acme/api", "[", &resumeState{}, []string{"acme/api"}},
-		{"lost and interrupted", "acme/api", "[", interrupted, nil},
+		{"lost and interrupted", "acme/api", "[", knows, []string{"acme/web", "acme/api"}},
+		{"expired while interrupted", "acme/api", gone, knows, []string{"acme/web", "acme/api"}},
+		{"expired while a first one was interrupted", "acme/api", gone, begins, []string{"acme/api"}},
+		{"lost, and interrupted by an older version", "acme/api", "[", interrupted, nil},
 		{"not known before", "acme/api", "", &resumeState{}, nil},
+		{"expired while interrupted by an older version", "acme/api", gone, interrupted, nil},
 	} {
-		if step.damage != "" {
+		switch step.damage {
+		case "":
+		case gone:
+			if err := f.rdb.Del(t.Context(), "errand:session:fake/a").Err(); err != nil {
+				t.Fatal(err)
+			}
+		default:
 			f.put("errand:session:fake/a", "meta", step.damage)
 		}
 		task := f.task("a", "x")

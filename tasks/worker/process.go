@@ -253,6 +253,7 @@ func (w *Worker) prepare(r *run, j job, b briefing) (s setting, err error) {
 		return s, err
 	}
 	s.conversation, err = w.conversation(r.ctx, j.task, b.Brief, s.before, r.mail.turns())
+	r.repos = s.conversation.repos
 	return s, err
 }
 

@@ -32,6 +32,7 @@ type checkpoint struct {
 	Session agent.Session     `json:"session"`
 	Work    *workspace.Bundle `json:"work,omitempty"`    // nil: it had no clone, or the clone could not be packed
 	Answers string            `json:"answers,omitempty"` // answers of its finished turns, which the agent will not repeat
+	Repos   []string          `json:"repos"`             // of its conversation before it, if the session of the thread expires; see tasks.Conversation
 	Dir     string            `json:"dir"`               // working directory
 	Why     string            `json:"why,omitempty"`     // why it was interrupted, as a clause; empty: its worker stopped
 	Fresh   bool              `json:"fresh,omitempty"`   // the conversation cannot be resumed; all other fields but Dir are empty
@@ -53,7 +54,7 @@ func (k *checkpointer) schedule(r *run, p place, given *answers, s *agent.Spec) 
 		if session.Holds(prompt) {
 			// Read the answers after the session: an answer that is in neither would be lost, and one that is in both
 			// is at worst given twice.
-			k.save(ctx, r, p, checkpoint{Session: session, Answers: given.text()}, packFor)
+			k.save(ctx, r, p, checkpoint{Session: session, Answers: given.text(), Repos: r.repos}, packFor)
 		}
 	}
 }
@@ -62,7 +63,7 @@ func (k *checkpointer) schedule(r *run, p place, given *answers, s *agent.Spec) 
 // earlier checkpoint is better, because the agent could not know what to continue.
 func (k *checkpointer) handOver(r *run, p place, s agent.Spec, cause error) {
 	res := r.result
-	c := checkpoint{Session: res.Session, Answers: res.Text}
+	c := checkpoint{Session: res.Session, Answers: res.Text, Repos: r.repos}
 	if failed, ok := errors.AsType[*retryError](cause); ok {
 		c.Why, c.Fresh = failed.Why, failed.fresh
 	}
@@ -276,10 +277,10 @@ func (w *Worker) conversation(ctx context.Context, t tasks.Task, b tasks.Brief, 
 	}
 	if before.goesOn() {
 		// The prompt only says to continue, so the history has to contain the request.
-		c.session, c.said = &before.Session, remember(c.thread, asked(t, absorbed)...)
-		if c.lost {
-			c.repos = nil // what was lost may be in the interrupted run's session
+		if c.session == nil {
+			c.repos = before.Repos // the interrupted run's session has what was lost
 		}
+		c.session, c.said = &before.Session, remember(c.thread, asked(t, absorbed)...)
 	}
 	return c, nil
 }

@@ -51,6 +51,7 @@ type run struct {
 	source  string       // name of the task's source; set by accept
 	mail    *mailbox     // nil until accept has decoded the task
 	result  agent.Result // zero until the agent has run
+	repos   []string     // see conversation; set by prepare
 	reached []string     // hosts that are to be proposed as the egress list
 	lines   int          // changed lines of the change that it reviews
 	next    *agent.Spec  // the thread's next run, for which a CLI can be kept ready; nil: none
