@@ -148,20 +148,27 @@ func TestMirrorWithUnpushedCommitsStays(t *testing.T) {
 	}
 }
 
-// The originals of signed commits keep no mirror, and do not pile up.
+// The originals of signed commits keep no mirror, and do not pile up, whatever the date of a commit.
 func TestMirrorWithOriginalsGoes(t *testing.T) {
 	t.Parallel()
 	o := newOrigin(t)
 	w := o.signs(newKey(t, "-t", "ed25519"))
 	c := checkout(t, w, api)
-	now := time.Now().UTC().Format(time.RFC3339)
-	for i, date := range []string{"2026-01-01T00:00:00Z", now, now} {
+	dir := w.mirror(api.Repo).dir
+	for i, date := range []string{"2090-01-01T00:00:00Z", "2020-01-01T00:00:00Z", time.Now().UTC().Format(time.RFC3339)} {
 		write(t, c.Dir+"/work.txt", strings.Repeat("work\n", i+1))
 		testGit(t, c.Dir, "add", "--all")
 		testGit(t, c.Dir, "-c", "alias.at=!GIT_COMMITTER_DATE="+date+" git commit --quiet --message work", "at")
 		published(t, w, c, signedPublication())
+		if i == 0 { // long ago
+			ref := testGit(t, dir, "for-each-ref", "--format=%(refname)", originals)
+			_, commit, _ := strings.Cut(ref, "-")
+			testGit(t, dir, "update-ref", originals+"1700000000-"+commit, commit)
+			testGit(t, dir, "update-ref", originals+commit, commit) // by an older version
+			testGit(t, dir, "update-ref", "-d", ref)
+		}
 	}
-	if got := testGit(t, w.mirror(api.Repo).dir, "for-each-ref", originals); strings.Count(got, "commit") != 2 {
+	if got := testGit(t, dir, "for-each-ref", originals); strings.Count(got, "commit") != 2 {
 		t.Errorf("originals:\n%s", got)
 	}
 	if err := os.RemoveAll(c.Dir); err != nil {

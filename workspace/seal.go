@@ -159,7 +159,7 @@ func (m mirror) take(ctx context.Context, s *shadow, l load, branch string, copi
 	}
 	if copied {
 		refs[original] = l.head
-		args = append(args, "+"+original+":"+originals+l.head)
+		args = append(args, fmt.Sprintf("+%s:%s%d-%s", original, originals, time.Now().Unix(), l.head))
 		if err := m.dropOriginals(ctx); err != nil {
 			return err
 		}
@@ -176,7 +176,8 @@ func (m mirror) take(ctx context.Context, s *shadow, l load, branch string, copi
 	return err
 }
 
-// originals are the refs in a mirror of the commits that have signed copies.
+// originals are the refs in a mirror of the commits that have signed copies. Each is named after the time at which it was made and
+// its commit, whose own date is up to the run.
 const originals = "refs/errand/originals/"
 
 // originalsKept is longer than threads usually keep their clones. If a clone is older, Save keeps its commits once more.
@@ -184,12 +185,12 @@ const originalsKept = 90 * 24 * time.Hour
 
 // dropOriginals deletes the refs of originals that are old.
 func (m mirror) dropOriginals(ctx context.Context) error {
-	out, err := m.git.run(ctx, "for-each-ref", "--format=%(committerdate:unix) %(refname)", originals)
+	out, err := m.git.run(ctx, "for-each-ref", "--format=%(refname)", originals)
 	var old strings.Builder
-	for line := range strings.Lines(out) {
-		date, ref, _ := strings.Cut(strings.TrimSpace(line), " ")
-		if at, err := strconv.ParseInt(date, 10, 64); err == nil && time.Since(time.Unix(at, 0)) > originalsKept {
-			old.WriteString("delete " + ref + "\n")
+	for ref := range strings.Lines(out) {
+		made, _, _ := strings.Cut(strings.TrimPrefix(ref, originals), "-")
+		if at, err := strconv.ParseInt(made, 10, 64); err != nil || time.Since(time.Unix(at, 0)) > originalsKept {
+			old.WriteString("delete " + ref)
 		}
 	}
 	if err == nil && old.Len() > 0 {
