@@ -75,3 +75,27 @@ func TestOnePersonInSeveralSources(t *testing.T) {
 		t.Errorf("hers are %+v, %v", costs, err)
 	}
 }
+
+// The votes on an answer have the names of people, also of an asker who is known by their login on the forge.
+func TestNamesOfVoters(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	f.desk.policy.People = people
+	task := f.task("a", "x")
+	task.Source, task.Actor = "slack", "U7"
+	if _, err := f.desk.Submit(WithVisitor(t.Context(), Visitor{Login: "Ann-Acme", Role: Admin}), task); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.desk.Cancel(t.Context(), task.ID, "x"); err != nil {
+		t.Fatal(err)
+	}
+	for _, account := range []string{"U7", "U8"} {
+		if _, err := f.store.Votes.Vote(t.Context(), task.ID, account, "good", ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s, err := f.desk.Status(t.Context(), task.ID)
+	if diff := cmp.Diff([]Vote{{Person: "Ann Lee", Vote: "good"}, {Person: "U8", Vote: "good"}}, s.Votes); diff != "" || err != nil {
+		t.Errorf("%v\n%s", err, diff)
+	}
+}

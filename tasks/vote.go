@@ -18,7 +18,11 @@ type Vote struct {
 func readVotes(ctx context.Context, d *Desk, t Task) (list []Vote, err error) {
 	votes, err := d.store.Votes.Of(ctx, t.ID)
 	for _, account := range slices.Sorted(maps.Keys(votes)) {
-		one, _ := d.policy.People.Find(t.Source, account)
+		by := Asker{Source: t.Source, Account: account}
+		if account == t.Actor {
+			by.Login = t.Login
+		}
+		one, _ := d.policy.People.of(by)
 		list = append(list, Vote{Person: cmp.Or(one.Name, account), Vote: votes[account].Vote, Reason: votes[account].Reason})
 	}
 	return list, err
