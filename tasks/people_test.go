@@ -21,8 +21,8 @@ func TestPeople(t *testing.T) {
 		}
 	}
 	for who, want := range map[string][]string{
-		"": nil, "ann lee": {"ann lee", "Ann Lee", "slack/U1", "github/ann-acme"}, "U9": {"U9"},
-		"slack/u1": {"slack/u1", "Ann Lee", "slack/U1", "github/ann-acme"}, "bob": {"bob", "bob", "github/Bob"},
+		"": nil, "ann lee": {"ann lee", "user:Ann Lee", "user:slack/U1", "user:github/ann-acme"}, "U9": {"U9"},
+		"slack/u1": {"slack/u1", "user:Ann Lee", "user:slack/U1", "user:github/ann-acme"}, "bob": {"bob", "user:bob", "user:github/Bob"},
 	} {
 		if diff := cmp.Diff(want, people.filter(who)); diff != "" {
 			t.Errorf("%q: %s", who, diff)
@@ -73,6 +73,25 @@ func TestOnePersonInSeveralSources(t *testing.T) {
 	query.Person = "ann lee"
 	if costs, err := f.desk.Costs(t.Context(), query); err != nil || costs.Total.USD != 2 {
 		t.Errorf("hers are %+v, %v", costs, err)
+	}
+}
+
+// An account that is called like a person is another one's, unless somebody asks for that name everywhere.
+func TestAccountWithTheNameOfAPerson(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	f.desk.policy.People = People{{Name: "ann", Slack: "U1", GitHub: "ann-smith"}}
+	var theirs []string
+	for _, who := range [][2]string{{"slack", "U1"}, {"github", "ann-smith"}, {"github", "ann"}, {"slack", "U2"}} {
+		task := f.task("a", "x")
+		task.Source, task.Actor = who[0], who[1]
+		theirs = append(theirs, f.submit(task))
+	}
+	for person, want := range map[string]int{"slack/U1": 2, "github/ann-smith": 2, "ann-smith": 2, "U1": 2, "ann": 3, "github/ann": 1, "slack/U2": 1} {
+		l, err := f.desk.List(t.Context(), Filter{Person: person})
+		if err != nil || len(l.Tasks) != want {
+			t.Errorf("%s has %d tasks, want %d of %q: %v", person, len(l.Tasks), want, theirs, err)
+		}
 	}
 }
 

@@ -281,13 +281,16 @@ func (f Filter) query(people People, sees func(scopes []string) bool) store.List
 	return q
 }
 
-// within reports whether scopes contain the repository, one of the persons and the channel. An empty argument matches
-// anything.
+// within reports whether scopes contain the repository, one of the persons and the channel. The persons are from
+// [People.filter]. An empty argument matches anything.
 func within(scopes []string, repo string, persons []string, channel string) bool {
-	asked := func(person string) bool { return inScope(scopes, userScope, format.OneWord(person)) }
-	return (repo == "" || inScope(scopes, repoScope, repo)) &&
+	asked := func(person string) bool {
+		name, exact := strings.CutPrefix(person, userScope)
+		return inScope(scopes, userScope, format.OneWord(name), exact)
+	}
+	return (repo == "" || inScope(scopes, repoScope, repo, true)) &&
 		(len(persons) == 0 || slices.ContainsFunc(persons, asked)) &&
-		(channel == "" || inScope(scopes, channelScope, format.OneWord(channel)))
+		(channel == "" || inScope(scopes, channelScope, format.OneWord(channel), false))
 }
 
 // SourceOf returns the source in a task's ID.
@@ -297,12 +300,13 @@ func SourceOf(id string) string {
 	return source
 }
 
-// inScope reports whether one of the scopes has that kind and name, with or without its source.
-func inScope(scopes []string, kind, name string) bool {
+// inScope reports whether one of the scopes has that kind and name. Unless exact, a name without a source matches that name in
+// every source.
+func inScope(scopes []string, kind, name string, exact bool) bool {
 	for _, s := range scopes {
 		of, ok := strings.CutPrefix(s, kind)
 		_, bare, _ := strings.Cut(of, "/")
-		if ok && (strings.EqualFold(of, name) || kind != repoScope && strings.EqualFold(bare, name)) {
+		if ok && (strings.EqualFold(of, name) || !exact && strings.EqualFold(bare, name)) {
 			return true
 		}
 	}

@@ -362,8 +362,8 @@ func (p People) named(who string) string {
 	return who
 }
 
-// filter returns the scopes' names for a person to filter by: the name itself and, if it is a configured name or one of
-// the person's accounts, the person's name and accounts. It returns nil for an empty name, which matches everyone.
+// filter returns what to filter by for a person: the name itself and, if it is a configured name or one of the person's
+// accounts, the scopes of the person and of their accounts. It returns nil for an empty name, which matches everyone.
 func (p People) filter(who string) []string {
 	if who == "" {
 		return nil
@@ -380,7 +380,9 @@ func (p People) filter(who string) []string {
 			_, bare, _ := strings.Cut(name, "/")
 			return strings.EqualFold(name, who) || strings.EqualFold(bare, who)
 		}) {
-			list = append(list, names...)
+			for _, name := range names {
+				list = append(list, userScope+name)
+			}
 		}
 	}
 	return list
