@@ -330,35 +330,54 @@ func TestChannelOfARetry(t *testing.T) {
 	}
 }
 
-// An edit has the rights of its author, also after somebody else has retried the task.
+// An edit has the rights of its author, also after somebody else has retried the task; after a run it is a task of its own.
 func TestRightsOfAnEdit(t *testing.T) {
 	t.Parallel()
-	f := limited(t, levels{"writer secret/a": "write", "reader secret/a": "read"})
-	task := f.request("a", "UR", "secret/a", "C1")
-	f.submit(task)
-	if _, err := f.desk.Cancel(t.Context(), task.ID, "x"); err != nil {
-		t.Fatal(err)
-	}
-	err := f.desk.As(t.Context(), Sender{Source: "slack", Account: "UW"}, "retry", task.ID, func(ctx context.Context) (bool, error) {
-		_, err := f.desk.Retry(ctx, task.ID)
-		return true, err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	task.Prompt = "y"
-	if done, err := f.desk.Amend(t.Context(), task, "1"); done != Replaced {
-		t.Fatal(done, err)
-	}
-	rec, err := f.store.Get(t.Context(), task.ID)
-	if err == nil {
-		task, err = ReadTask(rec)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	if profile, err := f.desk.policy.Permit(t.Context(), f.store, task); profile != agent.Read || task.Prompt != "y" {
-		t.Errorf("%q with %q, %v", task.Prompt, profile, err)
+	for name, ran := range map[string]bool{"before a run": false, "after a run": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := limited(t, levels{"writer secret/a": "write", "reader secret/a": "read"})
+			task := f.request("a", "UR", "secret/a", "C1")
+			f.submit(task)
+			want, prompt := Replaced, "y"
+			if ran {
+				want, prompt = Corrected, "I have edited my message. It now reads:\n\ny"
+				claim, err := f.store.Claim(t.Context(), task.ID, 0, "w")
+				if err == nil {
+					err = errors.Join(claim.End(t.Context(), Ending{Kind: Answered}.Encode()), claim.Release(t.Context()))
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+			} else if _, err := f.desk.Cancel(t.Context(), task.ID, "x"); err != nil {
+				t.Fatal(err)
+			}
+			err := f.desk.As(t.Context(), Sender{Source: "slack", Account: "UW"}, "retry", task.ID, func(ctx context.Context) (bool, error) {
+				_, err := f.desk.Retry(ctx, task.ID)
+				return true, err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			task.Prompt = "y"
+			if done, err := f.desk.Amend(t.Context(), task, "1"); done != want {
+				t.Fatal(done, err)
+			}
+			id := task.ID
+			if ran {
+				id = Edited(id, "1")
+			}
+			rec, err := f.store.Get(t.Context(), id)
+			if err == nil {
+				task, err = ReadTask(rec)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if profile, err := f.desk.policy.Permit(t.Context(), f.store, task); profile != agent.Read || task.Prompt != prompt {
+				t.Errorf("%q with %q, %v", task.Prompt, profile, err)
+			}
+		})
 	}
 }
 
