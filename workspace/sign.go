@@ -135,19 +135,19 @@ func parseCommit(name, text string) *commitObject {
 		}
 		all = append(all, line)
 	}
-	signatures := 0
+	signatures, foreign := 0, false
 	for _, header := range all {
 		switch key, value, _ := strings.Cut(header, " "); key {
 		case "gpgsig":
 			signatures++
 			c.signature = strings.TrimSuffix(value, "\n")
 		case "gpgsig-sha256":
-			signatures += 2 // errand makes no such one
+			foreign = true // errand does not sign in this way
 		default:
 			c.headers = append(c.headers, strings.ReplaceAll(header, "\n", "\n "))
 		}
 	}
-	if signatures != 1 {
+	if signatures != 1 || foreign {
 		c.signature = "" // git would verify another one
 	}
 	return c

@@ -4,6 +4,7 @@ package fetch
 import (
 	"context"
 	"fmt"
+	"runtime/debug"
 	"sync"
 	"time"
 )
@@ -71,6 +72,7 @@ func (s *Shared[T]) run(c *call[T]) {
 	life := FailurePause
 	defer func() {
 		if failed := recover(); failed != nil { // on a goroutine of its own it would end the process
+			debug.PrintStack() // as the runtime would; the error does not say where it was
 			c.err = fmt.Errorf("panic: %v", failed)
 		}
 		s.mu.Lock()
