@@ -75,3 +75,9 @@ func (c *Config) checkLogin(p *Problems, role Role) {
 		p.add("ERRAND_PUBLIC_URL", why, "set it to the URL of the console; people return to /login/callback there")
 	}
 }
+
+// LinksAccounts reports whether people can link their accounts in Slack to their accounts on GitHub.
+func (c *Config) LinksAccounts() bool {
+	issuer := strings.TrimRight(c.Routing.Login.Issuer, "/")
+	return c.Routing.Slack.Link && c.GitHub.Enabled() && issuer != "" && strings.EqualFold(issuer, c.GitHub.URL)
+}

@@ -59,11 +59,18 @@ func TestResultsNeedSlack(t *testing.T) {
 func TestRightsNeedGitHub(t *testing.T) {
 	t.Parallel()
 	const problem = "errand.yaml: slack.unmapped limits people by their rights on GitHub, which is not configured; set GITHUB_APP_ID or GITHUB_TOKEN (docs/github.md), or remove it"
+	const unproven = "errand.yaml: slack.link lets people prove their account by a login at GitHub, which is not configured; set login: with GitHub as the issuer, GITHUB_APP_ID or GITHUB_TOKEN, and ERRAND_PUBLIC_URL (docs/slack.md), or remove it"
+	hub := GitHub{Token: "t", WebhookSecret: "s", URL: "https://github.com"}
+	const login = "roles: [{role: viewer, people: [a]}], login: {client_id: c, issuer: "
 	for text, tc := range map[string]struct {
 		unmapped string
 		github   GitHub
 		want     []string
 	}{
+		"slack: {link: true}": {UnmappedRead, hub, []string{unproven}},
+		"{slack: {link: true}, " + login + `"https://github.com/"}}`:                   {UnmappedRead, hub, nil},
+		"{slack: {link: true, unmapped: refuse}, " + login + `"https://github.com"}}`:  {UnmappedRefuse, hub, nil},
+		"{slack: {link: true, unmapped: all}, " + login + `"https://id.example.com"}}`: {UnmappedAll, hub, []string{unproven}},
 		"{}":                           {UnmappedAll, GitHub{}, nil},
 		"people: {ann: {slack: U1}}":   {UnmappedAll, GitHub{}, nil},
 		"people: {ann: {github: ann}}": {UnmappedRead, GitHub{}, nil},
@@ -73,7 +80,7 @@ func TestRightsNeedGitHub(t *testing.T) {
 		"{slack: {unmapped: all}, people: {ann: {github: ann}}}": {UnmappedAll, GitHub{}, nil},
 	} {
 		var p Problems
-		c := Config{GitHub: tc.github, Redis: Redis{URL: "redis://r"}, Model: Model{APIKey: "k"}, Paths: Paths{File: "errand.yaml"}}
+		c := Config{GitHub: tc.github, HTTP: HTTP{LoginSecret: "s", PublicURL: "https://errand.example"}, Redis: Redis{URL: "redis://r"}, Model: Model{APIKey: "k"}, Paths: Paths{File: "errand.yaml"}}
 		c.Routing = parseRouting(&p, "errand.yaml", []byte(text))
 		c.checkRole(&p, RoleStandalone)
 		var got []string

@@ -166,6 +166,9 @@ func (c *Config) checkRights(p *Problems) {
 	if u := c.Routing.Slack.Unmapped; u != "" && u != UnmappedAll && !c.GitHub.Enabled() {
 		p.add(c.Paths.File+": slack.unmapped", "limits people by their rights on GitHub, which is not configured", "set GITHUB_APP_ID or GITHUB_TOKEN (docs/github.md), or remove it")
 	}
+	if c.Routing.Slack.Link && !c.LinksAccounts() {
+		p.add(c.Paths.File+": slack.link", "lets people prove their account by a login at GitHub, which is not configured", "set login: with GitHub as the issuer, GITHUB_APP_ID or GITHUB_TOKEN, and ERRAND_PUBLIC_URL (docs/slack.md), or remove it")
+	}
 }
 
 // GitHubPeople sets who may use errand on GitHub, in addition to people with write access to a repository, and the
@@ -205,6 +208,7 @@ type SlackPeople struct {
 	Bots      []string `yaml:"bots"`      // bot IDs of other bots that may use errand
 	Approvers []string `yaml:"approvers"` // user IDs that may stop, repeat and approve other people's tasks
 	Unmapped  string   `yaml:"unmapped"`  // what people may do whose GitHub account is unknown; empty: see Routing.Unmapped
+	Link      bool     `yaml:"link"`      // people may link their account to one on GitHub with /errand link
 }
 
 // The values of SlackPeople.Unmapped.
@@ -214,13 +218,15 @@ const (
 	UnmappedAll    = "all"    // the same as everybody else
 )
 
-// Unmapped returns what people in Slack may do whose GitHub account is unknown. If no account is known and the operator
-// has not decided, they may do everything.
+// Unmapped returns what people in Slack may do whose GitHub account is unknown. If no account can be known and the
+// operator has not decided, they may do everything.
 func (r Routing) Unmapped() string {
+	known := r.Slack.Link
 	for _, person := range r.People {
-		if person.GitHub != "" {
-			return cmp.Or(r.Slack.Unmapped, UnmappedRead)
-		}
+		known = known || person.GitHub != ""
+	}
+	if known {
+		return cmp.Or(r.Slack.Unmapped, UnmappedRead)
 	}
 	return cmp.Or(r.Slack.Unmapped, UnmappedAll)
 }

@@ -32,37 +32,49 @@ func (s *Access) DropLogin(ctx context.Context, hash string) error {
 	return wrapf(s.redis.Del(ctx, s.key.login(hash)).Err(), "drop login")
 }
 
+// TakeLogin reads what SaveLogin stored and ends it, for one caller only. It returns [ErrNotFound] if there is nothing.
+func (s *Access) TakeLogin(ctx context.Context, hash string) (json.RawMessage, error) {
+	body, err := s.redis.GetDel(ctx, s.key.login(hash)).Result()
+	if errors.Is(err, redis.Nil) {
+		err = ErrNotFound
+	}
+	return raw(body), wrapf(err, "take login")
+}
+
 // Once reports whether it is called for the first time with a hash, within a while.
 func (s *Access) Once(ctx context.Context, hash string, ttl time.Duration) (bool, error) {
 	first, err := s.redis.SetNX(ctx, s.key.login(hash), "used", ttl).Result()
 	return first, wrapf(err, "use a login's state")
 }
 
-// SaveToken stores what an API token may do, under the token's hash.
-func (s *Access) SaveToken(ctx context.Context, hash string, body json.RawMessage) error {
-	return wrapf(s.redis.HSet(ctx, s.key.list("tokens"), hash, []byte(body)).Err(), "save token")
+// The lists whose entries stay until they are removed.
+const (
+	APITokens = "tokens" // what API tokens may do, by their hashes
+	Links     = "links"  // whose accounts belong to whom, by account
+)
+
+// Save stores an entry of a list.
+func (s *Access) Save(ctx context.Context, list string, name string, body json.RawMessage) error {
+	return wrapf(s.redis.HSet(ctx, s.key.list(list), name, []byte(body)).Err(), "save entry of %s", list)
 }
 
-// Token reads what SaveToken stored, or returns [ErrNotFound].
-func (s *Access) Token(ctx context.Context, hash string) (json.RawMessage, error) {
-	body, err := s.redis.HGet(ctx, s.key.list("tokens"), hash).Result()
-	switch {
-	case errors.Is(err, redis.Nil):
-		return nil, fmt.Errorf("read token: %w", ErrNotFound)
-	case err != nil:
-		return nil, fmt.Errorf("read token: %w", err)
+// Read reads what Save stored, or returns [ErrNotFound].
+func (s *Access) Read(ctx context.Context, list string, name string) (json.RawMessage, error) {
+	body, err := s.redis.HGet(ctx, s.key.list(list), name).Result()
+	if errors.Is(err, redis.Nil) {
+		err = ErrNotFound
 	}
-	return raw(body), nil
+	return raw(body), wrapf(err, "read entry of %s", list)
 }
 
-// Tokens returns all API tokens by their hashes.
-func (s *Access) Tokens(ctx context.Context) (map[string]string, error) {
-	all, err := s.redis.HGetAll(ctx, s.key.list("tokens")).Result()
-	return all, wrapf(err, "list tokens")
+// List returns all entries of a list by their names.
+func (s *Access) List(ctx context.Context, list string) (map[string]string, error) {
+	all, err := s.redis.HGetAll(ctx, s.key.list(list)).Result()
+	return all, wrapf(err, "list %s", list)
 }
 
-// DropToken revokes a token. It reports whether the token existed.
-func (s *Access) DropToken(ctx context.Context, hash string) (bool, error) {
-	n, err := s.redis.HDel(ctx, s.key.list("tokens"), hash).Result()
-	return n > 0, wrapf(err, "drop token")
+// Remove removes an entry of a list. It reports whether the entry existed.
+func (s *Access) Remove(ctx context.Context, list string, name string) (bool, error) {
+	n, err := s.redis.HDel(ctx, s.key.list(list), name).Result()
+	return n > 0, wrapf(err, "remove entry of %s", list)
 }

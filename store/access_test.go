@@ -1,6 +1,7 @@
 package store
 
 import (
+	"encoding/json"
 	"net/url"
 	"slices"
 	"strings"
@@ -149,4 +150,26 @@ func TestDiagnoseAsksForAccessOnce(t *testing.T) {
 	if _, err := s.Doctor.Diagnose(t.Context()); err != nil || connections() == before {
 		t.Errorf("access was not checked again: %v", err)
 	}
+}
+
+// An entry of a list stays until it is removed.
+func TestLists(t *testing.T) {
+	onBoth(t, func(h *harness) {
+		ctx, s := h.Context(), h.store(Config{})
+		for _, body := range []string{`1`, `2`} {
+			h.ok(s.Access.Save(ctx, "l", "a", json.RawMessage(body)))
+		}
+		h.ok(s.Access.Save(ctx, "other", "a", json.RawMessage(`3`)))
+		if all := must(s.Access.List(ctx, "l")); len(all) != 1 || all["a"] != `2` {
+			h.Errorf("entries %v", all)
+		}
+		for _, want := range []bool{true, false} {
+			if found := must(s.Access.Remove(ctx, "l", "a")); found != want {
+				h.Errorf("removed %t, want %t", found, want)
+			}
+		}
+		if all := must(s.Access.List(ctx, "other")); len(all) != 1 {
+			h.Errorf("the other list has %v", all)
+		}
+	})
 }

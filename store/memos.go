@@ -81,20 +81,3 @@ func (s *Memos) Allow(ctx context.Context, name string, every time.Duration, bur
 	r, err := s.run(ctx, "allow", name, every.Microseconds(), max(burst, 1))
 	return time.Duration(r.number(1)) * time.Microsecond, wrapf(err, "take a turn of %s", name)
 }
-
-// Entries returns the entries of a list by their names. Unlike memos they do not expire.
-func (s *Memos) Entries(ctx context.Context, list string) (map[string]string, error) {
-	all, err := s.redis.HGetAll(ctx, s.key.list(list)).Result()
-	return all, wrapf(err, "read %s", list)
-}
-
-// PutEntry adds an entry to a list, or replaces it.
-func (s *Memos) PutEntry(ctx context.Context, list, name string, body json.RawMessage) error {
-	return wrapf(s.redis.HSet(ctx, s.key.list(list), name, []byte(body)).Err(), "write %s to %s", name, list)
-}
-
-// DropEntry removes an entry from a list. It reports whether there was one.
-func (s *Memos) DropEntry(ctx context.Context, list, name string) (bool, error) {
-	n, err := s.redis.HDel(ctx, s.key.list(list), name).Result()
-	return n > 0, wrapf(err, "remove %s from %s", name, list)
-}

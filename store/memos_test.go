@@ -91,25 +91,3 @@ func TestMemosAreChangedTogether(t *testing.T) {
 		}
 	})
 }
-
-// An entry of a list stays until it is removed.
-func TestLists(t *testing.T) {
-	onBoth(t, func(h *harness) {
-		ctx, s := h.Context(), h.store(Config{})
-		for _, body := range []string{`1`, `2`} {
-			h.ok(s.Memos.PutEntry(ctx, "l", "a", json.RawMessage(body)))
-		}
-		h.ok(s.Memos.PutEntry(ctx, "other", "a", json.RawMessage(`3`)))
-		if all := must(s.Memos.Entries(ctx, "l")); len(all) != 1 || all["a"] != `2` {
-			h.Errorf("entries %v", all)
-		}
-		for _, want := range []bool{true, false} {
-			if found := must(s.Memos.DropEntry(ctx, "l", "a")); found != want {
-				h.Errorf("removed %t, want %t", found, want)
-			}
-		}
-		if all := must(s.Memos.Entries(ctx, "other")); len(all) != 1 {
-			h.Errorf("the other list has %v", all)
-		}
-	})
-}

@@ -163,13 +163,13 @@ var steps = map[string]func(ctx context.Context, w world, id string) error{
 // others are the methods that only read or do not concern a task.
 const others = "SweepObjects Announce Announced Enqueue Counts InLine Leader Running LiveAfter Restored ID Thread Fence Record Await Mail Get List Live Records Unended " +
 	"Position Absorbed Log Checkpoint Ping Doctor.Objects Doctor.Epoch Doctor.Diagnose Doctor.NoteUnreadable " +
-	"Pictures.Save Pictures.Drop Pictures.Read Outbox.Backlog Memos.Memo Memos.ChangeMemo Memos.Allow Memos.Entries Memos.PutEntry Memos.DropEntry " +
+	"Pictures.Save Pictures.Drop Pictures.Read Outbox.Backlog Memos.Memo Memos.ChangeMemo Memos.Allow " +
 	"Votes.Vote Votes.Of " +
 	"Events.Read Events.ReadBefore Events.Follow Events.Archive Questions.List Questions.ListAll Threads.Next " +
 	"Threads.OpenTasks Threads.LatestTasks Threads.Topic Threads.Session Threads.SessionMeta Threads.Pushed Threads.Alias " +
 	"Threads.Resolve Workers.Beat Workers.List Workers.Inquire Workers.Respond Credentials.Admit " +
 	"Credentials.Hold Credentials.Slow Credentials.Ease Credentials.Refuse Credentials.List Costs.Spent " +
-	"Costs.Days Access.SaveLogin Access.Login Access.DropLogin Access.Once Access.SaveToken Access.Token Access.Tokens Access.DropToken " +
+	"Costs.Days Access.SaveLogin Access.Login Access.DropLogin Access.Once Access.TakeLogin Access.Save Access.Read Access.List Access.Remove " +
 	"Audit.Append Audit.List Audit.Verify Tally.Hours " +
 	"Halts.Pause Halts.Resume Halts.Paused Halts.Cordon Halts.Uncordon Halts.Cordoned " +
 	"Environments.Rebuild Environments.Rebuilds "

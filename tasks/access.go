@@ -115,15 +115,16 @@ func (p People) permit(ctx context.Context, t Task, need Role, own bool) error {
 	if v.Has(need) && v.Task == "" {
 		return nil
 	}
-	if v.Task != "" && v.Task != t.ID || v.Task == "" && !p.sees(ctx, v, t.Repo, t.asker()) {
+	asker := p.asker(t)
+	if v.Task != "" && v.Task != t.ID || v.Task == "" && !p.sees(ctx, v, t.Repo, asker) {
 		return fmt.Errorf("%w: %s", ErrNotFound, t.ID)
 	}
 	has := v.RoleIn(ctx, t.Repo)
-	if p.asked(v, t.asker()) && t.Repo == "" {
+	if p.asked(v, asker) && t.Repo == "" {
 		has = v.Role
 	}
 	switch {
-	case has >= need, own && has >= User && p.asked(v, t.asker()):
+	case has >= need, own && has >= User && p.asked(v, asker):
 		return nil
 	case own && has >= User:
 		return &RoleError{"You may do this only with tasks that you asked for. An operator may do it with all."}
@@ -150,11 +151,9 @@ func (p People) sees(ctx context.Context, v Visitor, repo, asker string) bool {
 
 // asked reports whether a visitor is the asker "source/account", or the person with that name.
 func (p People) asked(v Visitor, asker string) bool {
-	return asker == "chat/"+format.OneWord(v.Name) || v.Person != "" && strings.EqualFold(p.named(asker), v.Person)
+	return asker == "chat/"+format.OneWord(v.Name) || v.Login != "" && strings.EqualFold(asker, forgeSource+"/"+format.OneWord(v.Login)) ||
+		v.Person != "" && strings.EqualFold(p.named(asker), v.Person)
 }
-
-// asker returns who asked for a task as in its scopes.
-func (t Task) asker() string { return format.OneWord(t.Source + "/" + t.Actor) }
 
 // visible returns whether the visitor of a context sees what has the scopes. It returns nil if they see everything.
 func (p People) visible(ctx context.Context) func(scopes []string) bool {

@@ -133,6 +133,10 @@ const (
 // later edits of a task have greater values. Repeating an edit, or applying an older one, changes nothing. Amend
 // returns the errors of Submit, and ErrNotFound.
 func (d *Desk) Amend(ctx context.Context, t Task, edit string) (done Amendment, _ error) {
+	var err error
+	if t.Login, err = d.policy.login(ctx, d.store, t); err != nil {
+		return 0, err
+	}
 	t, rec, err := d.record(t)
 	if err != nil {
 		return 0, err

@@ -300,10 +300,8 @@ func (p People) scopes(t Task) []string {
 		}
 	}
 	add(repoScope, strings.ToLower(t.Repo)) // GitHub ignores case
-	if one, known := p.Author(t); known {
-		add(userScope, one.Name)
-	} else if t.Actor != "" {
-		add(userScope, t.Source+"/"+t.Actor)
+	if t.Actor != "" {
+		add(userScope, p.asker(t))
 	}
 	if t.Channel != "" {
 		add(channelScope, t.Source+"/"+t.Channel)

@@ -116,7 +116,10 @@ func (d *Desk) Submit(ctx context.Context, t Task) (Receipt, error) {
 }
 
 func (d *Desk) submit(ctx context.Context, t Task) (Receipt, error) {
-	t.Login = VisitorOf(ctx).Login
+	var err error
+	if t.Login, err = d.policy.login(ctx, d.store, t); err != nil {
+		return Receipt{}, err
+	}
 	record := store.Record{ID: t.ID, Thread: t.Thread, Reply: store.OnlyReply}
 	only := t.Reply != nil && t.Reply.Only
 	var budgets []store.Budget

@@ -20,6 +20,7 @@ import (
 type Rights struct {
 	Forge    Permissions // nil: there are no limits
 	Unmapped Unmapped    // what people in Slack may do whose account on the forge is unknown
+	Links    bool        // people may link their account in Slack to one on the forge; see Link
 	// Lists reports whether the operator permits answers about a private repository in a Slack channel.
 	Lists func(channel, repo string) bool
 }
@@ -51,6 +52,7 @@ type Asker struct {
 // The sources whose accounts Rights knows by name.
 const (
 	slackSource = "slack"
+	forgeSource = "github"
 	chatSource  = "chat"
 )
 
@@ -80,8 +82,11 @@ func (p Policy) Permit(ctx context.Context, s *store.Store, t Task) (agent.Profi
 		return t.Profile, nil
 	}
 	by, profile := t.askedBy(), t.Profile
-	if login, limited := p.limits(by); limited && by.Source != p.Rights.Forge.Name() {
-		var err error
+	login, limited, err := p.limits(ctx, s, by)
+	if err != nil {
+		return "", err
+	}
+	if limited && by.Source != p.Rights.Forge.Name() {
 		if profile, err = p.entitle(ctx, by.Source, login, t.Repo, t.Profile); err != nil {
 			return "", err
 		}
@@ -99,18 +104,23 @@ func PermitNow(ctx context.Context, d *Desk, t Task) error {
 }
 
 // limits returns a person's account on the forge, and whether there is a limit to what they may do. People at the front
-// door whose account is unknown have their role instead.
-func (p Policy) limits(by Asker) (login string, limited bool) {
+// door whose account is unknown have their role instead. In Slack, what the operator and the links say now counts.
+func (p Policy) limits(ctx context.Context, s *store.Store, by Asker) (login string, limited bool, err error) {
 	if p.Rights == nil || p.Rights.Forge == nil {
-		return "", false
+		return "", false, nil
 	}
 	name := p.Rights.Forge.Name()
 	if by.Source == name {
-		return by.Account, true
+		return by.Account, true, nil
+	}
+	if by.Source == slackSource {
+		if by.Login, err = p.linked(ctx, s, by.Account); err != nil {
+			return "", false, err
+		}
 	}
 	one, _ := p.People.Find(by.Source, by.Account)
 	login = cmp.Or(by.Login, one.Account(name))
-	return login, login != "" || by.Source == slackSource && p.Rights.Unmapped != UnmappedAll
+	return login, login != "" || by.Source == slackSource && p.Rights.Unmapped != UnmappedAll, nil
 }
 
 // entitle limits a profile to what a person may do in a repository; "" means work without one.
@@ -126,7 +136,11 @@ func (p Policy) entitle(ctx context.Context, source, login, repo string, wanted 
 		if open && p.Rights.Unmapped == UnmappedRead {
 			return reads, nil
 		}
-		return "", refusal("I do not know your account on GitHub, so I cannot see what you may do%s. An operator can add you under people: in errand.yaml.", inRepo(repo))
+		remedy := "An operator can add you under people: in errand.yaml."
+		if p.Rights.Links {
+			remedy = "Say /errand link to connect it."
+		}
+		return "", refusal("I do not know your account on GitHub, so I cannot see what you may do%s. %s", inRepo(repo), remedy)
 	}
 	level, err := p.Rights.Forge.Permission(ctx, repo, login)
 	switch {
@@ -202,9 +216,9 @@ func (p Policy) permitThread(ctx context.Context, s *store.Store, t Task, source
 // permitAnswer checks that the person who answers a question of a task may do what the run that asked it may do.
 func (p Policy) permitAnswer(ctx context.Context, s *store.Store, id string, q Question) error {
 	by := askerIn(ctx)
-	login, limited := p.limits(by)
-	if !limited {
-		return nil
+	login, limited, err := p.limits(ctx, s, by)
+	if err != nil || !limited {
+		return err
 	}
 	rec, err := s.Get(ctx, id)
 	if err != nil {
@@ -225,9 +239,9 @@ func (p Policy) permitAnswer(ctx context.Context, s *store.Store, id string, q Q
 // MayWrite reports whether a person may ask errand to change a repository. The error may be an *InputError. limited is false if
 // nothing limits the person, whose source then decides.
 func MayWrite(ctx context.Context, d *Desk, by Asker, repo string) (may, limited bool, err error) {
-	login, limited := d.policy.limits(by)
-	if !limited {
-		return false, false, nil
+	login, limited, err := d.policy.limits(ctx, d.store, by)
+	if err != nil || !limited {
+		return false, false, err
 	}
 	profile, err := d.policy.entitle(ctx, by.Source, login, repo, agent.Write)
 	return profile == agent.Write, true, err

@@ -216,6 +216,7 @@ type Filter struct {
 
 	Source, Repo string
 	Person       string     // their name in People or their account in any source; "slack/U1" is that source only
+	linked       string     // their account on the forge
 	Channel      string     // its name in any source, or with a source like Person
 	Ending       EndingKind // how it ended
 	Text         string     // part of the prompt or the ID; case does not matter
@@ -234,6 +235,12 @@ type Listing struct {
 
 // List returns the newest tasks that match a filter.
 func (d *Desk) List(ctx context.Context, f Filter) (Listing, error) {
+	if user, ok := strings.CutPrefix(f.Person, slackSource+"/"); ok {
+		var err error
+		if f.linked, err = d.policy.linked(ctx, d.store, user); err != nil {
+			return Listing{}, fmt.Errorf("list tasks: %w", err)
+		}
+	}
 	page, err := d.store.List(ctx, f.query(d.policy.People, d.policy.People.visible(ctx)))
 	if err != nil {
 		return Listing{}, fmt.Errorf("list tasks: %w", err)
@@ -267,6 +274,9 @@ func (f Filter) query(people People, sees func(scopes []string) bool) store.List
 	}
 	if f.Source+f.Repo+f.Person+f.Channel+f.Class+f.Pool != "" || sees != nil {
 		persons := people.filter(f.Person)
+		if f.linked != "" {
+			persons = append(persons, people.filter(forgeSource+"/"+f.linked)...)
+		}
 		q.Head = func(r store.Record) bool {
 			return (f.Source == "" || f.Source == SourceOf(r.ID)) && (f.Class == "" || f.Class == r.Class) && (f.Pool == "" || f.Pool == PoolName(r.Pool)) && within(r.Scopes, f.Repo, persons, f.Channel) &&
 				(sees == nil || sees(r.Scopes))

@@ -333,6 +333,18 @@ func (p People) of(by Asker) (Person, bool) {
 	return p.Find(by.Source, by.Account)
 }
 
+// asker returns who asked for a task, as in its scopes: the name of a person or an account, on the forge if that is
+// known. So all accounts of a person count as one.
+func (p People) asker(t Task) string {
+	who := t.Source + "/" + t.Actor
+	if one, known := p.Author(t); known {
+		who = one.Name
+	} else if t.Login != "" {
+		who = forgeSource + "/" + t.Login
+	}
+	return format.OneWord(who)
+}
+
 // Asker returns the configured name of the person who asked for a task or retried it; empty if they have none.
 func (p People) Asker(t Task) string {
 	one, _ := p.of(t.askedBy())

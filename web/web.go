@@ -175,6 +175,8 @@ func (h *Handler) route(roles map[string]tasks.Role) {
 
 		"GET /login/start":    respond.For(tasks.Anyone, h.guard.StartLogin),
 		"GET /login/callback": respond.For(tasks.Anyone, h.guard.Callback),
+		"GET /link":           respond.For(tasks.Anyone, h.guard.LinkPage),
+		"POST /link":          respond.For(tasks.Anyone, h.guard.ConfirmLink),
 	})
 	for pattern, role := range roles {
 		h.out.Allow(pattern, role)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/errand-fleet/errand/cmd/enqueue/internal/term"
 	"github.com/errand-fleet/errand/internal/legible"
+	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/web/api"
 	"github.com/errand-fleet/errand/web/auth"
 )
@@ -102,13 +103,46 @@ func tokenCommand(t *terminal, flags *flag.FlagSet) runFunc {
 		case len(args) == 1 && args[0] == "list":
 			return show(ctx, t, "GET /api/tokens", nil, func(l api.TokenList) { t.printTokens(l.Tokens, time.Now()) })
 		case len(args) == 2 && args[0] == "revoke":
-			if err := t.api.remove(ctx, "DELETE /api/tokens/"+url.PathEscape(args[1])); err != nil {
-				return err
-			}
-			printf(t.stderr, "The token %s is worth nothing now.\n", legible.Line(args[1]))
-			return nil
+			return t.remove(ctx, "tokens", args[1], "The token %s is worth nothing now.\n")
 		}
 		return exitUsage
+	}
+}
+
+// remove deletes an item of a list of the API, and says so.
+func (t *terminal) remove(ctx context.Context, list, name, done string) error {
+	ctx, cancel := context.WithTimeout(ctx, callLimit)
+	defer cancel()
+	resp, err := t.api.open(ctx, "DELETE /api/"+list+"/"+url.PathEscape(name), nil)
+	if err != nil {
+		return err
+	}
+	_ = resp.Body.Close()
+	printf(t.stderr, done, legible.Line(name))
+	return nil
+}
+
+func peopleCommand(t *terminal, _ *flag.FlagSet) runFunc {
+	return func(ctx context.Context, args []string) error {
+		switch {
+		case len(args) == 1 && args[0] == "list":
+			return show(ctx, t, "GET /api/links", nil, func(l api.LinkList) { t.printLinks(l.Links) })
+		case len(args) == 2 && args[0] == "unlink":
+			return t.remove(ctx, "links", args[1], "The account %s in Slack is not linked any more.\n")
+		}
+		return exitUsage
+	}
+}
+
+// printLinks prints a table of linked accounts.
+func (t *terminal) printLinks(all []tasks.Link) {
+	list := newTable("SLACK", "NAME", "WORKSPACE", "GITHUB", "EXPIRES")
+	for _, l := range all {
+		list.add(l.User, l.Name, l.Team, l.Login, l.Until.UTC().Format(time.DateOnly))
+	}
+	list.print(t.stdout)
+	if len(all) == 0 {
+		printf(t.stderr, "No linked accounts.\n")
 	}
 }
 

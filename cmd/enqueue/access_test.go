@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/web/api"
 )
 
@@ -94,5 +95,30 @@ func TestTokens(t *testing.T) {
 		if code, out, _ := f.run(args...); code != 2 || out != "" {
 			t.Errorf("%v: exit %d: %s", args, code, out)
 		}
+	}
+}
+
+// Linked accounts are listed, and an operator unlinks one.
+func TestPeople(t *testing.T) {
+	t.Parallel()
+	f := newFrontDoor(t)
+	if code, _, errs := f.run("people", "list"); code != 0 || !strings.Contains(errs, "No linked accounts.") {
+		t.Errorf("exit %d: %s", code, errs)
+	}
+	body := json.RawMessage(`{"user": "U0ANN", "name": "Ann", "team": "T1", "login": "ann-acme", "until": "2999-01-01T00:00:00Z"}`)
+	if err := f.Store.Access.Save(t.Context(), store.Links, "U0ANN", body); err != nil {
+		t.Fatal(err)
+	}
+	if code, out, _ := f.run("people", "list"); code != 0 || !strings.Contains(out, "U0ANN  Ann   T1         ann-acme  2999-01-01") {
+		t.Errorf("exit %d: %s", code, out)
+	}
+	if code, _, errs := f.run("people", "unlink", "U0ANN"); code != 0 || !strings.Contains(errs, "not linked any more") {
+		t.Errorf("exit %d: %s", code, errs)
+	}
+	if code, _, errs := f.run("people", "unlink", "U0ANN"); code != 1 || !strings.Contains(errs, "is not linked") {
+		t.Errorf("exit %d: %s", code, errs)
+	}
+	if code, _, _ := f.run("people"); code != 2 {
+		t.Errorf("exit %d", code)
 	}
 }

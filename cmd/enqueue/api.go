@@ -130,17 +130,6 @@ func (c *apiClient) responseError(resp *http.Response) error {
 	return &apiError{resp.StatusCode, text, b}
 }
 
-// remove makes a request whose response has no body.
-func (c *apiClient) remove(ctx context.Context, request string) error {
-	ctx, cancel := context.WithTimeout(ctx, callLimit)
-	defer cancel()
-	resp, err := c.open(ctx, request, nil)
-	if err != nil {
-		return err
-	}
-	return resp.Body.Close()
-}
-
 // call sends a request and decodes the response into v. It also returns the response's text.
 func (c *apiClient) call(ctx context.Context, request string, body, v any) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, callLimit)

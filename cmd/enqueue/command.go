@@ -66,6 +66,7 @@ func commands() []command {
 		{group: ofFleet, name: "env", args: "list | show OWNER/NAME | rebuild OWNER/NAME | rm KEY", about: "list the environments of repositories, rebuild one, or remove one", prepare: envCommand},
 		{group: ofFleet, name: "audit", args: "[filters] | verify", about: "list what people changed, or verify that no entry was changed", prepare: auditCommand},
 		{group: ofFleet, name: "token", args: "create -scope ROLE NAME | list | revoke NAME", about: "manage API tokens", prepare: tokenCommand},
+		{group: ofFleet, name: "people", args: "list | unlink USER", about: "list the accounts in Slack that people have linked to GitHub, or unlink one", prepare: peopleCommand},
 		{group: ofFleet, name: "doctor", args: "[-repo o/r]", about: "check whether the fleet works, or what a run in a repository would get", json: doctorJSON, prepare: doctorCommand},
 		{group: ofSetup, name: "init", args: "[guide | slack | github]", about: "set errand up step by step, write .env and errand.yaml, or print an app manifest", offline: true, prepare: initCommand},
 		{group: ofSetup, name: "login", args: "URL", about: "save the address and token of a front door", offline: true, prepare: loginCommand},

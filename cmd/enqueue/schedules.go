@@ -35,7 +35,7 @@ func schedulesCommand(t *terminal, flags *flag.FlagSet) runFunc {
 			d.Prompt = strings.Join(args[2:], " ")
 			return show(ctx, t, "PUT"+path, d, t.printNext)
 		case len(args) == 2 && args[0] == "rm":
-			return t.api.remove(ctx, "DELETE"+path)
+			return t.remove(ctx, "schedules", args[1], "The schedule %s starts no more tasks.\n")
 		}
 		return exitUsage
 	}

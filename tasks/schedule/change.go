@@ -30,7 +30,7 @@ var (
 // same name. With an error it returns those of errand.yaml.
 func (s *Source) all(ctx context.Context) ([]*series, error) {
 	all := slices.Clone(s.fixed)
-	entries, err := s.cfg.Memory.Entries(ctx, list)
+	entries, err := s.cfg.Lists.List(ctx, list)
 	for _, name := range slices.Sorted(maps.Keys(entries)) {
 		var made Schedule
 		if err := json.Unmarshal([]byte(entries[name]), &made); err != nil {
@@ -109,7 +109,7 @@ func (s *Source) PutSchedule(ctx context.Context, d Schedule) (tasks.Schedule, e
 	}
 	body, err := json.Marshal(one.Schedule)
 	if err == nil {
-		err = s.cfg.Memory.PutEntry(ctx, list, one.Name, body)
+		err = s.cfg.Lists.Save(ctx, list, one.Name, body)
 	}
 	if err != nil {
 		return tasks.Schedule{}, err
@@ -130,7 +130,7 @@ func (s *Source) DropSchedule(ctx context.Context, name string) error {
 	}
 	dropped, err := false, error(nil)
 	if one != nil {
-		dropped, err = s.cfg.Memory.DropEntry(ctx, list, name)
+		dropped, err = s.cfg.Lists.Remove(ctx, list, name)
 	}
 	if err == nil && !dropped {
 		err = tasks.ErrNotFound

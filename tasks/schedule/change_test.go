@@ -166,7 +166,7 @@ func TestUnreadableSchedule(t *testing.T) {
 	f := newFleet(t, utc("2026-05-01 12:30"), tasks.Policy{})
 	s := f.start(tasks.Policy{}, 0)
 	for name, body := range map[string]string{"a": `[`, "b": `{"name": "b", "when": "at full moon", "prompt": "Go."}`, "c": `{"name": "c", "when": "every hour", "prompt": "Go."}`} {
-		if err := f.Store.Memos.PutEntry(t.Context(), list, name, json.RawMessage(body)); err != nil {
+		if err := f.Store.Access.Save(t.Context(), list, name, json.RawMessage(body)); err != nil {
 			t.Fatal(err)
 		}
 	}

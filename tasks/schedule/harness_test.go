@@ -73,7 +73,7 @@ func (f *fleet) start(policy tasks.Policy, skew time.Duration, list ...Schedule)
 		list[i].Profile = agent.Read
 	}
 	var err error
-	if d.Source, err = New(Config{Schedules: list, Memory: s.Memos, Check: policy.Apply, Now: func() time.Time { return f.clock().Add(skew) }}); err != nil {
+	if d.Source, err = New(Config{Schedules: list, Memory: s.Memos, Lists: s.Access, Check: policy.Apply, Now: func() time.Time { return f.clock().Add(skew) }}); err != nil {
 		f.Fatal(err)
 	}
 	f.doors = append(f.doors, d)
@@ -144,18 +144,15 @@ func (m *countingMemory) Memo(context.Context, string) (json.RawMessage, error) 
 	return nil, errMemory
 }
 
-func (m *countingMemory) Entries(context.Context, string) (map[string]string, error) {
-	return nil, errMemory
-}
-
-func (m *countingMemory) PutEntry(context.Context, string, string, json.RawMessage) error {
-	return errMemory
-}
-
-func (m *countingMemory) DropEntry(context.Context, string, string) (bool, error) {
-	return false, errMemory
-}
-
 func (m *countingMemory) ChangeMemo(context.Context, string, func(json.RawMessage) (json.RawMessage, error)) error {
 	return errMemory
 }
+
+// noLists fails.
+type noLists struct{}
+
+func (noLists) List(context.Context, string) (map[string]string, error) { return nil, errMemory }
+
+func (noLists) Save(context.Context, string, string, json.RawMessage) error { return errMemory }
+
+func (noLists) Remove(context.Context, string, string) (bool, error) { return false, errMemory }

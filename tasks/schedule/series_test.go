@@ -185,7 +185,7 @@ func TestListen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		memory := &countingMemory{}
-		s, err := New(Config{Schedules: []Schedule{{Name: "x", When: hourly, Prompt: "Go."}}, Memory: memory})
+		s, err := New(Config{Schedules: []Schedule{{Name: "x", When: hourly, Prompt: "Go."}}, Memory: memory, Lists: noLists{}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -25,18 +25,19 @@ import (
 // Schedule is one series of tasks. Each task has its own thread, and so its own branch and pull request.
 type Schedule = tasks.ScheduleDefinition
 
-// Memory is where the front doors agree. A list keeps what people made until they remove it.
-type Memory interface {
-	intake.Memory
-	Entries(ctx context.Context, list string) (map[string]string, error)
-	PutEntry(ctx context.Context, list, name string, body json.RawMessage) error
-	DropEntry(ctx context.Context, list, name string) (bool, error)
+// Lists keeps what people made until they remove it.
+type Lists interface {
+	List(ctx context.Context, list string) (map[string]string, error)
+	Save(ctx context.Context, list, name string, body json.RawMessage) error
+	// Remove reports whether the list had an entry with the name.
+	Remove(ctx context.Context, list, name string) (bool, error)
 }
 
-// Config is what the source needs. Memory is required.
+// Config is what the source needs. Memory and Lists are required.
 type Config struct {
-	Schedules []Schedule // of errand.yaml
-	Memory    Memory
+	Schedules []Schedule    // of errand.yaml
+	Memory    intake.Memory // where the front doors agree
+	Lists     Lists
 	Check     func(tasks.Task) (tasks.Task, error) // applies the policy to a task of a new schedule; nil: all are allowed
 	Results   intake.Results                       // where the channels of schedules are
 	Now       func() time.Time                     // nil: time.Now

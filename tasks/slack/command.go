@@ -67,6 +67,10 @@ func (in *interpreter) runCommand(ctx context.Context, o origin, text string) (s
 		return in.ofPerson(ctx, o.User)
 	case isWord:
 		return in.obey(ctx, o, word, tasks.Thread{})
+	case strings.EqualFold(text, "link"):
+		return in.link(ctx, o)
+	case strings.EqualFold(text, "unlink"):
+		return in.unlink(ctx, o.User)
 	}
 	return in.ask(ctx, o, text)
 }

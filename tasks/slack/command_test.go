@@ -94,8 +94,10 @@ func TestSlashCommandAnswers(t *testing.T) {
 // Who may not mention the bot may not ask by a command either.
 func TestWhoMayCommand(t *testing.T) {
 	t.Parallel()
-	f := newFrontDoor(t, Config{Access: Access{Channels: []string{general}}}, tasks.Policy{}, slackfake.Config{Users: []slackfake.User{{ID: bob, Guest: true}}})
+	f := newFrontDoor(t, Config{Access: Access{Channels: []string{general}}, LinkURL: "https://errand.example/link"}, tasks.Policy{}, slackfake.Config{Users: []slackfake.User{{ID: bob, Guest: true}}})
 	f.command(bob, general, "count")
+	f.told(bob, "I do not take requests from guests. An operator can change that.")
+	f.command(bob, general, "link")
 	f.told(bob, "I do not take requests from guests. An operator can change that.")
 	f.command(ann, "C0OTHER", "count")
 	equal(t, "the word", f.word("C0OTHER", ann, 1), "I do not take requests in this channel. An operator can change that.")

@@ -26,6 +26,7 @@ type interpreter struct {
 	names   tasks.People
 	drafts  *drafts
 	desk    *tasks.Desk
+	linkURL string // where people link their account to one on the forge; empty: they cannot
 }
 
 // help answers the command help. The options are those of cutOptions.
@@ -195,13 +196,20 @@ func (in *interpreter) obey(ctx context.Context, o origin, word intake.Word, thr
 
 // as does what a user asked for, and records it in the audit log.
 func (in *interpreter) as(ctx context.Context, user, what, target string, do func(context.Context) error) error {
-	by := tasks.Sender{Source: sourceName, Account: user, Name: func(ctx context.Context) string {
-		if u, err := in.people.get(ctx, user); err == nil {
-			return cmp.Or(u.Profile.DisplayName, u.RealName, u.Name)
-		}
-		return ""
-	}}
-	return in.desk.As(ctx, by, what, target, func(ctx context.Context) (bool, error) { return false, do(ctx) })
+	return in.desk.As(ctx, in.sender(user), what, target, func(ctx context.Context) (bool, error) { return false, do(ctx) })
+}
+
+// sender returns a user as the audit log names them.
+func (in *interpreter) sender(user string) tasks.Sender {
+	return tasks.Sender{Source: sourceName, Account: user, Name: func(ctx context.Context) string { return in.displayName(ctx, user) }}
+}
+
+// displayName returns the name that a user has chosen, or "".
+func (in *interpreter) displayName(ctx context.Context, user string) string {
+	if u, err := in.people.get(ctx, user); err == nil {
+		return cmp.Or(u.Profile.DisplayName, u.RealName, u.Name)
+	}
+	return ""
 }
 
 // nameOf returns the name that people know a user by.

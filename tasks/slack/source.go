@@ -81,6 +81,7 @@ type Config struct {
 	Memory       intake.Memory                                     // of requests without a repository, and of Results, which require it; nil: none
 	Approvers    []string                                          // users who may stop, retry and approve tasks of others
 	ConsoleURL   string                                            // where /tasks/{id} shows a run; empty: messages have no link to it
+	LinkURL      string                                            // where people link their account to one on the forge; empty: they cannot
 	TaskURL      func(base, id string) string                      // makes that link; nil: without a signature
 	Interval     time.Duration                                     // between two edits of a status message; 0: 3 s
 	Limiter      intake.Limiter                                    // of edits and of requests in a thread; nil: none
@@ -137,7 +138,7 @@ func New(cfg Config) (*Source, error) {
 	repos := &repositories{
 		names: cfg.Repositories, channels: cfg.Channels, pulls: cfg.Pulls, log: log, reader: newReader(cmp.Or(cfg.GitHubURL, "https://github.com")),
 	}
-	in := &interpreter{client: c, guard: g, repos: repos, picker: p, digest: notices, reports: reports, names: cfg.People, drafts: d}
+	in := &interpreter{client: c, guard: g, repos: repos, picker: p, digest: notices, reports: reports, names: cfg.People, drafts: d, linkURL: cfg.LinkURL}
 	l := &listener{
 		secret: cfg.SigningSecret, limit: submitLimit, now: cfg.Now, log: log,
 		inbound: &intake.Inbound{}, background: intake.NewBackground(log), pressing: intake.NewBackground(log),

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 
+	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/web/auth"
 	"github.com/errand-fleet/errand/web/internal/respond"
@@ -68,6 +69,32 @@ func (a *API) tokens(w http.ResponseWriter, r *http.Request) error {
 	return a.send(w, TokenList{list}, err)
 }
 
+// LinkList is the response of GET /api/links.
+type LinkList struct {
+	Links []tasks.Link `json:"links"`
+}
+
+func (a *API) links(w http.ResponseWriter, r *http.Request) error {
+	list, err := tasks.ListLinks(r.Context(), a.View.Store.Access)
+	return a.send(w, LinkList{list}, err)
+}
+
+func (a *API) removeLink(w http.ResponseWriter, r *http.Request) error {
+	found, err := a.View.Store.Access.Remove(r.Context(), store.Links, r.PathValue("name"))
+	return removed(w, found, err, "This account in Slack is not linked.")
+}
+
+// removed answers a request to remove something.
+func removed(w http.ResponseWriter, found bool, err error, missing string) error {
+	if err == nil && !found {
+		err = respond.Error(http.StatusNotFound, "Not found", missing)
+	}
+	if err == nil {
+		w.WriteHeader(http.StatusNoContent)
+	}
+	return err
+}
+
 // maxToken bounds the body of a request for a token, in bytes.
 const maxToken = 64 << 10
 
@@ -89,11 +116,5 @@ func (a *API) createToken(w http.ResponseWriter, r *http.Request) error {
 
 func (a *API) revokeToken(w http.ResponseWriter, r *http.Request) error {
 	found, err := a.Tokens.Revoke(r.Context(), r.PathValue("name"))
-	if err == nil && !found {
-		err = respond.Error(http.StatusNotFound, "No such token", "There is no token with this name.")
-	}
-	if err == nil {
-		w.WriteHeader(http.StatusNoContent)
-	}
-	return err
+	return removed(w, found, err, "There is no token with this name.")
 }

@@ -69,6 +69,8 @@ func (a *API) Route(mux *http.ServeMux) {
 		"GET /api/tokens":             respond.For(tasks.Admin, a.tokens),
 		"POST /api/tokens":            respond.For(tasks.Admin, a.createToken),
 		"DELETE /api/tokens/{name}":   respond.For(tasks.Admin, a.revokeToken),
+		"GET /api/links":              respond.For(tasks.Admin, a.links),
+		"DELETE /api/links/{name}":    respond.For(tasks.Admin, a.removeLink),
 		"GET /api/openapi.yaml":       respond.For(tasks.Viewer, a.describe),
 
 		"GET /api/fleet/environments":                 respond.For(tasks.Viewer, a.environments),

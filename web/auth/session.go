@@ -108,21 +108,33 @@ func cookies(r *http.Request, name string) (values []string) {
 
 // session returns the visitor whose session a browser has.
 func (g *Guard) session(r *http.Request) (v tasks.Visitor, ok bool, err error) {
+	b, ok, err := g.browser(r)
+	return b.visitor, ok, err
+}
+
+// browser is a browser that has logged in.
+type browser struct {
+	session
+	id      string // of the session
+	visitor tasks.Visitor
+}
+
+func (g *Guard) browser(r *http.Request) (b browser, ok bool, err error) {
 	for _, id := range cookies(r, CookieName) {
 		body, err := g.Store.Access.Login(r.Context(), g.sign("session", id))
 		if errors.Is(err, store.ErrNotFound) {
 			continue
 		}
-		var s session
-		if err != nil || json.Unmarshal(body, &s) != nil {
-			return v, false, err
+		b = browser{id: id}
+		if err != nil || json.Unmarshal(body, &b.session) != nil {
+			return b, false, err
 		}
-		if v, ok = g.person(s); ok {
-			v.Session = true
-			return v, true, nil
+		if b.visitor, ok = g.person(b.session); ok {
+			b.visitor.Session = true
+			return b, true, nil
 		}
 	}
-	return v, false, nil
+	return browser{}, false, nil
 }
 
 // person returns the visitor of a session with the roles of now. A session does not count if its provider is no longer

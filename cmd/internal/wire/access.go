@@ -47,6 +47,14 @@ func provider(c config.Config) *auth.Provider {
 	return p
 }
 
+// linkURL returns where people in Slack link their account to one on GitHub; "" if they cannot.
+func linkURL(c config.Config) string {
+	if !c.LinksAccounts() || c.HTTP.PublicURL == "" {
+		return ""
+	}
+	return strings.TrimRight(c.HTTP.PublicURL, "/") + auth.LinkPath
+}
+
 // access returns what people may do at the console.
 func (p *Parts) access() (*auth.Access, error) {
 	a := &auth.Access{People: p.policy.People}
@@ -74,7 +82,7 @@ func mayRead(ctx context.Context, f forge.Forge, repo, login string) (bool, erro
 
 // rights returns the limits of people to what they may do themselves on the forge. The caller sets the forge.
 func rights(c config.Config) *tasks.Rights {
-	r := &tasks.Rights{Unmapped: tasks.Unmapped(c.Routing.Unmapped()), Lists: c.Routing.Lists}
+	r := &tasks.Rights{Unmapped: tasks.Unmapped(c.Routing.Unmapped()), Lists: c.Routing.Lists, Links: c.LinksAccounts()}
 	if r.Unmapped == config.UnmappedAll {
 		r.Unmapped = tasks.UnmappedAll
 	}

@@ -89,7 +89,7 @@ func (p *Parts) automation(told *board) ([]tasks.Source, error) {
 		results.Board = told
 	}
 	timed, err := schedule.New(schedule.Config{
-		Schedules: schedules(p.Config), Memory: p.Store.Memos, Results: results, Log: p.Log,
+		Schedules: schedules(p.Config), Memory: p.Store.Memos, Lists: p.Store.Access, Results: results, Log: p.Log,
 		Check: func(t tasks.Task) (tasks.Task, error) { return p.policy.Apply(t) },
 	})
 	if err != nil {

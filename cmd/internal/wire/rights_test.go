@@ -57,7 +57,7 @@ var ranks = [][2]string{
 	{"read", "admin"},
 }
 
-func newRightsWorld(t *testing.T) *rightsWorld {
+func newRightsWorld(t *testing.T, more ...string) *rightsWorld {
 	t.Helper()
 	w := &rightsWorld{T: t, slack: slackfake.New(slackfake.Config{}), profiles: map[string]agent.Profile{}}
 	t.Cleanup(w.slack.Close)
@@ -87,7 +87,7 @@ channels: {%s: {repository: %s}}
 login: {issuer: "%s", client_id: Iv1.errand}
 roles: [{role: user, people: ["*"]}]
 people:
-%s`, secret, public, opened, theirs, secret, w.github.URL(), people.String())
+%s%s`, secret, public, opened, theirs, secret, w.github.URL(), people.String(), strings.Join(more, "\n"))
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -236,7 +236,7 @@ func (p *Parts) sources(o Options) error {
 			Repositories: slices.Sorted(maps.Keys(c.Routing.Repositories)), GitHubURL: c.GitHub.URL,
 			Access:    slack.Access{People: allowed.People, Teams: allowed.Teams, Channels: allowed.Channels, Bots: allowed.Bots},
 			Approvers: allowed.Approvers, Pulls: p.Forge, Results: c.Routing.Results(), Channelled: c.Routing.AutomationResults(), Memory: p.Store.Memos,
-			ConsoleURL: c.HTTP.PublicURL, TaskURL: taskLinks(c).URL, Interval: o.Status, Limiter: p.Store.Memos, Ballot: p.Store.Votes, Redact: p.Redactor.String,
+			ConsoleURL: c.HTTP.PublicURL, LinkURL: linkURL(c), TaskURL: taskLinks(c).URL, Interval: o.Status, Limiter: p.Store.Memos, Ballot: p.Store.Votes, Redact: p.Redactor.String,
 			Log:  p.Log,
 			HTTP: &http.Client{Transport: asked.Transport("slack", slack.Transport())},
 		})

@@ -198,7 +198,7 @@ var Static = http.FileServerFS(staticFiles)
 // New parses the templates of the pages.
 func New(log *slog.Logger) (*Responder, error) {
 	o := &Responder{pages: map[string]*template.Template{}, roles: map[string]tasks.Role{}, log: log}
-	for _, name := range []string{"list", "task", "diff", "chat", "log", "costs", "fleet", "audit", "config", "login", "enter", "error"} {
+	for _, name := range []string{"list", "task", "diff", "chat", "log", "costs", "fleet", "audit", "config", "login", "link", "enter", "error"} {
 		t, err := template.New("layout.html").Funcs(template.FuncMap{"code": code}).ParseFS(pageFiles, "pages/layout.html", "pages/timeline.html", "pages/changes.html", "pages/findings.html", "pages/"+name+".html")
 		if err != nil {
 			return nil, fmt.Errorf("web: parse page %s: %w", name, err)

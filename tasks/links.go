@@ -1,0 +1,112 @@
+package tasks
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/errand-fleet/errand/store"
+)
+
+// Link says that an account in Slack and an account of the forge belong to one person. The person asks for it in Slack
+// and proves it by a login at the forge.
+type Link struct {
+	User  string    `json:"user"`            // the ID in Slack
+	Name  string    `json:"name"`            // in Slack; people choose it themselves
+	Team  string    `json:"team"`            // the ID of the workspace
+	Site  string    `json:"site,omitempty"`  // the URL of the workspace
+	Login string    `json:"login,omitempty"` // on the forge; empty if the link is only offered
+	Until time.Time `json:"until"`           // when the link or the offer ends
+}
+
+const (
+	// LinkTime is how long a link counts. A login on the forge can be given up, and be taken by somebody else.
+	LinkTime = 180 * 24 * time.Hour
+	// OfferTime is how long a person may take to confirm a link.
+	OfferTime = 10 * time.Minute
+)
+
+// OfferLink returns a code that whoever has it can confirm once, for an account in Slack. Redis has only its hash.
+func OfferLink(ctx context.Context, d *Desk, l Link) (code string, err error) {
+	if one, _ := d.policy.People.Find(slackSource, l.User); one.GitHub != "" {
+		return "", &InputError{Sentence: fmt.Sprintf("An operator has set your account on GitHub: %s.", one.GitHub)}
+	}
+	l.Login, l.Until = "", time.Now().Add(OfferTime)
+	body, err := json.Marshal(l)
+	if err != nil {
+		return "", fmt.Errorf("marshal link: %w", err)
+	}
+	code = rand.Text()
+	return code, d.store.Access.SaveLogin(ctx, OfferHash(code), body, OfferTime)
+}
+
+// OfferHash returns the name under which Redis has an offer.
+func OfferHash(code string) string {
+	sum := sha256.Sum256([]byte("link " + code))
+	return hex.EncodeToString(sum[:])
+}
+
+// Unlink removes the link of an account in Slack. It reports whether there was one.
+func Unlink(ctx context.Context, d *Desk, user string) (bool, error) {
+	return d.store.Access.Remove(ctx, store.Links, user)
+}
+
+// ListLinks returns the links that count now.
+func ListLinks(ctx context.Context, s *store.Access) ([]Link, error) {
+	all, err := s.List(ctx, store.Links)
+	list := make([]Link, 0, len(all))
+	for _, body := range all {
+		var l Link
+		if json.Unmarshal([]byte(body), &l) == nil && time.Now().Before(l.Until) {
+			list = append(list, l)
+		}
+	}
+	return list, err
+}
+
+// Conflict returns why a link must not be made, or "": an account of the forge is linked to one account in Slack, so that
+// a person who is misled cannot lend theirs to a second one, and what the operator has set counts.
+func (p People) Conflict(l Link, others []Link) string {
+	for _, one := range p {
+		if own := one.Slack == l.User; own && one.GitHub != "" || !own && one.Slack != "" && strings.EqualFold(one.GitHub, l.Login) {
+			return "An operator has set another account for one of the two under people: in errand.yaml."
+		}
+	}
+	for _, other := range others {
+		if other.User != l.User && strings.EqualFold(other.Login, l.Login) {
+			return fmt.Sprintf("%s is linked to the account %s (%s) in Slack. Say /errand unlink there first, or ask an operator.", l.Login, other.Name, other.User)
+		}
+	}
+	return ""
+}
+
+// linked returns the account on the forge that a person has linked to their account in Slack; "" if the operator has set
+// one, or does not permit links.
+func (p Policy) linked(ctx context.Context, s *store.Store, user string) (string, error) {
+	if p.Rights == nil || !p.Rights.Links {
+		return "", nil
+	}
+	body, err := s.Access.Read(ctx, store.Links, user)
+	if errors.Is(err, store.ErrNotFound) {
+		return "", nil
+	}
+	var l Link
+	if err != nil || json.Unmarshal(body, &l) != nil || !time.Now().Before(l.Until) || p.People.Conflict(l, nil) != "" {
+		return "", err
+	}
+	return l.Login, nil
+}
+
+// login returns the account on the forge of who submits a task, if the front door or a link says so.
+func (p Policy) login(ctx context.Context, s *store.Store, t Task) (string, error) {
+	if t.Source == slackSource {
+		return p.linked(ctx, s, t.Actor)
+	}
+	return VisitorOf(ctx).Login, nil
+}

@@ -1,0 +1,51 @@
+package slack
+
+import (
+	"context"
+	"errors"
+
+	"github.com/errand-fleet/errand/tasks"
+)
+
+// noLinks says that people cannot link their account by themselves.
+const noLinks = "Linking is not available here. Ask an operator to add you under people: in errand.yaml."
+
+// link offers a person to link their account to one on the forge, and returns where they confirm that.
+func (in *interpreter) link(ctx context.Context, o origin) (sentence string, err error) {
+	if in.linkURL == "" {
+		return noLinks, nil
+	}
+	err = in.mayAsk(ctx, o)
+	if why, ok := errors.AsType[forbidden](err); ok {
+		return string(why), nil
+	}
+	if err != nil {
+		return "", err
+	}
+	me, err := in.me.get(ctx)
+	if err != nil {
+		return "", err
+	}
+	offer := tasks.Link{User: o.User, Name: in.displayName(ctx, o.User), Team: o.Team, Site: me.site}
+	var code string
+	err = in.desk.As(ctx, in.sender(o.User), "offer link", "", func(ctx context.Context) (changed bool, err error) {
+		code, err = tasks.OfferLink(ctx, in.desk, offer)
+		return true, err
+	})
+	if input, ok := errors.AsType[*tasks.InputError](err); ok {
+		return input.Sentence, nil
+	}
+	return "Open this address within 10 minutes and log in to GitHub. It is for you alone: do not pass it on. " + in.linkURL + "?code=" + code, err
+}
+
+// unlink removes the link of a person.
+func (in *interpreter) unlink(ctx context.Context, user string) (sentence string, err error) {
+	sentence = "Your account is not linked."
+	err = in.desk.As(ctx, in.sender(user), "unlink", "", func(ctx context.Context) (found bool, err error) {
+		if found, err = tasks.Unlink(ctx, in.desk, user); found {
+			sentence = "Your account in Slack is no longer linked to your account on GitHub."
+		}
+		return found, err
+	})
+	return sentence, err
+}

@@ -1,0 +1,127 @@
+package auth
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+
+	"github.com/errand-fleet/errand/store"
+	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/web/internal/respond"
+)
+
+// LinkPath is where people link their account in Slack to their account at GitHub. An address with a code of
+// [tasks.OfferLink] works in the first browser that opens it with a login at GitHub, and once.
+const LinkPath = "/link"
+
+// codeParam is the parameter of a link's address.
+const codeParam = "code"
+
+// linkView is the page on which people confirm a link.
+type linkView struct {
+	tasks.Link        // Login is that of the visitor; empty if they have to log in first
+	Code       string // of the offer
+	Proof      string // that the form is for this browser
+	Start      string // where people log in
+	Done       bool   // the link is made
+}
+
+var errNoOffer = respond.Error(http.StatusNotFound, "This link does not work",
+	"It was used before, or it is older than 10 minutes. Say /errand link in Slack to get a new one.")
+
+// LinkPage shows whose account in Slack the visitor is about to link. The offer is then bound to their session.
+func (g *Guard) LinkPage(w http.ResponseWriter, r *http.Request) error {
+	code := r.URL.Query().Get(codeParam)
+	b, ok, err := g.atGitHub(r)
+	if err != nil {
+		return err
+	}
+	v := linkView{Code: code, Start: "/login/start?" + url.Values{"next": {local(r.URL)}}.Encode()}
+	if !ok {
+		v.Link, _, err = g.offer(r.Context(), g.Store.Access.Login, tasks.OfferHash(code))
+	} else {
+		v.Proof = g.linkProof(b, code)
+		if v.Link, _, err = g.offer(r.Context(), g.Store.Access.Login, v.Proof); errors.Is(err, errNoOffer) {
+			var body json.RawMessage
+			if v.Link, body, err = g.offer(r.Context(), g.Store.Access.TakeLogin, tasks.OfferHash(code)); err == nil {
+				err = g.Store.Access.SaveLogin(r.Context(), v.Proof, body, tasks.OfferTime)
+			}
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if ok {
+		v.Login = b.Login
+	}
+	return g.Out.Page(w, r, http.StatusOK, "link", v)
+}
+
+// ConfirmLink makes the link that LinkPage has shown in the same browser.
+func (g *Guard) ConfirmLink(w http.ResponseWriter, r *http.Request) error {
+	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+	b, ok, err := g.atGitHub(r)
+	if err != nil {
+		return err
+	}
+	proof := g.linkProof(b, r.PostFormValue(codeParam))
+	if !ok || !equal(r.PostFormValue("proof"), proof) {
+		return respond.Error(http.StatusForbidden, "Not confirmed", "Open the address that /errand link has given you, log in to GitHub, and confirm there.")
+	}
+	l, _, err := g.offer(r.Context(), g.Store.Access.TakeLogin, proof)
+	if err != nil {
+		return err
+	}
+	l.Login, l.Until = b.Login, g.Now().Add(tasks.LinkTime)
+	others, err := tasks.ListLinks(r.Context(), g.Store.Access)
+	if err != nil {
+		return err
+	}
+	what := fmt.Sprintf("link slack/%s to github/%s", l.User, l.Login)
+	if why := g.Access.People.Conflict(l, others); why != "" {
+		g.Audit.record(r, b.visitor, what, http.StatusConflict, "")
+		return respond.Error(http.StatusConflict, "Not linked", why)
+	}
+	body, err := json.Marshal(l)
+	if err != nil {
+		return fmt.Errorf("marshal link: %w", err)
+	}
+	if err := g.Store.Access.Save(r.Context(), store.Links, l.User, body); err != nil {
+		return err
+	}
+	g.Audit.record(r, b.visitor, what, http.StatusOK, "")
+	return g.Out.Page(w, r, http.StatusOK, "link", linkView{Link: l, Done: true})
+}
+
+// atGitHub returns a browser whose person has logged in at GitHub, which has stated their account.
+func (g *Guard) atGitHub(r *http.Request) (b browser, ok bool, err error) {
+	b, ok, err = g.browser(r)
+	return b, ok && b.Method == byLogin && g.Provider != nil && g.Provider.GitHub != "" && b.Login != "", err
+}
+
+// linkProof is the name of an offer that is bound to a browser. Only that browser's page has it.
+func (g *Guard) linkProof(b browser, code string) string { return g.sign("link", b.id+"\n"+code) }
+
+// offer reads an offer.
+func (g *Guard) offer(
+	ctx context.Context, read func(context.Context, string) (json.RawMessage, error), name string,
+) (l tasks.Link, body json.RawMessage, err error) {
+	body, err = read(ctx, name)
+	if errors.Is(err, store.ErrNotFound) || err == nil && (json.Unmarshal(body, &l) != nil || l.User == "" || !g.Now().Before(l.Until)) {
+		err = errNoOffer
+	}
+	return l, body, err
+}
+
+// linking reports whether a login leads to an offer: people may link their accounts without a role.
+func (g *Guard) linking(ctx context.Context, next string) bool {
+	u, err := url.Parse(next)
+	if err != nil || u.Path != LinkPath || g.Provider.GitHub == "" {
+		return false
+	}
+	_, _, err = g.offer(ctx, g.Store.Access.Login, tasks.OfferHash(u.Query().Get(codeParam)))
+	return err == nil
+}
