@@ -158,6 +158,25 @@ func (a api) fileOf(ctx context.Context, gh *github.Client, o origin, branch, pa
 	return text, nil
 }
 
+// changedSince reports whether a file may differ between an earlier commit (empty: unknown) and the head.
+func (a api) changedSince(ctx context.Context, gh *github.Client, o origin, path, earlier string) (bool, error) {
+	if earlier == "" || earlier == o.Head {
+		return earlier == "", nil
+	}
+	owner, name := o.path()
+	var blobs [2]string
+	for i, commit := range []string{earlier, o.Head} {
+		file, _, _, err := gh.Repositories.GetContents(ctx, owner, name, path, &github.RepositoryContentGetOptions{Ref: commit})
+		if hub.Permanent(err) { // such as a file that is not there
+			return true, nil
+		} else if err != nil {
+			return true, fmt.Errorf("read %s of %s: %w", path, o.Repo, err)
+		}
+		blobs[i] = file.GetSHA()
+	}
+	return blobs[0] != blobs[1], nil
+}
+
 // ciStatus reads the checks of a head.
 func (a api) ciStatus(ctx context.Context, o origin, head string) (forge.CIStatus, error) {
 	ci, err := a.forge.CIStatusFor(ctx, o.Repo, o.Installation, head)

@@ -24,7 +24,11 @@ func (r *report) selectFindings(ctx context.Context, m mark, a review.Answer) (r
 	if err != nil {
 		return review.Plan{}, err
 	}
-	if err := r.by.gate.dismissers(ctx, r.origin, threads); err != nil {
+	known, err := r.by.memory.ledgerMemo(r.origin).Load(ctx)
+	if err == nil {
+		err = r.by.gate.dismissers(ctx, r.gh, r.origin, known, threads)
+	}
+	if err != nil {
 		return review.Plan{}, err
 	}
 	var p review.Plan

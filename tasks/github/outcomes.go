@@ -15,8 +15,12 @@ import (
 // The outcomes of findings are counted when the next review of the pull request is posted and when it is closed.
 
 // dismissers sets who has dismissed the findings of threads: the first person with write access who marked one 👎, or
-// else the person who resolved it.
-func (g *gate) dismissers(ctx context.Context, o origin, threads []postedFinding) error {
+// else the person who resolved it, and whether the file has changed, because the change may be a fix.
+func (g *gate) dismissers(ctx context.Context, gh *github.Client, o origin, l review.Ledger, threads []postedFinding) error {
+	seen := map[string]string{}
+	for _, k := range l.Recheck() {
+		seen[k.ID] = k.Last
+	}
 	for i := range threads {
 		t := &threads[i]
 		people := t.dislikedBy
@@ -31,6 +35,12 @@ func (g *gate) dismissers(ctx context.Context, o origin, threads []postedFinding
 			if p.CanWrite() {
 				t.DismissedBy, t.Disliked = login, n < len(t.dislikedBy)
 				break
+			}
+		}
+		if t.Resolved && !t.Ours && !t.Disliked && t.Line != 0 {
+			var err error
+			if t.Changed, err = g.api.changedSince(ctx, gh, o, t.Path, seen[t.Finding]); err != nil {
+				return err
 			}
 		}
 	}
@@ -77,7 +87,7 @@ func (i *interpreter) closeFindings(ctx context.Context, o origin, merged bool) 
 	}
 	threads, _, err := i.api.threads(ctx, gh, o)
 	if err == nil {
-		err = i.gate.dismissers(ctx, o, threads)
+		err = i.gate.dismissers(ctx, gh, o, l, threads)
 	}
 	if err == nil {
 		err = i.memory.changeLedger(ctx, o, func(l *review.Ledger) { l.Observe(observed(threads)) })

@@ -57,16 +57,16 @@ func TestOutcomesAreCounted(t *testing.T) {
 
 		w.dislike(n, "disliked", "octocat")
 		w.dislike(n, "stranger", "mallory")
-		w.resolve(n, "resolved", "octocat")
-		w.resolve(n, "stranger", "mallory")
 		must(w.hub.PushPR(w.Context(), repo, n, map[string]string{"ten.txt": strings.Replace(lines(10, 1, "better"), "line 7", "line seven", 1)}))
 		w.resolve(n, "changed", "octocat")
 		again := w.task(n, 1)
 		e = w.rechecked(n, map[string]review.Status{"mended": review.Fixed})
 		w.close(again, e)
 		w.close(again, e)
-		w.wantAcceptance(tasks.Acceptance{Kind: "other", Fixed: 1}, tasks.Acceptance{Kind: "security", Dismissed: 1}, tasks.Acceptance{Kind: "tests", Fixed: 1, Dismissed: 1})
-		if body := w.hub.Comments(repo, n)[0].Body; !strings.Contains(body, "1 still open, 1 fixed") {
+		w.resolve(n, "resolved", "octocat")
+		w.resolve(n, "stranger", "mallory")
+		w.wantAcceptance(tasks.Acceptance{Kind: "other", Fixed: 1}, tasks.Acceptance{Kind: "tests", Fixed: 1, Dismissed: 1})
+		if body := w.hub.Comments(repo, n)[0].Body; !strings.Contains(body, "3 still open, 1 fixed") {
 			w.Error(body)
 		}
 
@@ -80,6 +80,36 @@ func TestOutcomesAreCounted(t *testing.T) {
 		}
 		w.wantAcceptance(tasks.Acceptance{Kind: "other", Fixed: 1}, tasks.Acceptance{Kind: "security", Dismissed: 1, Ignored: 1},
 			tasks.Acceptance{Kind: "tests", Fixed: 1, Dismissed: 1, Ignored: 1})
+	})
+}
+
+// A thread that is resolved after a change of its file may have been fixed beside its line, so it does not count as
+// dismissed; a 👎 does, and so does a thread in another file.
+func TestOutcomeOfAFixBesideTheLine(t *testing.T) {
+	both(t, func(w *world) {
+		n := must(w.hub.OpenPR(w.Context(), githubfake.PR{Repo: repo, Head: "two", Title: "Add two files", Files: map[string]string{
+			"ten.txt": lines(10, 0, ""), "other.txt": "line 1\n",
+		}}))
+		elsewhere := flaw("elsewhere", 1)
+		elsewhere.Path = "other.txt"
+		w.close(w.task(n, 0), reviewed("Four.", flaw("beside", 3), elsewhere, flaw("disliked", 8), flaw("named", 10)))
+		must(w.hub.PushPR(w.Context(), repo, n, map[string]string{"ten.txt": lines(10, 4, "mended")}))
+		w.dislike(n, "disliked", "octocat")
+		for _, finding := range []string{"beside", "elsewhere", "disliked", "named"} {
+			w.resolve(n, finding, "octocat")
+		}
+		w.close(w.task(n, 1), w.rechecked(n, map[string]review.Status{"beside": review.Fixed}))
+		w.wantAcceptance(tasks.Acceptance{Kind: "other", Dismissed: 2})
+
+		o := must(originOf(w.task(n, 1)))
+		id, _ := review.FindingOf(w.told(n)["named"].Comments[0].Body)
+		if err := w.src.memory.changeLedger(w.Context(), o, func(l *review.Ledger) { l.Dismiss(id, "octocat") }); err != nil {
+			w.Fatal(err)
+		}
+		if err := w.src.interpreter.closeFindings(w.Context(), o, true); err != nil {
+			w.Fatal(err)
+		}
+		w.wantAcceptance(tasks.Acceptance{Kind: "other", Dismissed: 3})
 	})
 }
 

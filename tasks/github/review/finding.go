@@ -115,6 +115,7 @@ type Known struct {
 	Last     string `json:"last,omitempty"` // head it was last seen in, or fixed in
 
 	By      string `json:"by,omitempty"`      // who, with write access, dismissed it without a change
+	Unclear bool   `json:"unclear,omitempty"` // its thread was resolved when its file may have changed: it has no outcome
 	Counted bool   `json:"counted,omitempty"` // its outcome is counted
 }
 

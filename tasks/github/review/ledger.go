@@ -195,8 +195,8 @@ func (l *Ledger) Dismiss(id, by string) bool {
 		}
 		return false
 	}
-	if l.Known[at].Status == Open {
-		l.Known[at].Status, l.Known[at].By = Dismissed, by
+	if k := &l.Known[at]; k.Status == Open || k.Status == Dismissed && k.By == "" {
+		k.Status, k.By = Dismissed, by
 	}
 	return l.Known[at].Status == Dismissed
 }
@@ -220,6 +220,7 @@ type Thread struct {
 
 	DismissedBy string // who, with write access, has resolved it or marked it 👎; empty: nobody, or it is not known
 	Disliked    bool   // it was marked 👎 by them
+	Changed     bool   // its file may have changed since the finding was last checked
 }
 
 // Observe updates the ledger with what people did: a finding whose thread is resolved or that is marked 👎 is dismissed, an
@@ -236,13 +237,15 @@ func (l *Ledger) Observe(threads []Thread) {
 		k.Thread, k.Comment, k.Answered = t.ID, t.Comment, k.Answered || t.Answered
 		k.move(t.Line)
 		switch {
+		case k.Status == Dismissed && k.By == "" && t.Disliked:
+			k.By = t.DismissedBy
 		case k.Status != Open || !t.Resolved && !t.Disliked:
 		case t.Ours && t.Resolved:
 			k.Status = Fixed
-		case t.Disliked || t.Line != 0:
+		case t.Disliked || t.Line != 0 && !t.Changed:
 			k.Status, k.By = Dismissed, t.DismissedBy
-		default: // its lines had changed
-			k.Status = Dismissed
+		default: // its lines had changed, or perhaps others that fix it
+			k.Status, k.Unclear = Dismissed, t.Line != 0
 		}
 	}
 	l.fit()

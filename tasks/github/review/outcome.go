@@ -50,6 +50,8 @@ func (k Known) outcome(merged bool) Outcome {
 		return Accepted
 	case k.Status == Dismissed && k.By != "":
 		return Rejected
+	case k.Unclear:
+		return ""
 	case k.Status == Dismissed && k.Thread != "" && k.Line == 0: // the thread was resolved after its lines had changed
 		return Accepted
 	case merged:
