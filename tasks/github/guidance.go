@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/google/go-github/v60/github"
 
@@ -38,12 +39,12 @@ func (s scoped) applies(files []string) bool {
 // valid reports whether the instructions can be used.
 func (s scoped) valid() bool {
 	return len(s.Paths) > 0 && len(s.Paths) <= maxList && !slices.ContainsFunc(s.Paths, badEntry) &&
-		strings.TrimSpace(s.Text) != "" && len([]rune(s.Text)) <= maxScoped
+		strings.TrimSpace(s.Text) != "" && utf8.RuneCountInString(s.Text) <= maxScoped
 }
 
 // badEntry reports whether an entry of a list cannot be used.
 func badEntry(s string) bool {
-	return strings.TrimSpace(s) == "" || len(s) > maxEntry || strings.ContainsAny(s, "\r\n\x00")
+	return strings.TrimSpace(s) == "" || utf8.RuneCountInString(s) > maxEntry || strings.ContainsAny(s, "\r\n\x00")
 }
 
 // wanted applies the settings before a run: it returns an *tasks.InputError if they exclude it, and the instructions.

@@ -4,13 +4,17 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/errand-fleet/errand/environment"
 	"github.com/errand-fleet/errand/internal/githubfake"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/github/learn"
 	"github.com/errand-fleet/errand/tasks/github/review"
 )
 
@@ -111,6 +115,29 @@ func TestOutcomeOfAFixBesideTheLine(t *testing.T) {
 		}
 		w.wantAcceptance(tasks.Acceptance{Kind: "other", Dismissed: 3})
 	})
+}
+
+// The line of a lesson is valid in the settings in whatever language the claim is, and has its words.
+func TestLessonsAreValidSettings(t *testing.T) {
+	t.Parallel()
+	for name, claim := range map[string]string{
+		"Chinese": strings.Repeat("函数没有检查空输入的情况。", 20), "Hindi": strings.Repeat("फ़ंक्शन खाली इनपुट की जाँच नहीं करता ", 10),
+		"old letters": strings.Repeat("𠀀", 300), "English": strings.Repeat("The function ignores empty input. ", 20), "YAML": "*alpha, - beta, 'gamma",
+	} {
+		var r learn.Record
+		for number := range 3 {
+			f := review.Finding{ID: "0123456789ab", Kind: "maintainability", Claim: claim}
+			r.Add([]learn.Result{{Judged: review.Judged{Known: review.Known{Finding: f, By: "octocat"}, Outcome: review.Rejected}, Number: number + 1}})
+		}
+		line := r.Next(time.Unix(1, 0)).Line()
+		c, wrong := parseSettings([]byte(must(environment.WithUnwanted("", line))))
+		if len(wrong) > 0 || !slices.Equal(c.Review.Unwanted, []string{line}) {
+			t.Errorf("%s: %q are the entries, %q; not %q", name, c.Review.Unwanted, wrong, line)
+		}
+		if word := strings.Fields(claim)[0]; name == "Hindi" && !strings.Contains(line, word) {
+			t.Errorf("%s is not in %s", word, line)
+		}
+	}
 }
 
 // A pull request that is closed without a merge leaves its open findings uncounted.

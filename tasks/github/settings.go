@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/go-github/v60/github"
 	"go.yaml.in/yaml/v3"
@@ -346,7 +347,7 @@ func (c settings) validated(wrong []string) (settings, []string) {
 		refuse("review.max_findings", fmt.Sprintf("is not a number from 1 to %d", maxChosen))
 		c.Review.MaxFindings = 0
 	}
-	if p := c.Review.Instructions; p != "" && (path.Clean("/"+p) != "/"+p || len(p) > maxEntry) {
+	if p := c.Review.Instructions; p != "" && (path.Clean("/"+p) != "/"+p || utf8.RuneCountInString(p) > maxEntry) {
 		refuse("review.instructions", "is not the path of a file in the repository")
 		c.Review.Instructions = ""
 	}

@@ -169,15 +169,17 @@ func (l Lesson) Key() string {
 // Line returns the line for the review instructions: at most 200 characters, in errand's words except for the claim.
 func (l Lesson) Line() string { return fmt.Sprintf("findings like %q (%s)", l.Claim, l.Kind) }
 
-// neutral returns the words of a claim as one line of letters, digits and a few signs that are no markup and end no
-// quotation.
+// neutral returns the words of a claim as one line of visible letters with their marks, digits and a few signs that are no
+// markup and end no quotation.
 func neutral(claim string) string {
 	claim = strings.Map(func(r rune) rune {
-		if unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune(".,;'-_=+%", r) {
+		hidden := unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
+		if !hidden && unicode.In(r, unicode.Letter, unicode.Mark, unicode.Digit) || strings.ContainsRune(".,;'-_=+%", r) {
 			return r
 		}
 		return ' '
 	}, html.UnescapeString(claim))
+	claim = strings.TrimLeftFunc(claim, func(r rune) bool { return r == ' ' || unicode.IsMark(r) }) // the mark of a quotation mark
 	claim = strings.Join(strings.Fields(claim), " ")
 	if letters := []rune(claim); len(letters) > maxClaim {
 		claim = string(letters[:maxClaim-1]) + "…"
