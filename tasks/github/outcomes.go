@@ -4,15 +4,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
+	"github.com/google/go-github/v60/github"
+
+	hub "github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/github/learn"
 	"github.com/errand-fleet/errand/tasks/github/review"
 	"github.com/errand-fleet/errand/tasks/intake"
 )
 
-// The outcomes of findings are counted when the next review of the pull request is posted and when it is closed.
+// The outcomes of findings are counted when the next review of the pull request is posted and when it is closed: after the
+// event, and again by the next poll if that fails.
 
 // dismissers sets who has dismissed the findings of threads: the first person with write access who marked one 👎, or
 // else the person who resolved it, and whether the file has changed, because the change may be a fix.
@@ -78,7 +83,7 @@ func (m memory) countOutcomes(ctx context.Context, o origin, merged bool) error 
 // closeFindings reads once more what people did with the findings of a pull request, and counts the outcomes.
 func (i *interpreter) closeFindings(ctx context.Context, o origin, merged bool) error {
 	l, err := i.memory.ledgerMemo(o).Load(ctx)
-	if err != nil || len(l.Known) == 0 {
+	if err != nil || !slices.ContainsFunc(l.Known, func(k review.Known) bool { return !k.Counted }) {
 		return err
 	}
 	gh, err := i.api.client(ctx, o)
@@ -99,6 +104,33 @@ func (i *interpreter) closeFindings(ctx context.Context, o origin, merged bool) 
 		return fmt.Errorf("count the findings of %s: %w", o, err)
 	}
 	return nil
+}
+
+// missedOutcomes counts the findings of pull requests that were closed since then, unless what followed the event did.
+func (p *poller) missedOutcomes(ctx context.Context, gh *github.Client, v visit) error {
+	owner, name := origin{Repo: v.repo}.path()
+	list, _, err := gh.PullRequests.List(ctx, owner, name, &github.PullRequestListOptions{
+		State: "closed", Sort: "updated", Direction: "desc", ListOptions: github.ListOptions{PerPage: maxLooked},
+	})
+	if err != nil {
+		return fmt.Errorf("list closed pull requests: %w", err)
+	}
+	var failed []error
+	for _, pr := range list {
+		if pr.GetUpdatedAt().Before(v.since) {
+			break
+		}
+		err := p.interpreter.closeFindings(ctx, asItIs(v.repo, pr), pr.MergedAt != nil)
+		if hub.Permanent(err) {
+			p.log.Warn("count findings", "err", err)
+			continue
+		}
+		failed = append(failed, err)
+		if _, limited := p.api.limited(err); limited || ctx.Err() != nil {
+			break
+		}
+	}
+	return errors.Join(failed...)
 }
 
 // Acceptance implements [tasks.Reviewer].

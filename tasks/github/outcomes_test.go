@@ -155,6 +155,33 @@ func TestOutcomesOfAnAbandonedPullRequest(t *testing.T) {
 	w.wantAcceptance(tasks.Acceptance{Kind: "other", Dismissed: 1})
 }
 
+// If an event is lost, or GitHub fails after it, a poll counts the outcomes of a closed pull request.
+func TestMissedOutcomes(t *testing.T) {
+	t.Parallel()
+	f, look := looker(t)
+	f.hub.Deliver("")
+	merged, abandoned := f.openCode("merged"), f.openCode("abandoned")
+	for i, n := range []int{merged, abandoned} {
+		f.close(f.task(n, i), reviewed("Two.", flaw("open", 1), flaw("disliked", 3)))
+	}
+	look(time.Hour)
+	for n, action := range map[int]string{merged: "merged", abandoned: "closed"} {
+		f.dislike(n, "disliked", "octocat")
+		if err := f.hub.ChangePR(t.Context(), repo, n, action, "octocat"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.hub.Fail(askThreads, githubfake.Failure{Status: 502, Times: 2})
+	if err := lookAgain(f); err == nil {
+		t.Error("it went well")
+	}
+	f.wantAcceptance()
+	for range 2 {
+		look(time.Hour)
+		f.wantAcceptance(tasks.Acceptance{Kind: "other", Dismissed: 2, Ignored: 1})
+	}
+}
+
 // Where GitHub does not say who may write, nobody's 👎 counts, and the review is posted.
 func TestOutcomesWithoutPermissions(t *testing.T) {
 	t.Parallel()

@@ -231,6 +231,9 @@ func (p *poller) look(ctx context.Context, v visit) (all bool, err error) {
 	if err = p.missedRemarks(ctx, gh, list, v); err == nil {
 		err = p.missedIssues(ctx, gh, me, v)
 	}
+	if err == nil && !v.quick {
+		err = p.missedOutcomes(ctx, gh, v)
+	}
 	return all && err == nil, errors.Join(append(failed, err)...)
 }
 
