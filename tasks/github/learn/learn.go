@@ -4,8 +4,9 @@
 // It promises:
 //   - A finding is counted once, even if its outcome is added again.
 //   - A [Record] is bounded.
-//   - Each problem becomes a lesson at most once, when three findings about it were dismissed, and the text of a lesson
-//     cannot say more than its place allows: a hostile pull request can influence the claim of a finding.
+//   - Each problem becomes a lesson at most once, when three findings about it were dismissed in three pull requests, or in
+//     two by two people, and the text of a lesson cannot say more than its place allows: a hostile pull request can
+//     influence the claim of a finding.
 //
 // It proposes nothing itself and calls no service. A Record is plain data, which only one goroutine may use at a time.
 package learn
@@ -28,7 +29,7 @@ import (
 // Bounds. The store takes 256 KiB for a record.
 const (
 	enough        = 3 // dismissals that make a lesson
-	maxDismissals = 200
+	maxDismissals = 150
 	maxCounted    = 500 // findings that are recognized if they are added again
 	maxLessons    = 50
 	maxClaim      = 120 // characters
@@ -51,6 +52,9 @@ type Dismissal struct {
 	Kind  string `json:"kind"`
 	Claim string `json:"claim"` // harmless: see neutral
 	URL   string `json:"url"`
+
+	Number int    `json:"number,omitempty"` // of the pull request
+	By     string `json:"by,omitempty"`
 }
 
 // Lesson is a problem that a team has dismissed often enough.
@@ -106,7 +110,7 @@ func (r *Record) count(one Result) {
 
 // dismissed records a dismissal, and the lesson if it is one of enough about the same problem.
 func (r *Record) dismissed(one Result) {
-	d := Dismissal{Kind: one.Kind.Name(), Claim: neutral(one.Claim), URL: one.URL}
+	d := Dismissal{Kind: one.Kind.Name(), Claim: neutral(one.Claim), URL: one.URL, Number: one.Number, By: one.By}
 	if d.Claim == "" || len(d.URL) > maxURL {
 		return
 	}
@@ -115,12 +119,16 @@ func (r *Record) dismissed(one Result) {
 		return
 	}
 	var links []string
+	pulls, people := map[int]bool{}, map[string]bool{}
 	for _, before := range r.Dismissals {
 		if before.same(d) {
 			links = append(links, before.URL)
+			pulls[before.Number], people[before.By] = true, true
 		}
 	}
-	if len(links) >= enough {
+	delete(pulls, 0) // of old entries, which have neither
+	delete(people, "")
+	if len(links) >= enough && (len(pulls) >= enough || len(pulls) > 1 && len(people) > 1) {
 		r.Lessons = append(r.Lessons, Lesson{Dismissal: d, Links: links[len(links)-enough:]})
 	}
 }

@@ -49,12 +49,43 @@ func TestLessons(t *testing.T) {
 	}
 }
 
+// One person in one pull request, or in two, makes no lesson.
+func TestWhoMakesALesson(t *testing.T) {
+	t.Parallel()
+	type one struct {
+		number int
+		by     string
+	}
+	for name, c := range map[string]struct {
+		all  []one
+		want bool
+	}{
+		"one pull request":                {[]one{{1, "ann"}, {1, "ann"}, {1, "ann"}}, false},
+		"one pull request, three people":  {[]one{{1, "ann"}, {1, "ben"}, {1, "cleo"}}, false},
+		"two pull requests, one person":   {[]one{{1, "ann"}, {1, "ann"}, {2, "ann"}}, false},
+		"two pull requests, two people":   {[]one{{1, "ann"}, {1, "ben"}, {2, "ann"}}, true},
+		"three pull requests, one person": {[]one{{1, "ann"}, {2, "ann"}, {3, "ann"}}, true},
+		"unknown ones":                    {[]one{{0, ""}, {0, ""}, {2, "ann"}, {3, "ann"}}, false},
+		"not enough of them":              {[]one{{1, "ann"}, {2, "ben"}}, false},
+	} {
+		var r Record
+		for i, d := range c.all {
+			found := result(d.number, "tests", "It has no name.", review.Rejected)
+			found.ID, found.By = fmt.Sprint("a-", i), d.by
+			r.Add([]Result{found})
+		}
+		if l := r.Next(time.Unix(1, 0)); (l != nil) != c.want {
+			t.Errorf("%s: %+v", name, l)
+		}
+	}
+}
+
 // A lesson is tried again after an hour until it is done, and never comes back.
 func TestLessonIsDoneOnce(t *testing.T) {
 	t.Parallel()
 	var r Record
 	for n := range 3 {
-		r.Add([]Result{result(n, "tests", "It has no name.", review.Rejected)})
+		r.Add([]Result{result(1+n, "tests", "It has no name.", review.Rejected)})
 	}
 	now := time.Unix(1_000_000, 0)
 	l := r.Next(now)
@@ -95,7 +126,8 @@ func TestRecordIsBounded(t *testing.T) {
 	t.Parallel()
 	var r Record
 	for n := range 1000 {
-		one := result(n, "tests", strings.Repeat("ü", 200)+fmt.Sprint(" ", n/3), review.Rejected)
+		one := result(n, "tests", strings.Repeat(string(rune('𠀀'+n/3)), 200), review.Rejected)
+		one.By = strings.Repeat("b", 39)
 		one.URL += strings.Repeat("x", maxURL-len(one.URL))
 		r.Add([]Result{one})
 	}
@@ -103,7 +135,7 @@ func TestRecordIsBounded(t *testing.T) {
 	if err != nil || len(body) > 256<<10 {
 		t.Errorf("%d bytes, %v", len(body), err)
 	}
-	if r.Counts["tests"].Dismissed != 1000 || len(r.Dismissals) != maxDismissals || !slices.Contains(r.Counted, "999/a") {
-		t.Errorf("%+v, %d dismissals", r.Counts, len(r.Dismissals))
+	if r.Counts["tests"].Dismissed != 1000 || len(r.Dismissals) != maxDismissals || len(r.Lessons) != maxLessons || !slices.Contains(r.Counted, "999/a") {
+		t.Errorf("%+v, %d dismissals, %d lessons", r.Counts, len(r.Dismissals), len(r.Lessons))
 	}
 }
