@@ -232,8 +232,11 @@ func WithHosts(text string, hosts []string) (string, error) {
 	return withEntries(text, hosts, "egress")
 }
 
+// ErrFull means that a list takes no further entry.
+var ErrFull = errors.New("the list is full")
+
 // WithUnwanted returns the content of [File] with another entry in the list of findings that reviews leave out. It keeps
-// the other settings and all comments, and returns text if the list has the entry or is full.
+// the other settings and all comments. If the list has the entry, it returns text, and if it is full, an [ErrFull].
 func WithUnwanted(text, entry string) (string, error) {
 	var have struct {
 		Review struct {
@@ -243,22 +246,36 @@ func WithUnwanted(text, entry string) (string, error) {
 	if err := yaml.Unmarshal([]byte(text), &have); err != nil {
 		return "", fmt.Errorf("read %s: %w", File, err)
 	}
-	if list := have.Review.Unwanted; len(list) >= maxList || slices.Contains(list, entry) {
+	if slices.Contains(have.Review.Unwanted, entry) {
 		return text, nil
+	}
+	if len(have.Review.Unwanted) >= maxList {
+		return "", fmt.Errorf("review.unwanted of %s has %d entries: %w", File, maxList, ErrFull)
 	}
 	return withEntries(text, []string{entry}, "review", "unwanted")
 }
 
 // withEntries adds entries to a list, which the last key names. The other keys name the settings that the list is in.
 func withEntries(text string, entries []string, keys ...string) (string, error) {
-	var file yaml.Node
-	if err := yaml.Unmarshal([]byte(text), &file); err != nil {
-		return "", fmt.Errorf("read %s: %w", File, err)
+	var files []*yaml.Node // further documents have no meaning, but may be someone's
+	for decoder := yaml.NewDecoder(strings.NewReader(text)); ; {
+		file := &yaml.Node{}
+		if err := decoder.Decode(file); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			return "", fmt.Errorf("read %s: %w", File, err)
+		}
+		files = append(files, file)
 	}
-	if file.Kind == 0 { // empty
-		file = yaml.Node{Kind: yaml.DocumentNode, Content: []*yaml.Node{{Kind: yaml.MappingNode}}}
+	var out strings.Builder
+	if len(files) == 0 || len(files) == 1 && files[0].Content[0].Tag == "!!null" && files[0].Content[0].Value == "" {
+		// There are only comments, some of which are in no document.
+		if out.WriteString(text); text != "" && !strings.HasSuffix(text, "\n") {
+			out.WriteByte('\n')
+		}
+		files = []*yaml.Node{{Kind: yaml.DocumentNode, Content: []*yaml.Node{{Kind: yaml.MappingNode}}}}
 	}
-	list := file.Content[0]
+	list := filled(files[0].Content[0], yaml.MappingNode)
 	for i, key := range keys {
 		if list.Kind != yaml.MappingNode {
 			return "", fmt.Errorf("%s has no settings", strings.Join(append([]string{File}, keys[:i]...), " "))
@@ -275,11 +292,12 @@ func withEntries(text string, entries []string, keys ...string) (string, error) 
 	for _, entry := range entries {
 		list.Content = append(list.Content, &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: entry})
 	}
-	var out strings.Builder
 	encoder := yaml.NewEncoder(&out)
 	encoder.SetIndent(2)
-	if err := encoder.Encode(&file); err != nil {
-		return "", fmt.Errorf("write %s: %w", File, err)
+	for _, file := range files {
+		if err := encoder.Encode(file); err != nil {
+			return "", fmt.Errorf("write %s: %w", File, err)
+		}
 	}
 	return out.String(), nil
 }
@@ -288,10 +306,18 @@ func withEntries(text string, entries []string, keys ...string) (string, error) 
 func member(settings *yaml.Node, key string, kind yaml.Kind) *yaml.Node {
 	for i := 0; i+1 < len(settings.Content); i += 2 {
 		if settings.Content[i].Value == key {
-			return settings.Content[i+1]
+			return filled(settings.Content[i+1], kind)
 		}
 	}
 	value := &yaml.Node{Kind: kind}
 	settings.Content = append(settings.Content, &yaml.Node{Kind: yaml.ScalarNode, Value: key}, value)
+	return value
+}
+
+// filled returns a value, which becomes an empty one of a kind if it is null.
+func filled(value *yaml.Node, kind yaml.Kind) *yaml.Node {
+	if value.Kind == yaml.ScalarNode && value.Tag == "!!null" {
+		value.Kind, value.Tag, value.Value = kind, "", ""
+	}
 	return value
 }

@@ -1,6 +1,7 @@
 package environment
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -111,7 +112,14 @@ func TestWithUnwanted(t *testing.T) {
 		{"review: {severity: major}\n", "review: {severity: major, unwanted: [findings like \"a - b\" (tests)]}\n"},
 		{"review:\n  unwanted:\n    - x\n", "review:\n  unwanted:\n    - x\n    - findings like \"a - b\" (tests)\n"},
 		{"review: {unwanted: ['" + entry + "']}\n", "review: {unwanted: ['" + entry + "']}\n"},
-		{full, full},
+		{"# c\n\n# review:\n#   severity: major", "# c\n\n# review:\n#   severity: major\nreview:\n  unwanted:\n    - findings like \"a - b\" (tests)\n"},
+		{"# c\n---\n# d\n", "# c\n---\n# d\nreview:\n  unwanted:\n    - findings like \"a - b\" (tests)\n"},
+		{"null\n", "review:\n  unwanted:\n    - findings like \"a - b\" (tests)\n"},
+		{"review: # y\nchecks: [x]\n", "review: # y\n  unwanted:\n    - findings like \"a - b\" (tests)\nchecks: [x]\n"},
+		{"review:\n  severity: major\n  unwanted:\n", "review:\n  severity: major\n  unwanted:\n    - findings like \"a - b\" (tests)\n"},
+		{"review: ~\n---\n# d\nb: 1\n", "review:\n  unwanted:\n    - findings like \"a - b\" (tests)\n---\n# d\nb: 1\n"},
+		{"a: 1\n---\nb: [\n", ""},
+		{full, ""},
 		{"review: {unwanted: x}\n", ""},
 		{"review: []\n", ""},
 		{"- x\n", ""},
@@ -120,6 +128,13 @@ func TestWithUnwanted(t *testing.T) {
 		if got != c.want || (err != nil) != (c.want == "") {
 			t.Errorf("%q becomes %q, %v", c.text, got, err)
 		}
+		if errors.Is(err, ErrFull) != (c.text == full) {
+			t.Errorf("%q: %v", c.text, err)
+		}
+	}
+	has := strings.Replace(full, "x", "'"+entry+"'", 1)
+	if got, err := WithUnwanted(has, entry); got != has || err != nil {
+		t.Errorf("a full list with the entry becomes %q, %v", got, err)
 	}
 	// Whatever the entry is, it comes back as one entry and adds no setting.
 	for _, entry := range []string{"true", "~", "# x", "a: b", "- x", "*a", "10", `'`, "findings like \"x, y\" (tests)"} {
@@ -136,6 +151,8 @@ func TestWithHosts(t *testing.T) {
 		"":                             "egress:\n  - a.example\n  - b.example\n",
 		"# c\nsetup: [x] # y\n":        "# c\nsetup: [x] # y\negress:\n  - a.example\n  - b.example\n",
 		"egress: [npm]\nsetup:\n- x\n": "egress: [npm, a.example, b.example]\nsetup:\n  - x\n",
+		"# c\n":                        "# c\negress:\n  - a.example\n  - b.example\n",
+		"egress: # c\n":                "egress: # c\n  - a.example\n  - b.example\n",
 		"egress: none\n":               "",
 		"egress: {allow: [x]}\n":       "",
 		"- x\n":                        "",

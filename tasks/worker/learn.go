@@ -243,6 +243,8 @@ func (b *publisher) proposeLesson(r *run, j job, p place) {
 		}
 	}
 	switch {
+	case errors.Is(err, environment.ErrFull):
+		r.notice("Could not propose a line for the review instructions: " + err.Error())
 	case err != nil:
 		b.Log.Warn("propose review instructions", "run", t.ID, "repo", t.Repo, "err", err)
 	case pr.URL != "":
@@ -262,9 +264,9 @@ func (b *publisher) proposeLine(ctx context.Context, r *run, t tasks.Task, base 
 			return e, err
 		}
 		return edited{
-			text: text, title: "Leave findings out of reviews that were dismissed",
-			summary: "People with write access have dismissed these findings. After the merge, reviews no longer report what is like them. If they " +
-				"should, close this pull request; it is not opened again.\n\n```\n" + lesson.Line + "\n```\n\n- " + strings.Join(lesson.Links, "\n- "),
+			text: text, title: "Stop reporting findings that were dismissed",
+			summary: "People with write access have dismissed these findings. After the merge, reviews no longer report similar findings. To keep " +
+				"them, close this pull request; it is not opened again.\n\n```\n" + lesson.Line + "\n```\n\n- " + strings.Join(lesson.Links, "\n- "),
 		}, nil
 	}})
 }

@@ -89,6 +89,7 @@ func TestLessonsThatAreNotProposed(t *testing.T) {
 	}{
 		"listed":    {"review:\n  unwanted: ['" + taught + "']\n", agent.Read, agent.Write, "0123456789ab "},
 		"another":   {"review: none\n", agent.Read, agent.Write, ""},
+		"full":      {"review:\n  unwanted: [" + strings.Repeat("x, ", 50) + "]\n", agent.Read, agent.Write, ""},
 		"untrusted": {"", agent.Untrusted, agent.Write, ""},
 		"read only": {"", agent.Read, agent.Read, ""},
 	} {
@@ -100,8 +101,12 @@ func TestLessonsThatAreNotProposed(t *testing.T) {
 			r.declare("main", c.file)
 			task := r.reads()
 			task.Profile = c.profile
-			if e := r.ending(r.submit(task)); e.Kind != tasks.Answered || len(h.proposed()) > 0 {
+			id := r.submit(task)
+			if e := r.ending(id); e.Kind != tasks.Answered || len(h.proposed()) > 0 {
 				t.Errorf("ending = %+v, proposed %+v", e, h.proposed())
+			}
+			if said := strings.Join(r.events(id, agent.Notice), "\n"); strings.Contains(said, "the list is full") != (name == "full") {
+				t.Errorf("notices %q", said)
 			}
 			if got := strings.Join(s.proposed, ","); got != c.recorded {
 				t.Errorf("recorded %q, want %q", got, c.recorded)
