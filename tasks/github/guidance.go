@@ -107,8 +107,14 @@ func (r *settingsReader) guidance(ctx context.Context, gh *github.Client, o orig
 	return b.String(), nil
 }
 
-// instructions reads a file of the base branch with instructions.
+// instructions reads a file of the base branch with instructions, and says so if it is not all of it.
 func (r *settingsReader) instructions(ctx context.Context, gh *github.Client, o origin, name string) (string, error) {
 	text, err := r.api.fileOf(ctx, gh, o, o.Base, name)
-	return untrusted.Cut(untrusted.Plain(text[:min(len(text), 4*maxGuidance)]), maxGuidance), err
+	most := text[:min(len(text), 4*maxGuidance)]
+	plain := untrusted.Plain(most)
+	begin := untrusted.Cut(plain, maxGuidance)
+	if begin != plain || most != text {
+		begin += "\n(The file is longer. Only its beginning is here.)"
+	}
+	return begin, err
 }

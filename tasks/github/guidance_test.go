@@ -65,7 +65,17 @@ func TestInstructionsOnce(t *testing.T) {
 	if got := strings.Count(b.System, "counted in cents"); got != 1 {
 		t.Errorf("%d times in\n%s", got, b.System)
 	}
-	w.setUp(map[string]string{"CLAUDE.md": strings.Repeat("x", 1<<20+1)})
+	if strings.Contains(b.System, "Only its beginning") {
+		t.Error(b.System)
+	}
+	for i, long := range []string{strings.Repeat("word ", maxGuidance), "<!--" + strings.Repeat("x", 4*maxGuidance) + "-->" + strings.Repeat("y", maxGuidance)} {
+		w.setUp(map[string]string{"CLAUDE.md": long, "AGENTS.md": long})
+		b = must(w.src.Brief(w.Context(), w.task(1, 2+i), ""))
+		if len(b.System) > 2*maxGuidance || strings.Count(b.System, "\n(The file is longer. Only its beginning is here.)\n") != 1 {
+			t.Errorf("%d characters: %.200s", len(b.System), b.System)
+		}
+	}
+	w.setUp(map[string]string{"CLAUDE.md": strings.Repeat("x", 1<<20+1), "AGENTS.md": "Money is counted in cents.\n"})
 	b = must(w.src.Brief(w.Context(), w.task(1, 1), ""))
 	if strings.Contains(b.System, "xxx") || !strings.Contains(b.System, "counted in cents") {
 		t.Error(b.System)
