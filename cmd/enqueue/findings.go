@@ -27,7 +27,7 @@ func findingsCommand(t *terminal, flags *flag.FlagSet) runFunc {
 // printAcceptance prints what people have done with findings.
 func (t *terminal) printAcceptance(a acceptance) {
 	if len(a.Kinds) == 0 {
-		printf(t.stderr, "nothing is known of findings there\n")
+		printf(t.stderr, "no findings counted for this repository\n")
 		return
 	}
 	list := newTable("KIND", "FIXED", "DISMISSED", "IGNORED")
