@@ -22,6 +22,26 @@ func (w *world) issue(o githubfake.Issue) (number int) {
 	return n
 }
 
+// showsState waits until the one comment with the state of an issue has these texts.
+func (w *world) showsState(n int, texts ...string) {
+	w.Helper()
+	w.onGitHub(func() bool {
+		found := 0
+		for _, c := range w.github.Comments(repo, n) {
+			if !strings.HasPrefix(c.Body, "<!-- errand:status -->\n") {
+				continue
+			}
+			found++
+			for _, text := range texts {
+				if !strings.Contains(c.Body, text) {
+					return false
+				}
+			}
+		}
+		return found == 1
+	})
+}
+
 // A labelled issue becomes a draft pull request that fixes it. What is said on that pull request, and later on the
 // issue, continues the same conversation on the same branch.
 func TestIssueBecomesAPullRequest(t *testing.T) {
@@ -55,6 +75,7 @@ func TestIssueBecomesAPullRequest(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	w.published(pull.Head, "And the tax, Count in cents", "package total\n// cents\n// tax\n")
+	w.showsState(n, "Done: the answer to the request of [ann](", "[draft pull request](", "/"+repo+"/pull/2)")
 	w.signed(n, w.comment(n, "@errand is that all?"), "hooray")
 	if got := w.replies(n, 2)[1]; !strings.Contains(got, "It is. (3 prompts)") {
 		t.Error(got)

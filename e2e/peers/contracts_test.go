@@ -31,6 +31,8 @@ var root = filepath.Join("..", "..")
 // otherCalls are operations that are called without go-github or slack-go's method of that name, with the file.
 var otherCalls = map[string]string{
 	"POST /app/installations/{id}/access_tokens": "forge/github/client.go", // by ghinstallation
+	"GET /app":                           "forge/github/diagnose.go", // with permissions that go-github lacks
+	"GET /app/installations":             "forge/github/diagnose.go",
 	"POST /graphql":                      "forge/github/forge.go",
 	"GET /repos/{o}/{r}/issues/comments": "tasks/github/api.go", // without a number
 	"GET /repos/{o}/{r}/pulls/comments":  "tasks/github/api.go",
@@ -83,7 +85,7 @@ var ungranted = map[string]string{
 	"GET /user/teams":                                     "none: a person who logs in",
 	"GET /repos/{o}/{r}/collaborators/{u}/permission":     "metadata: read", // GitHub's reference; @octokit/app-permissions lacks it
 	"POST /repos/{o}/{r}/pulls/{n}/comments/{id}/replies": "pull_requests: write",
-	"POST /graphql":                                       "pull_requests: write",
+	"POST /graphql":                                       "pull_requests: write, discussions: write",
 	"POST /repos/{o}/{r}/statuses/{sha}":                  "none: with a personal token only; an App makes check runs",
 	"GET /user":                                           "none: a personal token, or a person who logs in",
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -133,7 +134,7 @@ func listTasks(t *testing.T, base string) (list []string) {
 	}
 }
 
-// The examples of issues, with errand's login, label and mention where they have others: the event decides what becomes of
+// The examples of issues and discussions, with errand's login, label and mention where they have others: the event decides what becomes of
 // each, as the golden file says.
 func TestOctokitIssues(t *testing.T) {
 	t.Parallel()
@@ -152,13 +153,13 @@ func TestOctokitIssues(t *testing.T) {
 	}
 	var got strings.Builder
 	for _, e := range examples {
-		if e.Name != "issues" && e.Name != "issue_comment" {
+		if !slices.Contains([]string{"issues", "issue_comment", "discussion", "discussion_comment"}, e.Name) {
 			continue
 		}
 		for i, payload := range e.Examples {
 			// A separate fleet: the examples are about the same issue.
 			base := door(t, "GITHUB_API_URL="+hub.APIURL(), "GITHUB_TOKEN=ghp_test", "GITHUB_WEBHOOK_SECRET=github-secret")
-			for _, place := range []string{"issue", "comment"} {
+			for _, place := range []string{"issue", "discussion", "comment"} {
 				if o := dig(payload, place); o != nil {
 					o["body"] = "@errand why?"
 				}

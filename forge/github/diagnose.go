@@ -2,8 +2,8 @@ package github
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -119,7 +119,8 @@ func (f *Forge) clockSkew(resp *github.Response) []doctor.Finding {
 
 // diagnoseApp reports which App errand is, where it is installed, and how its webhooks fare.
 func (f *Forge) diagnoseApp(ctx context.Context) []doctor.Finding {
-	app, resp, err := f.clients.own.Apps.Get(ctx, "")
+	var app grantedApp
+	resp, err := f.get(ctx, "app", &app)
 	if err != nil {
 		key := "Compare GITHUB_APP_ID and GITHUB_APP_PRIVATE_KEY_FILE with the settings of the App, or make a new key there."
 		return append([]doctor.Finding{unreachable(err, "what the App signs", key)}, f.clockSkew(resp)...)
@@ -127,7 +128,7 @@ func (f *Forge) diagnoseApp(ctx context.Context) []doctor.Finding {
 	const settings = "Add it in the settings of the App, and accept it where the App is installed."
 	list := []doctor.Finding{{What: fmt.Sprintf("GitHub knows errand as the App %s (%d)", app.GetSlug(), app.GetID())}}
 	list = append(list, f.clockSkew(resp)...)
-	has := levels(app.GetPermissions())
+	has := app.Permissions
 	list = append(list, missingPermissions("the App", has, settings)...)
 	if has["workflows"] != "" {
 		list = append(list, workflowsFinding("the App has the permission workflows", "Remove it in the settings of the App."))
@@ -148,18 +149,32 @@ func (f *Forge) diagnoseApp(ctx context.Context) []doctor.Finding {
 	return append(list, f.diagnoseDeliveries(ctx)...)
 }
 
-// levels returns permissions by name. A level that GitHub did not report is absent.
-func levels(p *github.InstallationPermissions) map[string]string {
-	text, _ := json.Marshal(p) // of strings
-	all := map[string]string{}
-	_ = json.Unmarshal(text, &all)
-	return all
+// grantedApp and grantedInstallation have all permissions by name; go-github does not know all of them. A level that GitHub did
+// not report is absent.
+type (
+	grantedApp struct {
+		github.App
+		Permissions map[string]string `json:"permissions"`
+	}
+	grantedInstallation struct {
+		github.Installation
+		Permissions map[string]string `json:"permissions"`
+	}
+)
+
+// get reads what the App itself may.
+func (f *Forge) get(ctx context.Context, path string, into any) (*github.Response, error) {
+	req, err := f.clients.own.NewRequest(http.MethodGet, path, nil)
+	if err != nil {
+		return nil, fmt.Errorf("make request: %w", err)
+	}
+	return f.clients.own.Do(ctx, req, into)
 }
 
 // diagnoseInstallations reports missing and suspended installations, and those that have not accepted new permissions.
-func (f *Forge) diagnoseInstallations(ctx context.Context, app *github.App) (list []doctor.Finding) {
-	all, _, err := f.clients.own.Apps.ListInstallations(ctx, &github.ListOptions{PerPage: 100})
-	if err != nil {
+func (f *Forge) diagnoseInstallations(ctx context.Context, app grantedApp) (list []doctor.Finding) {
+	var all []grantedInstallation
+	if _, err := f.get(ctx, "app/installations?per_page=100", &all); err != nil {
 		return []doctor.Finding{unreadable("where the App is installed", err)}
 	}
 	if len(all) == 0 {
@@ -168,7 +183,6 @@ func (f *Forge) diagnoseInstallations(ctx context.Context, app *github.App) (lis
 			Remedy: "Install it at " + app.GetHTMLURL() + ", on the repositories that errand works on.",
 		}}
 	}
-	wanted := levels(app.GetPermissions())
 	for _, one := range all {
 		at := one.GetAccount().GetLogin()
 		if !one.GetSuspendedAt().IsZero() {
@@ -177,9 +191,10 @@ func (f *Forge) diagnoseInstallations(ctx context.Context, app *github.App) (lis
 			})
 			continue
 		}
-		has := levels(one.GetPermissions())
+		has := map[string]string{}
+		maps.Copy(has, one.Permissions)
 		for _, p := range permissions() {
-			if wanted[p.name] != p.level {
+			if app.Permissions[p.name] != p.level {
 				has[p.name] = p.level // already reported for the App
 			}
 		}

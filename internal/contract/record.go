@@ -27,6 +27,9 @@ func (s *Set) Record(c Call) {
 		return
 	}
 	key := "call " + c.Test + c.Name + shape(c.Args) + shape(c.Body)
+	if query, ok := c.Body.(string); ok {
+		key += query
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if _, known := s.compiled[key]; known {

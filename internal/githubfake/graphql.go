@@ -144,11 +144,17 @@ func integer(v any) (n int, given bool) {
 	return 0, false
 }
 
-// connection pages a list as GraphQL does at GitHub: first is required and at
+// connection pages a list as GraphQL does at GitHub: first or last is required and at
 // most 100, and the cursor says how many are behind it.
 func connection(all []object) resolve {
 	return func(args map[string]any) (any, *graphqlError) {
 		first, given := integer(args["first"])
+		if last, newest := integer(args["last"]); newest && !given {
+			first, given = last, true
+			if last > 0 && last <= 100 {
+				all = all[max(0, len(all)-last):]
+			}
+		}
 		switch {
 		case !given:
 			return nil, &graphqlError{Type: "MISSING_PAGINATION_BOUNDARIES", Message: "You must provide a `first` or `last` value to properly paginate the connection."}

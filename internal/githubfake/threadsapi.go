@@ -17,7 +17,7 @@ func (s *Server) queries(r *request) object {
 			if repo == nil || !r.who.sees(repo) {
 				return nil, notFound("Could not resolve to a Repository with the name '%s'.", full)
 			}
-			return object{"__typename": "Repository", "nameWithOwner": repo.FullName(), "pullRequest": resolve(func(args map[string]any) (any, *graphqlError) {
+			return object{"__typename": "Repository", "nameWithOwner": repo.FullName(), "discussion": s.discussionQuery(r, repo), "pullRequest": resolve(func(args map[string]any) (any, *graphqlError) {
 				number, _ := integer(args["number"])
 				p := repo.pull(number)
 				switch {
@@ -128,9 +128,12 @@ func (s *Server) mutations(r *request) object {
 		}
 	}
 	return object{
-		"__typename":            "Mutation",
-		"resolveReviewThread":   turn("ResolveReviewThreadPayload", true),
-		"unresolveReviewThread": turn("UnresolveReviewThreadPayload", false),
+		"__typename":              "Mutation",
+		"addDiscussionComment":    s.addDiscussionComment(r),
+		"updateDiscussionComment": s.updateDiscussionComment(r),
+		"addReaction":             s.addReaction(r),
+		"resolveReviewThread":     turn("ResolveReviewThreadPayload", true),
+		"unresolveReviewThread":   turn("UnresolveReviewThreadPayload", false),
 		"markPullRequestReadyForReview": resolve(func(args map[string]any) (any, *graphqlError) {
 			input, _ := args["input"].(map[string]any)
 			id, _ := input["pullRequestId"].(string)

@@ -247,8 +247,11 @@ func (a api) changed(ctx context.Context, gh *github.Client, o origin) ([]string
 
 type remarks = iter.Seq2[remark, error]
 
-// conversation iterates over the comments written or edited since then.
+// conversation iterates over the comments written or edited since then; in a discussion, over all.
 func (a api) conversation(ctx context.Context, gh *github.Client, o origin, since time.Time) remarks {
+	if o.Discussion != 0 {
+		return discussionRemarks(ctx, gh, o)
+	}
 	owner, name := o.path()
 	opt := &github.IssueListCommentsOptions{ListOptions: github.ListOptions{PerPage: 100}}
 	if !since.IsZero() {

@@ -34,14 +34,18 @@ type talk struct {
 	task tasks.Task
 	o    origin
 	pr   *github.PullRequest // nil: it is an issue,
-	is   *github.Issue       // and then this is set
+	is   *github.Issue       // and then this is set,
+	in   *discussion         // or this
 	want settings            // of the repository
 }
 
 // talk reads the pull request or the issue of a task that a comment requested.
 func (b *briefer) talk(ctx context.Context, t tasks.Task, o origin) (talk, error) {
-	if o.Issue != 0 {
+	switch {
+	case o.Issue != 0:
 		return b.talkOnIssue(ctx, t, o)
+	case o.Discussion != 0:
+		return b.talkInDiscussion(ctx, t, o)
 	}
 	gh, pr, err := b.api.present(ctx, o)
 	if err != nil {
@@ -82,9 +86,12 @@ func (k talk) brief(prompt string) tasks.Brief {
 		system += fmt.Sprintf("\nThe head of the pull request is now %s. If your clone does not contain it, merge it before you change anything.\n", hub.ShortSHA(k.pr.GetHead().GetSHA()))
 	}
 	b := tasks.Brief{Prompt: agent.Message{Text: prompt, Composed: true}, System: system, Base: k.o.Base, Keep: true}
-	if k.pr != nil {
+	switch {
+	case k.pr != nil:
 		b.System += "\n" + about(k.o, k.pr)
-	} else {
+	case k.in != nil:
+		b.System += "\n" + aboutDiscussion(k.o, k.in)
+	default:
 		b.System += "\n" + aboutIssue(k.o, k.is)
 		b.Fixes = k.o.Number
 	}

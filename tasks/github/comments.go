@@ -76,9 +76,12 @@ func (c *commenter) sendTo(ctx context.Context, gh *github.Client, o origin, l i
 			continue
 		}
 		body := mark + "\n" + text
-		if l.to.Place == onLine {
+		switch {
+		case o.Discussion != 0:
+			err = discuss(ctx, gh, o, l.to, body)
+		case l.to.Place == onLine:
 			err = replyOnLine(ctx, gh, o, l.to.Thread, body)
-		} else {
+		default:
 			_, _, err = gh.Issues.CreateComment(ctx, owner, name, o.Number, &github.IssueComment{Body: &body})
 		}
 		if err != nil {

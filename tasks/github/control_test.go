@@ -149,10 +149,10 @@ func TestShortAnswers(t *testing.T) {
 		n := w.quietOpen()
 		f := w.listen()
 		w.signs(n, f.comment(n, "ann", "/help"), "eyes", "hooray")
-		w.wantOurs(n, help(false))
+		w.wantOurs(n, help(heard{}))
 		first := w.hub.Deliveries("issue_comment")[0].GUID
 		w.signs(n, f.comment(n, "ann", "@errand /merge"), "confused")
-		w.wantOurs(n, help(false), unknownCommand)
+		w.wantOurs(n, help(heard{}), unknownCommand)
 		if err := w.hub.Redeliver(w.Context(), first); err != nil {
 			w.Fatal(err)
 		}
@@ -160,10 +160,10 @@ func TestShortAnswers(t *testing.T) {
 			w.signs(n, f.comment(n, "cleo", "/help"), "confused")
 		}
 		w.wait(func() bool { return len(w.ours(n)) >= 3 })
-		w.wantOurs(n, help(false), unknownCommand, noWork)
+		w.wantOurs(n, help(heard{}), unknownCommand, noWork)
 		must(w.hub.Review(w.Context(), repo, n, "ann", "COMMENT", "", githubfake.Line{Path: "change.go", Line: 1, Body: "/help"}))
 		w.wait(func() bool { return len(w.hub.ReviewComments(repo, n)) == 2 })
-		if c := w.hub.ReviewComments(repo, n); c[1].InReplyTo != c[0].ID || !strings.HasSuffix(c[1].Body, "-->\n"+help(false)) {
+		if c := w.hub.ReviewComments(repo, n); c[1].InReplyTo != c[0].ID || !strings.HasSuffix(c[1].Body, "-->\n"+help(heard{})) {
 			w.Errorf("%+v", c)
 		}
 	})

@@ -16,7 +16,7 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// remark is something a person or bot wrote on a pull request or an issue.
+// remark is something a person or bot wrote on a pull request or an issue, or in a discussion.
 type remark struct {
 	spot
 	author, standing string // login, and its relation to the repository, in GitHub's words
@@ -24,6 +24,7 @@ type remark struct {
 	body             string
 	at, edited       time.Time
 	url              string
+	node             string // of a comment in a discussion, unless an event brought it: its ID for GraphQL
 
 	review int64  // of a comment on a line: the review it belongs to
 	path   string // its place: the file,
@@ -40,6 +41,7 @@ type heard struct {
 	pull         *github.PullRequest // nil if the event does not contain it,
 	issue        *github.Issue       // and then this is set, unless a poll found the remark
 	onIssue      bool                // it is on an issue that is no pull request
+	discussion   *github.Discussion  // nil: it is in no discussion
 	label        string              // of an event of an issue: the label that it was given,
 	assignee     string              // or the account that it was assigned to
 	verdict      string              // of a review, in GitHub's words
@@ -86,12 +88,13 @@ func fromIssue(v *github.Issue) remark {
 	}
 }
 
-// readHeard decodes the event of a remark or of an issue.
+// readHeard decodes the event of a remark, an issue or a discussion.
 func readHeard(d delivery) (_ *heard, action string, err error) {
 	h := new(heard)
-	var e struct { // the fields of the four events
+	var e struct { // the fields of the events
 		Action      string                    `json:"action"`
 		Issue       *github.Issue             `json:"issue"`
+		Discussion  *github.Discussion        `json:"discussion"`
 		PullRequest *github.PullRequest       `json:"pull_request"`
 		Review      *github.PullRequestReview `json:"review"`
 		Comment     json.RawMessage           `json:"comment"`
@@ -111,6 +114,12 @@ func readHeard(d delivery) (_ *heard, action string, err error) {
 			var c github.PullRequestComment
 			err = readPayload(e.Comment, &c)
 			h.remark = fromLine(&c)
+		case "discussion_comment":
+			var c github.CommentDiscussion
+			err = readPayload(e.Comment, &c)
+			h.remark = fromDiscussionComment(&c)
+		case "discussion":
+			h.remark = fromDiscussion(e.Discussion)
 		case "issues":
 			h.remark = fromIssue(e.Issue)
 			h.label, h.assignee = e.Label.GetName(), e.Assignee.GetLogin()
@@ -126,6 +135,9 @@ func readHeard(d delivery) (_ *heard, action string, err error) {
 	if e.Issue != nil {
 		h.number, h.issue, h.onIssue = e.Issue.GetNumber(), e.Issue, !e.Issue.IsPullRequest()
 	}
+	if e.Discussion != nil {
+		h.number, h.discussion = e.Discussion.GetNumber(), e.Discussion
+	}
 	h.by = cmp.Or(e.Sender.GetLogin(), h.author)
 	h.bot = h.bot || e.Sender.GetType() == "Bot"
 	return h, e.Action, nil
@@ -134,8 +146,8 @@ func readHeard(d delivery) (_ *heard, action string, err error) {
 // validate refuses remarks without a place or an author. GitHub also sends events of issues for pull requests.
 func (h *heard) validate() error {
 	switch {
-	case h.repo == "" || h.number == 0 || h.ID == 0 || h.at.IsZero(), h.onIssue && h.issue.GetID() == 0:
-		return unreadable{errors.New("read payload: it contains no remark on a pull request or an issue")}
+	case h.repo == "" || h.number == 0 || h.ID == 0 || h.at.IsZero(), h.onIssue && h.issue.GetID() == 0, h.discussion != nil && h.discussion.GetID() == 0:
+		return unreadable{errors.New("read payload: it contains no remark on a pull request, on an issue or in a discussion")}
 	case h.Place == inIssue && !h.onIssue:
 		return ignored{why: "It is a pull request.", level: slog.LevelDebug}
 	case h.author == "" && h.Place != inIssue: // its author may have deleted their account
@@ -144,9 +156,9 @@ func (h *heard) validate() error {
 	return nil
 }
 
-// origin returns the place of the remark. Of the pull request or issue it has only the number.
+// origin returns the place of the remark. Of the pull request, issue or discussion it has only what identifies it.
 func (h heard) origin() origin {
-	return origin{Repo: h.repo, Number: h.number, Installation: h.installation}
+	return origin{Repo: h.repo, Number: h.number, Discussion: h.discussion.GetID(), Installation: h.installation}
 }
 
 // sender returns who did it, for the audit log.
@@ -171,13 +183,15 @@ const (
 	onLine         place = "line"   // of the diff
 	inReview       place = "review" // its body
 	inIssue        place = "issue"  // the issue itself, and what was done to it
+	inDiscussion   place = "discussion"
+	inReplies      place = "replies" // a comment in a discussion, or a reply to one
 )
 
 // spot identifies one comment.
 type spot struct {
 	Place  place `json:"place"`
 	ID     int64 `json:"id"`
-	Thread int64 `json:"thread,omitempty"` // on a line: the first comment of the thread; GitHub takes replies only to that one
+	Thread int64 `json:"thread,omitempty"` // on a line and in a discussion: the first comment of the thread; GitHub takes replies only to that one
 }
 
 // identity returns the spot as a part of a task's ID. A comment gives the same task for all deliveries and events.
@@ -189,11 +203,18 @@ func (p spot) identity() string {
 		return fmt.Sprintf("r%d", p.ID)
 	case inIssue:
 		return fmt.Sprintf("i%d", p.ID)
+	case inDiscussion:
+		return fmt.Sprintf("d%d", p.ID)
+	case inReplies:
+		return fmt.Sprintf("m%d.%d", p.Thread, p.ID)
 	}
 	return fmt.Sprintf("c%d", p.ID)
 }
 
-var identityForm = regexp.MustCompile(`-github-(?:c([0-9]+)|l([0-9]+)\.([0-9]+)|r([0-9]+)|i([0-9]+))$`)
+var identityForm = regexp.MustCompile(`-github-(?:([crid])|([lm])([0-9]+)\.)([0-9]+)$`)
+
+// identified are the places by the letter of their identity.
+var identified = map[string]place{"c": inConversation, "l": onLine, "r": inReview, "i": inIssue, "d": inDiscussion, "m": inReplies}
 
 // spotOf returns the comment that requested a task, by the task's ID, or false if it was not requested by a comment.
 func spotOf(task string) (p spot, ok bool) {
@@ -205,20 +226,12 @@ func spotOf(task string) (p spot, ok bool) {
 		n, _ := strconv.ParseInt(s, 10, 64)
 		return n
 	}
-	switch {
-	case m[1] != "":
-		return spot{Place: inConversation, ID: number(m[1])}, true
-	case m[4] != "":
-		return spot{Place: inReview, ID: number(m[4])}, true
-	case m[5] != "":
-		return spot{Place: inIssue, ID: number(m[5])}, true
-	}
-	return spot{Place: onLine, Thread: number(m[2]), ID: number(m[3])}, true
+	return spot{Place: identified[m[1]+m[2]], Thread: number(m[3]), ID: number(m[4])}, true
 }
 
 // beside reports whether readers of one spot also see the other.
 func (p spot) beside(o spot) bool {
-	return p.Place == onLine == (o.Place == onLine) && p.Thread == o.Thread
+	return p.Thread == o.Thread
 }
 
 // The reactions to a comment: when errand accepts it, and when its request succeeded or failed.
@@ -233,6 +246,8 @@ const (
 func react(ctx context.Context, gh *github.Client, o origin, p spot, sign string) (err error) {
 	owner, name := o.path()
 	switch p.Place {
+	case inDiscussion, inReplies:
+		err = reactInDiscussion(ctx, gh, o, p, sign)
 	case inConversation:
 		_, _, err = gh.Reactions.CreateIssueCommentReaction(ctx, owner, name, p.ID, sign)
 	case onLine:

@@ -48,6 +48,12 @@ var handled = []struct {
 	{"issues", []string{actionLabeled, actionAssigned}, (*interpreter).startIssue},
 	{"issues", []string{"closed", "deleted", "transferred", "locked"}, (*interpreter).retireIssue},
 	{"issue_comment", []string{"created"}, (*interpreter).hear},
+	{"discussion", []string{"created"}, (*interpreter).hear},
+	{"discussion", []string{"edited"}, (*interpreter).amend},
+	{"discussion", []string{"closed", "deleted", "transferred", "locked"}, (*interpreter).retireIssue},
+	{"discussion_comment", []string{"created"}, (*interpreter).hear},
+	{"discussion_comment", []string{"edited"}, (*interpreter).amend},
+	{"discussion_comment", []string{"deleted"}, (*interpreter).forget},
 	{"pull_request_review_comment", []string{"created"}, (*interpreter).hear},
 	{"pull_request_review", []string{"submitted"}, (*interpreter).hear},
 	{"issue_comment", []string{"deleted"}, (*interpreter).forget},
@@ -130,7 +136,7 @@ func (d *delivery) decode() (err error) {
 		d.pull = new(github.PullRequestEvent)
 		err = readPayload(d.payload, d.pull)
 		d.action = d.pull.GetAction()
-	case "issues", "issue_comment", "pull_request_review_comment", "pull_request_review":
+	case "issues", "issue_comment", "discussion", "discussion_comment", "pull_request_review_comment", "pull_request_review":
 		d.remark, d.action, err = readHeard(*d)
 	default:
 		d.check = new(checkEvent)
@@ -202,9 +208,10 @@ func submitted(r tasks.Receipt, err error) (string, error) {
 type origin struct {
 	Repo         string   `json:"repo"` // owner/name
 	Number       int      `json:"number"`
-	Issue        int64    `json:"issue,omitempty"` // the ID of the issue; 0: it is a pull request
-	Head         string   `json:"head"`            // commit; empty for an issue
-	Base         string   `json:"base"`            // branch; empty for an issue: the default branch
+	Issue        int64    `json:"issue,omitempty"`      // the ID of the issue,
+	Discussion   int64    `json:"discussion,omitempty"` // or of the discussion; both 0: it is a pull request
+	Head         string   `json:"head"`                 // commit; empty for an issue
+	Base         string   `json:"base"`                 // branch; empty for an issue: the default branch
 	BaseSHA      string   `json:"base_sha"`
 	Title        string   `json:"title"`          // on one line, without hidden text
 	Body         string   `json:"body,omitempty"` // the description, without hidden text
@@ -243,15 +250,18 @@ func described(title, body string) (string, string) {
 
 func (o origin) String() string { return fmt.Sprintf("%s#%d", o.Repo, o.Number) }
 
-// kind says whether it is an issue or a pull request, for people and agents.
+// kind says whether it is an issue, a discussion or a pull request, for people and agents.
 func (o origin) kind() string {
-	if o.Issue != 0 {
+	switch {
+	case o.Issue != 0:
 		return "issue"
+	case o.Discussion != 0:
+		return "discussion"
 	}
 	return "pull request"
 }
 
-// what names the issue or pull request.
+// what names the issue, discussion or pull request.
 func (o origin) what() string { return o.kind() + " " + o.String() }
 
 // path returns owner and name for the client.

@@ -55,10 +55,13 @@ func (i *interpreter) handleComment(ctx context.Context, desk *tasks.Desk, h hea
 		}
 	}
 	switch {
-	case command != "" && findCommand(command).elsewhere(h.onIssue):
+	case command != "" && findCommand(command).elsewhere(h):
 		why := onlyOnIssues
-		if h.onIssue {
+		switch {
+		case h.onIssue:
 			why = onlyOnPulls
+		case h.discussion != nil:
+			why = notInDiscussions
 		}
 		h.after(func(ctx context.Context) { i.comments.postNote(ctx, h, notDone, why) })
 		return why, nil
@@ -89,7 +92,7 @@ func (i *interpreter) addressed(ctx context.Context, h heard) (text string, name
 	switch {
 	case i.repository != nil && !i.repository(h.repo):
 		return "", false, ignored{"Repository " + h.repo + " is not configured.", slog.LevelInfo}
-	case h.onIssue && i.watched(h.repo):
+	case (h.onIssue || h.discussion != nil) && i.watched(h.repo):
 		return "", false, ignored{onlyWatched, slog.LevelDebug}
 	case h.bot && !i.gate.mayAsk(h.author):
 		return "", false, ignored{"The author is a bot.", slog.LevelDebug}
@@ -129,7 +132,7 @@ func (i *interpreter) order(ctx context.Context, desk *tasks.Desk, h heard, comm
 
 // orderOf returns that task.
 func (i *interpreter) orderOf(ctx context.Context, h heard, w work, command, words string) (draft, error) {
-	if h.onIssue {
+	if h.onIssue || h.discussion != nil {
 		return i.issueOrder(ctx, h, w, command, words)
 	}
 	pr, err := i.pull(ctx, h)
@@ -183,6 +186,8 @@ var wordless = map[place]string{
 	onLine:         "Read this thread and answer it.",
 	inReview:       "Do what this review asks for.",
 	inIssue:        "Read this issue and do what it asks for.",
+	inDiscussion:   "Read this discussion and answer it.",
+	inReplies:      "Read this thread and answer it.",
 }
 
 // pull returns the pull request of a comment, read now if the event does not contain it.

@@ -153,22 +153,30 @@ func (i *interpreter) concerns(ctx context.Context, h heard) error {
 	return ignored{"It is not for errand.", slog.LevelDebug}
 }
 
-// issueOrder returns the task that a remark on an issue requests. Title and description are those of the event, because
-// the requester has not seen later edits.
+// issueOrder returns the task that a remark on an issue or in a discussion requests; in a discussion it only reads. Title and
+// description are those of the event, because the requester has not seen later edits.
 func (i *interpreter) issueOrder(ctx context.Context, h heard, w work, command, words string) (draft, error) {
-	issue := h.issue
-	if issue == nil {
+	o := origin{
+		Repo: h.repo, Number: h.number, Base: i.base(h.repo), Installation: h.installation, Action: actionAsked,
+		Asked: &request{spot: h.spot, At: h.at, URL: h.url, Command: command, Words: words, Bot: h.bot},
+	}
+	issue, d := h.issue, h.discussion
+	switch {
+	case d != nil:
+		w.profile = agent.Read
+		o.Discussion, o.URL = d.GetID(), d.GetHTMLURL()
+		o.Title, o.Body = described(d.GetTitle(), d.GetBody())
+	case issue == nil:
 		var err error
 		if _, issue, err = i.api.presentIssue(ctx, h.origin()); err != nil {
 			return draft{}, err
 		}
+		fallthrough
+	default:
+		o.Issue, o.URL = issue.GetID(), issue.GetHTMLURL()
+		o.Title, o.Body = described(issue.GetTitle(), issue.GetBody())
 	}
-	o := origin{
-		Repo: h.repo, Number: h.number, Issue: issue.GetID(), Base: i.base(h.repo), URL: issue.GetHTMLURL(), Installation: h.installation, Action: actionAsked,
-		Asked: &request{spot: h.spot, At: h.at, URL: h.url, Command: command, Words: words, Bot: h.bot},
-	}
-	o.Title, o.Body = described(issue.GetTitle(), issue.GetBody())
-	if h.Place == inIssue && words != "" {
+	if (h.Place == inIssue || h.Place == inDiscussion) && words != "" {
 		o.Body = "" // it is the request
 	}
 	return i.settings.expected(ctx, draft{Task: tasks.Task{
@@ -185,16 +193,20 @@ var issueEnds = map[string]string{
 	"locked":      "The conversation of the issue was locked.",
 }
 
-// retireIssue ends what was requested on an issue before it was closed, deleted, transferred or locked. A comment that
-// closes the issue has the same time as that, and its request counts.
+// retireIssue ends what was requested on an issue or in a discussion before it was closed, deleted, transferred or locked. A
+// comment that closes it has the same time as that, and its request counts.
 func (i *interpreter) retireIssue(ctx context.Context, desk *tasks.Desk, d delivery) (said string, err error) {
-	h, why := d.remark, issueEnds[d.action]
+	h := d.remark
 	if err := i.worksOn(h.repo); err != nil {
 		return "", err
 	}
+	why := h.origin().ended(d.action)
 	err = desk.Supersede(ctx, h.thread(), why, func(t tasks.Task) bool {
 		o, err := originOf(t)
-		return err == nil && o.Issue == h.issue.GetID() && (d.action != "closed" || o.closedSince(h.issue))
+		if err != nil || o.Issue != h.issue.GetID() || o.Discussion != h.discussion.GetID() {
+			return false
+		}
+		return d.action != "closed" || o.closedSince(h.issue) || o.Discussion != 0 && o.Asked.At.Before(h.edited.Truncate(time.Second))
 	})
 	if err != nil {
 		return "", err

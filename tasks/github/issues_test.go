@@ -265,7 +265,7 @@ func TestCommandsOnIssues(t *testing.T) {
 	}
 	w.signs(n, f.comment(n, "ann", "/help"), eyes, done)
 	w.wait(func() bool { return len(w.ours(n)) == 10 })
-	if got := help(true); !slices.Contains(w.ours(n), got) || strings.Contains(got, "/review") || strings.Contains(got, "pull request") {
+	if got := help(heard{onIssue: true}); !slices.Contains(w.ours(n), got) || strings.Contains(got, "/review") || strings.Contains(got, "pull request") {
 		t.Errorf("%q", w.ours(n))
 	}
 	w.signs(n, f.comment(n, "ann", "/cancel"), eyes, done)

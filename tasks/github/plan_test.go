@@ -146,7 +146,7 @@ func TestPlanOnAPullRequest(t *testing.T) {
 	w.wantOurs(n, onlyOnIssues)
 	f.signs(n, f.comment(n, "ann", "/approve"), notDone)
 	w.wantOurs(n, onlyOnIssues, noQuestion)
-	if strings.Contains(help(false), sayPlan) || !strings.Contains(help(true), sayPlan) {
-		t.Error(help(true))
+	if strings.Contains(help(heard{}), sayPlan) || !strings.Contains(help(heard{onIssue: true}), sayPlan) {
+		t.Error(help(heard{onIssue: true}))
 	}
 }

@@ -136,9 +136,13 @@ func (s *Source) Settle(ctx context.Context, t tasks.Task, q tasks.Question) err
 			continue
 		}
 		body := l.mark(1) + "\n" + l.parts[0]
-		if r.Place == onLine {
+		switch r.Place {
+		case inReplies:
+			var answer struct{}
+			err = hub.GraphQL(ctx, gh, editInDiscussion, map[string]any{"target": r.node, "body": body}, &answer)
+		case onLine:
 			_, _, err = gh.PullRequests.EditComment(ctx, owner, name, r.ID, &github.PullRequestComment{Body: &body})
-		} else {
+		default:
 			_, _, err = gh.Issues.EditComment(ctx, owner, name, r.ID, &github.IssueComment{Body: &body})
 		}
 		if err != nil {

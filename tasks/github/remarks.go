@@ -20,7 +20,7 @@ const (
 	maxHunk    = 3_000  // characters of the diff above a line, its end
 )
 
-// batch holds the remarks on a pull request or an issue up to the request, oldest first.
+// batch holds the remarks on a pull request or an issue, or in a discussion, up to the request, oldest first.
 type batch struct {
 	me      string
 	kind    string // of what they are on
@@ -38,7 +38,7 @@ func (k talk) unanswered(ctx context.Context) (batch, error) {
 		mine := strings.EqualFold(r.author, b.me)
 		last := r.spot == before.Last || before.Last.Place == inReview && r.review == before.Last.ID
 		switch {
-		case r.Place == onLine && r.Thread == k.o.Asked.Thread:
+		case r.Thread != 0 && r.Thread == k.o.Asked.Thread:
 			return true
 		case r.review != 0 && r.review == b.asked.review:
 			return true
@@ -82,7 +82,7 @@ func (k talk) gather(ctx context.Context, since time.Time, wanted func(batch, re
 		if late && r.review != 0 && r.review == b.asked.review && r.author == k.task.Actor {
 			late = false // GitHub dates comments of a review to about the time it was submitted
 		}
-		if late || r.spot == k.o.Asked.spot || untrusted.Visible(r.body) == "" || !wanted(b, r) {
+		if late || r.spot == k.o.Asked.spot || isState(r, b.me) || untrusted.Visible(r.body) == "" || !wanted(b, r) {
 			continue
 		}
 		b.remarks = append(b.remarks, r)
@@ -105,6 +105,8 @@ func (b batch) prompt(k talk) string {
 		onLine:         "on a line of the diff of " + k.o.what(),
 		inReview:       "in a review of " + k.o.what(),
 		inIssue:        "in " + k.o.what(),
+		inDiscussion:   "in " + k.o.what(),
+		inReplies:      "in a thread of " + k.o.what(),
 	}[k.o.Asked.Place]
 	return strings.TrimSpace(fmt.Sprintf("@%s asks you, %s:\n\n%s\n\n%s%s", k.task.Actor, where, k.task.Prompt, b.asked.shown(), b.said()))
 }

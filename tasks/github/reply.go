@@ -11,7 +11,6 @@ import (
 
 	"github.com/google/go-github/v60/github"
 
-	"github.com/errand-fleet/errand/agent"
 	hub "github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/internal/markdown"
 	"github.com/errand-fleet/errand/internal/untrusted"
@@ -19,30 +18,55 @@ import (
 )
 
 // reply reports a task by one comment at its end, where it was requested. The agent's progress is in the log: comments
-// that are edited often do not help people who read them in their mail.
+// that are edited often do not help people who read them in their mail. On an issue, another comment shows the state.
 type reply struct {
 	by     *reporter
 	gh     *github.Client
 	origin origin
 	task   tasks.Task
 	log    *slog.Logger
+
+	states latest // for the comment with the state
+	stop   context.CancelFunc
+	done   chan struct{} // closed when no state is being written; nil: none ever is
 }
 
-// openReply opens the report. Nothing is posted before the end.
+// openReply opens the report. Nothing is posted before the agent starts.
 func (r *reporter) openReply(ctx context.Context, t tasks.Task, o origin) (tasks.Report, error) {
-	gh, err := r.api.client(ctx, o)
+	p, err := r.newReply(ctx, t, o)
 	if err != nil {
 		return nil, r.api.later("reach "+o.String(), err)
 	}
-	return &reply{by: r, gh: gh, origin: o, task: t, log: r.log.With("run", t.ID, "thread", t.Thread)}, nil
+	if o.Issue != 0 {
+		p.showStates(ctx)
+	}
+	return p, nil
 }
 
-// Update does nothing.
-func (r *reply) Update(agent.Event) {}
+func (r *reporter) newReply(ctx context.Context, t tasks.Task, o origin) (*reply, error) {
+	gh, err := r.api.client(ctx, o)
+	return &reply{by: r, gh: gh, origin: o, task: t, log: r.log.With("run", t.ID, "thread", t.Thread)}, err
+}
 
-// Close posts the answer. If GitHub refuses it for good, it logs that; after any other error the next attempt finds the
-// posted parts.
+// Close posts the answer, and then ends the comment with the state. If GitHub refuses something for good, it logs that; after
+// any other error the next attempt finds what was posted.
 func (r *reply) Close(ctx context.Context, e tasks.Ending) error {
+	if r.done != nil {
+		r.stop()
+		select {
+		case <-r.done:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	if err := r.post(ctx, e); err != nil {
+		return err
+	}
+	return r.endState(ctx, e)
+}
+
+// post posts the answer, unless there is none.
+func (r *reply) post(ctx context.Context, e tasks.Ending) error {
 	stranger, silent, err := r.silent(ctx, e)
 	if err == nil {
 		err = r.by.memory.planEnded(ctx, r.task, r.origin, e)

@@ -25,6 +25,7 @@ type reporter struct {
 	board      Board // nil: no repository is only watched
 	people     tasks.People
 	consoleURL string
+	pause      time.Duration // between two edits of an issue's state
 	log        *slog.Logger
 }
 
@@ -237,11 +238,18 @@ func (r *reporter) openIndicator(ctx context.Context, gh *github.Client, o origi
 	return r.api.forge.OpenIndicator(ctx, gh, hub.IndicatorTarget{Repo: o.Repo, Commit: o.Head, Task: t.ID, URL: r.page(o, t.ID)})
 }
 
-// waits shows on the commit why a review waits. Other tasks show nothing before they end.
+// waits shows on the commit why a review waits, and on an issue why a task does that has begun. Other tasks show nothing before
+// they end.
 func (r *reporter) waits(ctx context.Context, t tasks.Task, h tasks.Headline) error {
 	o, err := originOf(t)
-	if err != nil || t.Kind != kindReview || r.watched(o.Repo) {
+	text := h.Text(func(about string, at time.Time) string { return about + at.UTC().Format("15:04 UTC") })
+	switch {
+	case err != nil || r.watched(o.Repo):
 		return err
+	case o.Issue != 0:
+		return r.issueWaits(ctx, t, o, text)
+	case t.Kind != kindReview:
+		return nil
 	}
 	gh, err := r.api.client(ctx, o)
 	if err != nil {
@@ -249,7 +257,6 @@ func (r *reporter) waits(ctx context.Context, t tasks.Task, h tasks.Headline) er
 	}
 	indicator, err := r.openIndicator(ctx, gh, o, t)
 	if err == nil {
-		text := h.Text(func(about string, at time.Time) string { return about + at.UTC().Format("15:04 UTC") })
 		err = indicator.Show(ctx, markdown.NeutralLine(untrusted.Line(text, hub.MaxStatus)))
 	}
 	if hub.Permanent(err) {

@@ -104,6 +104,8 @@ func (c settings) refuses(kind string, o origin, pr *github.PullRequest, files [
 	switch {
 	case o.Issue != 0 && c.Issues == issuesOff:
 		return "The repository's settings switch issues off."
+	case o.Discussion != 0 && c.Discussions == discussionsOff:
+		return "The repository's settings switch discussions off."
 	case o.byPerson():
 		return ""
 	case !c.on(kind):
@@ -172,9 +174,10 @@ type settings struct {
 		Scoped   []scoped `yaml:"scoped"`   // instructions for some paths
 		Unwanted []string `yaml:"unwanted"` // findings that are not wanted, in words; errand proposes entries
 	} `yaml:"review"`
-	Issues string            `yaml:"issues"` // which issues errand answers; empty: issuesAsk
-	Checks []string          `yaml:"checks"` // commands that have to succeed; the worker runs them before it publishes
-	Models map[string]string `yaml:"models"` // by kind of task
+	Issues      string            `yaml:"issues"`      // which issues errand answers; empty: issuesAsk
+	Discussions string            `yaml:"discussions"` // discussionsOff, or discussionsAsk or empty: errand answers
+	Checks      []string          `yaml:"checks"`      // commands that have to succeed; the worker runs them before it publishes
+	Models      map[string]string `yaml:"models"`      // by kind of task
 
 	environment.Declaration `yaml:",inline"` // checked here, and used by workers
 
@@ -186,6 +189,12 @@ const (
 	issuesOff  = "off"
 	issuesAsk  = "ask"  // those on which it is asked
 	issuesAuto = "auto" // all new ones by people with write access as well
+)
+
+// The values of settings.Discussions.
+const (
+	discussionsOff = "off"
+	discussionsAsk = "ask"
 )
 
 // skip selects pull requests without automatic work.
@@ -335,14 +344,7 @@ func (c settings) validated(wrong []string) (settings, []string) {
 		refuse("review.scoped", "has invalid entries")
 	}
 	c.Review.Scoped = kept
-	if s := c.Review.Severity; !slices.Contains([]string{"", "critical", "major", "minor"}, s) {
-		refuse("review.severity", "is neither critical, major nor minor")
-		c.Review.Severity = ""
-	}
-	if !slices.Contains([]string{"", issuesOff, issuesAsk, issuesAuto}, c.Issues) {
-		refuse("issues", "is neither off, ask nor auto")
-		c.Issues = ""
-	}
+	c.dropUnknownWords(refuse)
 	if n := c.Review.MaxFindings; n < 0 || n > maxChosen {
 		refuse("review.max_findings", fmt.Sprintf("is not a number from 1 to %d", maxChosen))
 		c.Review.MaxFindings = 0
@@ -354,6 +356,25 @@ func (c settings) validated(wrong []string) (settings, []string) {
 	var more []string
 	c.Declaration, more = c.Checked()
 	return c, append(wrong, more...)
+}
+
+// dropUnknownWords drops settings with a word that is none of those that they can have.
+func (c *settings) dropUnknownWords(refuse func(key, why string)) {
+	for _, one := range []struct {
+		key   string
+		value *string
+		of    []string
+		why   string
+	}{
+		{"review.severity", &c.Review.Severity, []string{"critical", "major", "minor"}, "is neither critical, major nor minor"},
+		{"issues", &c.Issues, []string{issuesOff, issuesAsk, issuesAuto}, "is neither off, ask nor auto"},
+		{"discussions", &c.Discussions, []string{discussionsOff, discussionsAsk}, "is neither off nor ask"},
+	} {
+		if *one.value != "" && !slices.Contains(one.of, *one.value) {
+			refuse(one.key, one.why)
+			*one.value = ""
+		}
+	}
 }
 
 // modelForm matches what tasks accepts as the name of a model.

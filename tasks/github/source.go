@@ -1,4 +1,4 @@
-// Package github is the task source for GitHub. It turns requests in pull requests and issues into tasks. It also turns
+// Package github is the task source for GitHub. It turns requests in pull requests, issues and discussions into tasks. It also turns
 // an opened or updated pull request into a review, which is reported by a check run (a commit status if errand has only
 // a token), one review with a comment on the line of each finding, and one summary comment.
 //
@@ -14,7 +14,9 @@
 //     checked before anything runs.
 //   - Comments on issues, new issues, and issues that people with write access label or assign to errand are requests in
 //     the same way. Work on an issue is proposed with the keyword that closes it. What was requested on an issue before it
-//     was closed, deleted, transferred or locked ends.
+//     was closed, deleted, transferred or locked ends. One comment on the issue shows the state of the work; it never says
+//     that work goes on which has ended.
+//   - In a discussion errand answers in the thread of the request and changes nothing.
 //   - Nothing is written to a repository that is only watched. Results are posted on a Board.
 //   - The agent's updates and questions are separate comments, each posted once. Any person with write access may
 //     answer; the first answer counts. Listed bots can request work, which counts as automatic work.
@@ -182,7 +184,7 @@ func assemble(cfg Config) *Source {
 		briefs: &briefer{api: hubAPI, gate: g, settings: settings, memory: mem, watched: cfg.watched, now: cfg.Now, log: log},
 		reports: &reporter{
 			api: hubAPI, gate: g, settings: settings, comments: comments, memory: mem, watched: cfg.watched, board: cfg.Board, people: cfg.People,
-			consoleURL: cfg.ConsoleURL, log: log,
+			consoleURL: cfg.ConsoleURL, pause: statusPause, log: log,
 		},
 	}
 }
@@ -294,7 +296,7 @@ func unknownKind(t tasks.Task) error {
 	return fmt.Errorf("brief task %s: this worker does not know the kind %q, a newer one might", t.ID, t.Kind)
 }
 
-// Waits shows in the status indicator of a commit why the task waits.
+// Waits shows in the status indicator of a commit, or on an issue, why the task waits.
 func (s *Source) Waits(ctx context.Context, t tasks.Task, h tasks.Headline) error {
 	return s.reports.waits(ctx, t, h)
 }

@@ -32,7 +32,7 @@ const enough = "I have reached the limit of automatic work on this pull request.
 // resume the work for months; by then the oldest keys are of heads long gone.
 const maxBegun = 500
 
-// prState is what errand remembers of a pull request or an issue between its tasks, in all processes. Only changeState changes it.
+// prState is what errand remembers of a pull request, an issue or a discussion between its tasks, in all processes. Only changeState changes it.
 type prState struct {
 	Paused   bool      `json:"paused,omitempty"` // by a person: no automatic work
 	PausedBy string    `json:"paused_by,omitempty"`
@@ -56,6 +56,8 @@ type prState struct {
 
 	Started time.Time `json:"started,omitzero"` // when work on an issue as a whole was requested last
 	Plan    plan      `json:"plan,omitzero"`    // of an issue
+
+	Status issueStatus `json:"status,omitzero"` // of an issue
 
 	Approved   string `json:"approved,omitempty"` // head of a fork that a maintainer has approved
 	ApprovedBy string `json:"approved_by,omitempty"`

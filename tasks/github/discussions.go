@@ -1,0 +1,294 @@
+package github
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/go-github/v60/github"
+
+	hub "github.com/errand-fleet/errand/forge/github"
+	"github.com/errand-fleet/errand/internal/untrusted"
+	"github.com/errand-fleet/errand/tasks"
+)
+
+// A discussion is a conversation like that of an issue, in which errand only answers questions. GitHub numbers discussions
+// together with issues and pull requests, so threads and memos have the same names. Only GraphQL can read them and write
+// to them.
+
+// fromDiscussion returns what a discussion itself says.
+func fromDiscussion(v *github.Discussion) remark {
+	u, at := v.GetUser(), v.GetCreatedAt().Time
+	return remark{
+		spot: spot{Place: inDiscussion, ID: v.GetID()}, author: u.GetLogin(), bot: u.GetType() == "Bot",
+		standing: v.GetAuthorAssociation(), body: v.GetBody(), at: at, edited: v.GetUpdatedAt().Time, url: v.GetHTMLURL(),
+	}
+}
+
+func fromDiscussionComment(c *github.CommentDiscussion) remark {
+	u, thread := c.GetUser(), c.GetParentID()
+	if thread == 0 {
+		thread = c.GetID()
+	}
+	return remark{
+		spot: spot{Place: inReplies, ID: c.GetID(), Thread: thread}, author: u.GetLogin(), bot: u.GetType() == "Bot",
+		standing: c.GetAuthorAssociation(), body: c.GetBody(), at: c.GetCreatedAt().Time, edited: c.GetUpdatedAt().Time, url: c.GetHTMLURL(),
+	}
+}
+
+// amend changes the task of an edited remark in a discussion, or withdraws it if the new text requests nothing. A task that
+// has started keeps the text that it was requested with, as does one whose text someone other than its author has edited.
+func (i *interpreter) amend(ctx context.Context, desk *tasks.Desk, d delivery) (said string, err error) {
+	h := *d.remark
+	st, err := desk.Status(ctx, h.task())
+	switch {
+	case errors.Is(err, tasks.ErrNotFound), err == nil && (st.State != "waiting" || !strings.EqualFold(h.by, h.author)):
+		return "", ignored{"No waiting task is changed by this edit.", slog.LevelDebug}
+	case err != nil:
+		return "", err
+	}
+	text, named, err := i.addressed(ctx, h)
+	if err != nil {
+		return "", err
+	}
+	command, words := readCommand(text)
+	w := findCommand(command).work
+	switch {
+	case command == "" && named && !slash.MatchString(text):
+		w = &mentioned
+	case w == nil || findCommand(command).elsewhere(h):
+		return i.forget(ctx, desk, d)
+	}
+	o, err := i.issueOrder(ctx, h, *w, command, words)
+	if err != nil {
+		return "", err
+	}
+	t, err := o.task()
+	if err != nil {
+		return "", err
+	}
+	err = desk.As(ctx, h.sender(), "edit", t.ID, func(ctx context.Context) (bool, error) {
+		_, err := desk.Amend(ctx, t, strconv.FormatInt(h.edited.UnixMicro(), 10))
+		return false, err
+	})
+	if err != nil {
+		return "", err
+	}
+	return "Amended " + t.ID, nil
+}
+
+// ended says why work on an issue or a discussion ends.
+func (o origin) ended(action string) string {
+	if o.Discussion == 0 {
+		return issueEnds[action]
+	}
+	return strings.Replace(issueEnds[action], "issue", o.kind(), 1)
+}
+
+// discussionQuery reads a discussion with a page of its comments, and the newest replies to each.
+const discussionQuery = `query($owner: String!, $name: String!, $number: Int!, $after: String) {
+  repository(owner: $owner, name: $name) {
+    discussion(number: $number) {
+      id databaseId locked closedAt author { __typename login } category { name }
+      comments(first: 100, after: $after) {
+        pageInfo { hasNextPage endCursor }
+        nodes {
+          id databaseId url body createdAt lastEditedAt authorAssociation author { __typename login }
+          replies(last: 100) {
+            nodes { id databaseId url body createdAt lastEditedAt authorAssociation author { __typename login } }
+          }
+        }
+      }
+    }
+  }
+}`
+
+// maxDiscussionPages bounds the comments of a discussion that are read: a thousand.
+const maxDiscussionPages = 10
+
+// discussion is a discussion as it is now.
+type discussion struct {
+	Node     string    `json:"id"`
+	ID       int64     `json:"databaseId"`
+	Locked   bool      `json:"locked"`
+	ClosedAt time.Time `json:"closedAt"`
+	Author   actor     `json:"author"`
+	Category struct {
+		Name string `json:"name"`
+	} `json:"category"`
+	Comments struct {
+		Nodes    []discussionComment `json:"nodes"`
+		PageInfo struct {
+			More bool   `json:"hasNextPage"`
+			End  string `json:"endCursor"`
+		} `json:"pageInfo"`
+	} `json:"comments"`
+
+	remarks []remark // the comments and the replies
+}
+
+// discussionComment is a comment or a reply.
+type discussionComment struct {
+	Node        string    `json:"id"`
+	ID          int64     `json:"databaseId"`
+	URL         string    `json:"url"`
+	Body        string    `json:"body"`
+	Created     time.Time `json:"createdAt"`
+	Edited      time.Time `json:"lastEditedAt"`
+	Association string    `json:"authorAssociation"`
+	Author      actor     `json:"author"`
+	Replies     struct {
+		Nodes []discussionComment `json:"nodes"`
+	} `json:"replies"`
+}
+
+func (c discussionComment) remark(thread int64) remark {
+	r := remark{
+		spot: spot{Place: inReplies, ID: c.ID, Thread: thread}, node: c.Node, author: c.Author.login(), bot: c.Author.Kind == "Bot",
+		standing: c.Association, body: c.Body, at: c.Created, edited: c.Edited, url: c.URL,
+	}
+	if c.Edited.IsZero() {
+		r.edited = c.Created
+	}
+	return r
+}
+
+// readDiscussion reads the discussion of a task. If the number now leads to another one, that counts as not found.
+func readDiscussion(ctx context.Context, gh *github.Client, o origin) (*discussion, error) {
+	owner, name := o.path()
+	vars := map[string]any{"owner": owner, "name": name, "number": o.Number}
+	var all []remark
+	for page := 1; ; page++ {
+		var answer struct {
+			Repository struct {
+				Discussion discussion `json:"discussion"`
+			} `json:"repository"`
+		}
+		if err := hub.GraphQL(ctx, gh, discussionQuery, vars, &answer); err != nil {
+			return nil, fmt.Errorf("read discussion %s: %w", o, err)
+		}
+		d := &answer.Repository.Discussion
+		if d.ID != o.Discussion {
+			return nil, fmt.Errorf("read discussion %s: %w", o, &github.ErrorResponse{
+				Response: &http.Response{StatusCode: http.StatusNotFound, Request: &http.Request{}}, Message: "it was transferred",
+			})
+		}
+		for _, c := range d.Comments.Nodes {
+			all = append(all, c.remark(c.ID))
+			for _, r := range c.Replies.Nodes {
+				all = append(all, r.remark(c.ID))
+			}
+		}
+		if d.remarks = all; !d.Comments.PageInfo.More || page == maxDiscussionPages {
+			return d, nil
+		}
+		vars["after"] = d.Comments.PageInfo.End
+	}
+}
+
+// node returns the ID for GraphQL of a comment, or "" if there is no such comment.
+func (d *discussion) node(comment int64) string {
+	for _, r := range d.remarks {
+		if r.ID == comment {
+			return r.node
+		}
+	}
+	return ""
+}
+
+// discussionRemarks iterates over the comments in a discussion, by thread.
+func discussionRemarks(ctx context.Context, gh *github.Client, o origin) remarks {
+	return func(yield func(remark, error) bool) {
+		d, err := readDiscussion(ctx, gh, o)
+		if err != nil {
+			d = &discussion{remarks: make([]remark, 1)}
+		}
+		for _, r := range d.remarks {
+			if !yield(r, err) {
+				return
+			}
+		}
+	}
+}
+
+// The mutations of discussions.
+const (
+	addToDiscussion   = `mutation($discussion: ID!, $to: ID, $body: String!) { addDiscussionComment(input: {discussionId: $discussion, replyToId: $to, body: $body}) { comment { id } } }`
+	editInDiscussion  = `mutation($target: ID!, $body: String!) { updateDiscussionComment(input: {commentId: $target, body: $body}) { comment { id } } }`
+	reactToDiscussion = `mutation($target: ID!, $sign: ReactionContent!) { addReaction(input: {subjectId: $target, content: $sign}) { reaction { id } } }`
+)
+
+// discuss posts a comment in a discussion: in a thread, if it is still there.
+func discuss(ctx context.Context, gh *github.Client, o origin, to spot, body string) error {
+	d, err := readDiscussion(ctx, gh, o)
+	if err != nil {
+		return err
+	}
+	vars := map[string]any{"discussion": d.Node, "body": body}
+	if node := d.node(to.Thread); node != "" {
+		vars["to"] = node
+	}
+	var answer struct{}
+	return hub.GraphQL(ctx, gh, addToDiscussion, vars, &answer)
+}
+
+// reactInDiscussion adds a reaction to a discussion or to a comment in it, unless that was deleted.
+func reactInDiscussion(ctx context.Context, gh *github.Client, o origin, p spot, sign string) error {
+	d, err := readDiscussion(ctx, gh, o)
+	if err != nil {
+		return err
+	}
+	node := d.Node
+	if p.Place == inReplies {
+		node = d.node(p.ID)
+	}
+	if node == "" {
+		return nil
+	}
+	var answer struct{}
+	return hub.GraphQL(ctx, gh, reactToDiscussion, map[string]any{"target": node, "sign": strings.ToUpper(sign)}, &answer)
+}
+
+// talkInDiscussion reads the discussion of a task, and refuses the task if the discussion has ended.
+func (b *briefer) talkInDiscussion(ctx context.Context, t tasks.Task, o origin) (talk, error) {
+	gh, err := b.api.client(ctx, o)
+	if err != nil {
+		return talk{}, b.api.sorted("reach "+o.String(), err)
+	}
+	d, err := readDiscussion(ctx, gh, o)
+	if hub.StatusCode(err) == http.StatusNotFound {
+		return talk{}, &tasks.InputError{Sentence: "The discussion was deleted or transferred."}
+	} else if err != nil {
+		return talk{}, b.api.sorted("read "+o.String(), err)
+	}
+	k := talk{b: b, gh: gh, task: t, o: o, in: d}
+	if k.want, _, err = b.settings.settings(ctx, gh, o, o.Base); err != nil {
+		return talk{}, err
+	}
+	why := k.want.refuses(t.Kind, o, nil, nil)
+	switch {
+	case why != "":
+	case d.Locked:
+		why = o.ended("locked")
+	case o.Asked.At.Before(d.ClosedAt.Truncate(time.Second)):
+		why = o.ended("closed")
+	}
+	if why != "" {
+		return talk{}, &tasks.InputError{Sentence: why}
+	}
+	return k, nil
+}
+
+// aboutDiscussion quotes the discussion as it was when the task was requested.
+func aboutDiscussion(o origin, d *discussion) string {
+	text := fmt.Sprintf("Title: %s\nAuthor: %s\nCategory: %s\n", o.Title, untrusted.Line(d.Author.login(), 100), untrusted.Line(d.Category.Name, 100))
+	if o.Body != "" {
+		text += "Description:\n" + o.Body
+	}
+	return untrusted.Quote(o.what(), text)
+}

@@ -1,0 +1,188 @@
+package github
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/google/go-github/v60/github"
+
+	"github.com/errand-fleet/errand/agent"
+	hub "github.com/errand-fleet/errand/forge/github"
+	"github.com/errand-fleet/errand/internal/markdown"
+	"github.com/errand-fleet/errand/internal/untrusted"
+	"github.com/errand-fleet/errand/tasks"
+)
+
+// An issue has one comment that shows what errand does there, from the first run on. It is edited in place, because that
+// sends no mail, and not often: the log has the details.
+
+// statusPause is the time between two edits while a task runs.
+const statusPause = 30 * time.Second
+
+// statusMark is the first line of the comment, by which it is found again.
+const statusMark = "<!-- errand:status -->\n"
+
+// The states. Each has a place for who made the request.
+const (
+	stateWorking  = "I am working on the request of %s."
+	stateAsking   = "I have asked a question about the request of %s below, and wait for an answer."
+	stateWaiting  = "The request of %s waits to continue. "
+	stateAnswered = "Done: the answer to the request of %s is below."
+	stateEnded    = "The request of %s has ended. "
+)
+
+// issueStatus is what errand remembers of the comment.
+type issueStatus struct {
+	ID   int64  `json:"id,omitempty"`   // 0: not known
+	Task string `json:"task,omitempty"` // whose state it may show; empty: it shows an end
+	Pull string `json:"pull,omitempty"` // the address of the latest pull request for the issue
+}
+
+// showStates starts to write the states that Update passes on.
+func (r *reply) showStates(ctx context.Context) {
+	r.states, r.done = newLatest(), make(chan struct{})
+	var stop context.Context
+	stop, r.stop = context.WithCancel(ctx)
+	go func() {
+		defer close(r.done)
+		// The writes use ctx, not stop: a cancelled one could still arrive, after the end.
+		r.states.run(stop, r.by.pause, func(state string) {
+			if err := r.showState(ctx, state); err != nil && ctx.Err() == nil {
+				r.log.Warn("show state", "err", err)
+			}
+		})
+	}()
+}
+
+// Update shows that the agent works, or that it waits for an answer.
+func (r *reply) Update(e agent.Event) {
+	switch {
+	case r.done == nil:
+	case e.Kind == agent.Started, e.Kind == tasks.Replied:
+		r.states.put(stateWorking)
+	case e.Kind == tasks.Asked:
+		r.states.put(stateAsking)
+	}
+}
+
+// showState writes the state of the task, which has not ended. A task that waits only has a state if it has begun. The memo
+// comes first, so that whoever ends the task knows that there is something to end.
+func (r *reply) showState(ctx context.Context, state string) error {
+	var s issueStatus
+	begun := true
+	err := r.by.memory.changeState(ctx, r.origin, func(p *prState) error {
+		if begun = p.Status.Task == r.task.ID || !strings.HasPrefix(state, stateWaiting); begun {
+			p.Status.Task = r.task.ID
+		}
+		s = p.Status
+		return nil
+	})
+	if err != nil || !begun {
+		return err
+	}
+	id, err := r.writeState(ctx, s, state, true)
+	if err != nil || id == s.ID {
+		return err
+	}
+	return r.by.memory.changeState(ctx, r.origin, func(p *prState) error {
+		p.Status.ID = id
+		return nil
+	})
+}
+
+// endState writes how the task has ended, if the comment shows the task.
+func (r *reply) endState(ctx context.Context, e tasks.Ending) error {
+	if r.origin.Issue == 0 {
+		return nil
+	}
+	p, err := r.by.memory.state(ctx, r.origin)
+	if s := p.Status; err != nil || s.Task != r.task.ID {
+		return err
+	}
+	state := stateAnswered
+	if e.Kind != tasks.Answered {
+		state = stateEnded + markdown.NeutralLine(untrusted.Line(e.Sentence(), 500))
+	}
+	if e.Published != nil && e.Published.PullRequest.URL != "" {
+		p.Status.Pull = e.Published.PullRequest.URL
+	}
+	id, err := r.writeState(ctx, p.Status, state, false)
+	if hub.Permanent(err) {
+		r.log.Warn("end state", "err", err)
+	} else if err != nil {
+		return r.by.api.later("end state", err)
+	}
+	return r.by.memory.changeState(ctx, r.origin, func(now *prState) error {
+		if now.Status.Task == r.task.ID {
+			now.Status = issueStatus{ID: id, Pull: p.Status.Pull}
+		}
+		return nil
+	})
+}
+
+// writeState edits the comment and returns its ID, or 0 if people have deleted it. If there is none, it may create it.
+func (r *reply) writeState(ctx context.Context, s issueStatus, state string, create bool) (id int64, err error) {
+	who := markdown.Unping(r.task.Actor)
+	if r.origin.Asked.URL != "" {
+		who = fmt.Sprintf("[%s](%s)", who, r.origin.Asked.URL)
+	}
+	body := statusMark + strings.Replace(state, "%s", who, 1)
+	links := []string{"run " + r.task.ID}
+	if r.by.consoleURL != "" {
+		links[0] = fmt.Sprintf("[%s](%s)", links[0], r.by.page(r.origin, r.task.ID))
+	}
+	if s.Pull != "" {
+		links = append(links, fmt.Sprintf("[draft pull request](%s)", s.Pull))
+	}
+	comment := &github.IssueComment{Body: new(body + "\n\n<sub>" + strings.Join(links, " · ") + "</sub>\n")}
+	if id = s.ID; id == 0 {
+		id, err = r.findState(ctx)
+	}
+	owner, name := r.origin.path()
+	switch {
+	case err != nil:
+	case id != 0:
+		_, _, err = r.gh.Issues.EditComment(ctx, owner, name, id, comment)
+		if hub.StatusCode(err) == http.StatusNotFound {
+			return 0, nil
+		}
+	case create:
+		comment, _, err = r.gh.Issues.CreateComment(ctx, owner, name, r.origin.Number, comment)
+		id = comment.GetID()
+	}
+	if err != nil {
+		return id, fmt.Errorf("write state on %s: %w", r.origin, err)
+	}
+	return id, nil
+}
+
+// findState finds the comment by its mark, or returns 0. Others may have copied the mark, so the author has to be errand.
+func (r *reply) findState(ctx context.Context) (id int64, err error) {
+	me, err := r.by.api.forge.Login(ctx)
+	if err != nil {
+		return 0, err
+	}
+	for c, err := range r.by.api.conversation(ctx, r.gh, r.origin, time.Time{}) {
+		if err != nil || isState(c, me) {
+			return c.ID, err
+		}
+	}
+	return 0, nil
+}
+
+// isState reports whether a comment is that of errand with the state of an issue.
+func isState(c remark, me string) bool {
+	return c.author == me && strings.HasPrefix(c.body, statusMark)
+}
+
+// issueWaits shows that a task that has begun has to wait before it can go on.
+func (r *reporter) issueWaits(ctx context.Context, t tasks.Task, o origin, why string) error {
+	reply, err := r.newReply(ctx, t, o)
+	if err == nil {
+		err = reply.showState(ctx, stateWaiting+markdown.NeutralLine(untrusted.Line(why, 500)))
+	}
+	return err
+}
