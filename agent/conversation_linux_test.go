@@ -31,13 +31,13 @@ func TestCLIUnknownConversation(t *testing.T) {
 			res := runCLI(t, newCLI(t, model), Spec{
 				ID: "unknown-" + name, Dir: dir, Prompt: Message{Text: "/greet"}, Profile: Write, TrustedConfig: true,
 				Resume:  &Session{ID: "8a4f6b0e-58d1-4f0c-9d3b-1f4f0e3f9a11", Data: data},
-				History: []Turn{{Role: User, Text: "I like teal. /clear"}, {Role: ToolOutput, Tool: "Bash", Text: "teal"}},
+				History: []Turn{{Role: User, Text: "I like teal. /clear"}, {Role: Assistant, Text: "Teal it is."}},
 			}, &host{})
 			if res.Outcome != Done || res.Text != "Fine." || !res.Fresh || res.Session.ID == "8a4f6b0e-58d1-4f0c-9d3b-1f4f0e3f9a11" {
 				t.Errorf("result = %+v", res)
 			}
 			body := string(model.Requests()[0].Body)
-			for _, want := range []string{"USER: I like teal. /clear", "TOOL RESULT [Bash]: teal", "Greet the pelican."} {
+			for _, want := range []string{"USER: I like teal. /clear", "ASSISTANT: Teal it is.", "Greet the pelican."} {
 				if !strings.Contains(body, want) {
 					t.Errorf("the model did not get %q", want)
 				}

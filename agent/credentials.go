@@ -3,12 +3,12 @@ package agent
 import (
 	"errors"
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 
 	"github.com/errand-fleet/errand/agent/internal/gateway"
 	"github.com/errand-fleet/errand/agent/internal/tools"
+	"github.com/errand-fleet/errand/internal/pattern"
 )
 
 // ModelCredential is one of several credentials for the model, of which exactly one value is set. A run keeps the one it
@@ -110,7 +110,7 @@ func credentialsFor(s Spec, all []ModelCredential) (names []string, err *Error) 
 		return nil, nil
 	}
 	for _, c := range all {
-		if applies(c.Repositories, s.Repo) && (len(c.People) == 0 || slices.Contains(c.People, s.Person)) {
+		if pattern.Covers(c.Repositories, s.Repo) && (len(c.People) == 0 || slices.Contains(c.People, s.Person)) {
 			names = append(names, c.Name)
 		}
 	}
@@ -124,18 +124,10 @@ func credentialsFor(s Spec, all []ModelCredential) (names []string, err *Error) 
 
 // checkPatterns returns an error if one of the patterns of repositories cannot be used.
 func checkPatterns(patterns []string) error {
-	for _, pattern := range patterns {
-		if _, err := path.Match(pattern, ""); err != nil {
-			return fmt.Errorf("%q is not a pattern of owner/name", pattern)
+	for _, p := range patterns {
+		if !pattern.Check(p) {
+			return fmt.Errorf("%q is not a pattern of owner/name", p)
 		}
 	}
 	return nil
-}
-
-// applies reports whether one of the patterns describes a repository, ignoring case. Without patterns all do.
-func applies(patterns []string, repo string) bool {
-	return len(patterns) == 0 || slices.ContainsFunc(patterns, func(pattern string) bool {
-		ok, _ := path.Match(strings.ToLower(pattern), strings.ToLower(repo)) // checked by New
-		return ok
-	})
 }

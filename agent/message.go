@@ -44,10 +44,8 @@ const (
 
 // Turn is a piece of an earlier conversation.
 type Turn struct {
-	Role  Role   `json:"role"`
-	Tool  string `json:"tool,omitempty"` // with ToolOutput: name of the tool
-	Text  string `json:"text"`
-	Files []File `json:"files,omitempty"`
+	Role Role   `json:"role"`
+	Text string `json:"text"`
 }
 
 // Role is the author of a Turn.
@@ -55,9 +53,8 @@ type Role string
 
 // The roles.
 const (
-	User       Role = "user"
-	Assistant  Role = "assistant"
-	ToolOutput Role = "tool"
+	User      Role = "user"
+	Assistant Role = "assistant"
 )
 
 // builtins are commands of the CLI about the session, or about a terminal, which is missing here. The CLI would execute
@@ -170,24 +167,12 @@ func (f File) block() block {
 
 // flatten makes one message from an earlier conversation, for a CLI that does not have it.
 func flatten(history []Turn) Message {
-	m := Message{Composed: true}
 	var b strings.Builder
 	b.WriteString("This is an earlier conversation that cannot be resumed here. Do not answer it again.\n\n")
 	for _, t := range history {
-		if t.Role == ToolOutput {
-			fmt.Fprintf(&b, "TOOL RESULT [%s]: ", t.Tool)
-		} else {
-			b.WriteString(strings.ToUpper(string(t.Role)) + ": ")
-		}
-		b.WriteString(t.Text)
-		for _, f := range t.Files {
-			fmt.Fprintf(&b, " [attached: %s]", QuoteName(f.Name))
-		}
-		b.WriteString("\n\n")
-		m.Files = append(m.Files, t.Files...)
+		b.WriteString(strings.ToUpper(string(t.Role)) + ": " + t.Text + "\n\n")
 	}
-	m.Text = b.String()
-	return m
+	return Message{Composed: true, Text: b.String()}
 }
 
 // Bounds of the pictures in one message. The CLI scales pictures down to 2000 pixels a side and about half a megabyte

@@ -4,10 +4,11 @@ import (
 	"context"
 	"encoding/json"
 
-	"github.com/errand-fleet/errand/agent/internal/redact"
-	"github.com/errand-fleet/errand/agent/internal/runlog"
 	experimental "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/errand-fleet/errand/agent/internal/redact"
+	"github.com/errand-fleet/errand/agent/internal/runlog"
 )
 
 // Offer lists what can be called by name in a directory.
@@ -65,7 +66,7 @@ func (r *Runner) Offer(ctx context.Context, s Spec) (Offer, error) {
 		return Offer{}, NewError(ClassInternal, err.Error())
 	}
 	defer func() { _ = log.Close() }()
-	l, e := r.launch(ctx, invocation{cli: cli, spec: s, host: unheard{}, log: log})
+	l, e := r.launch(ctx, invocation{cli: cli, spec: s, host: Unattended{}, log: log})
 	if e != nil {
 		return Offer{}, e
 	}
@@ -138,11 +139,3 @@ func offered(answer json.RawMessage) (Offer, error) {
 	}
 	return o, nil
 }
-
-// unheard is the host of a session without messages.
-type unheard struct{}
-
-func (unheard) Event(Event)                                     {}
-func (unheard) Permit(context.Context, ToolRequest) Decision    { return Decision{} }
-func (unheard) Next(context.Context) (Message, bool)            { return Message{}, false }
-func (unheard) Idle(context.Context) (message Message, ok bool) { return Message{}, false }

@@ -19,6 +19,7 @@ import (
 	"github.com/errand-fleet/errand/agent/internal/session"
 	"github.com/errand-fleet/errand/agent/internal/tools"
 	"github.com/errand-fleet/errand/internal/hostlist"
+	"github.com/errand-fleet/errand/internal/pattern"
 )
 
 // Registry is a package registry with a credential that runs use and do not have: the egress proxy of a run decrypts its
@@ -112,7 +113,7 @@ func (r *Runner) registries(s Spec) (list []egress.Registry) {
 		return nil
 	}
 	for _, one := range r.cfg.Registries {
-		if expanded, err := one.expand(r.getenv); err == nil && applies(one.Repositories, s.Repo) { // checked by New
+		if expanded, err := one.expand(r.getenv); err == nil && pattern.Covers(one.Repositories, s.Repo) { // checked by New
 			list = append(list, expanded)
 		}
 	}

@@ -120,6 +120,21 @@ type Host interface {
 	Idle(ctx context.Context) (Message, bool)
 }
 
+// Unattended is the host of a run without an audience: it permits nothing and sends no messages.
+type Unattended struct{}
+
+// Event does nothing.
+func (Unattended) Event(Event) {}
+
+// Permit denies the call.
+func (Unattended) Permit(context.Context, ToolRequest) Decision { return Decision{} }
+
+// Next returns false.
+func (Unattended) Next(context.Context) (Message, bool) { return Message{}, false }
+
+// Idle returns false.
+func (Unattended) Idle(context.Context) (Message, bool) { return Message{}, false }
+
 // Decision answers a ToolRequest.
 type Decision struct {
 	Allow  bool

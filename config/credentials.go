@@ -3,10 +3,11 @@ package config
 import (
 	"fmt"
 	"maps"
-	"path"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/errand-fleet/errand/internal/pattern"
 )
 
 // Credential is one of several credentials for the model, the preferred ones first. One of the values is set; it contains
@@ -93,7 +94,7 @@ func (c *Config) checkCredentials(p *Problems) {
 		p.add("ERRAND_POOL", "is "+c.Worker.Pool+", a pool that may use none of the credentials in "+c.Paths.File, "add it to the pools of one of the credentials")
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Routing.Repositories)) {
-		if !slices.ContainsFunc(c.Routing.Credentials, func(one Credential) bool { return one.allows(name) }) {
+		if !slices.ContainsFunc(c.Routing.Credentials, func(one Credential) bool { return pattern.Covers(one.Repositories, name) }) {
 			p.add(c.Paths.File+": repositories."+name, "has no credential for the model", "add it to the repositories of one of the credentials")
 		}
 	}
@@ -107,12 +108,4 @@ func (c *Config) CredentialsHere() (list []Credential) {
 		}
 	}
 	return list
-}
-
-// allows reports whether runs of a repository may use the credential.
-func (c Credential) allows(repo string) bool {
-	return len(c.Repositories) == 0 || slices.ContainsFunc(c.Repositories, func(pattern string) bool {
-		ok, _ := path.Match(strings.ToLower(pattern), strings.ToLower(repo))
-		return ok
-	})
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"net/url"
-	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -14,6 +13,8 @@ import (
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/errand-fleet/errand/internal/pattern"
 )
 
 // Options are the values that a request may choose. Empty = anything that the CLI accepts. Models also bounds runs
@@ -385,14 +386,9 @@ func (v routingCheck) literal(values map[string]string, path []string) {
 
 // patterns checks what names several repositories or people.
 func (v routingCheck) patterns(patterns, path []string) {
-	for _, pattern := range patterns {
-		if !isPattern(pattern) {
-			v.add(fmt.Sprintf("has %q, which is not a pattern", pattern), "write a name, or * for any part of it", path...)
+	for _, p := range patterns {
+		if !pattern.Check(p) {
+			v.add(fmt.Sprintf("has %q, which is not a pattern", p), "write a name, or * for any part of it", path...)
 		}
 	}
-}
-
-func isPattern(s string) bool {
-	_, err := path.Match(s, "")
-	return err == nil && s != ""
 }

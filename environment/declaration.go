@@ -302,7 +302,7 @@ func withEntries(text string, entries []string, keys ...string) (string, error) 
 	return out.String(), nil
 }
 
-// member returns the value of a key, which it adds if there is none.
+// member returns the value of a key, which it adds if the key is missing.
 func member(settings *yaml.Node, key string, kind yaml.Kind) *yaml.Node {
 	for i := 0; i+1 < len(settings.Content); i += 2 {
 		if settings.Content[i].Value == key {

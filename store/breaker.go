@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// awayFor is how long nobody asks an object store that did not answer. Without it, every save of every run would wait
+// awayFor is how long an object store that did not answer is left alone. Without it, every save of every run would wait
 // for its own timeout.
 const awayFor = 30 * time.Second
 

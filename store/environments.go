@@ -81,6 +81,22 @@ func (s *Environments) Rebuilds(ctx context.Context) (Rebuilds, error) {
 	return all, nil
 }
 
+// RebuildOf returns the last rebuild of an environment of a repository, by its key.
+func (s *Environments) RebuildOf(ctx context.Context, repo, key string) (Rebuild, error) {
+	fields := []string{Rebuild{Repo: repo}.field(), Rebuild{Key: key}.field()}
+	values, err := s.redis.HMGet(ctx, s.rebuilds(), fields...).Result()
+	if err != nil {
+		return Rebuild{}, fmt.Errorf("read the rebuilds of %s: %w", repo, err)
+	}
+	found := Rebuilds{}
+	for i, value := range values {
+		if text, ok := value.(string); ok {
+			found[fields[i]] = rebuild(fields[i], text)
+		}
+	}
+	return found.Of(repo, key), nil
+}
+
 // rebuilds is the key of the rebuilds.
 func (s *db) rebuilds() string { return s.key.prefix + "rebuilds" }
 

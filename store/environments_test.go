@@ -8,7 +8,7 @@ import (
 func TestRebuild(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		ctx, s := h.Context(), h.store(Config{})
-		rebuilt := func(repo string) Rebuild { return must(s.Environments.Rebuilds(ctx)).Of(repo, "key") }
+		rebuilt := func(repo string) Rebuild { return must(s.Environments.RebuildOf(ctx, repo, "key")) }
 		none := rebuilt("acme/api")
 		if none != (Rebuild{}) || none.Name("key") != "key" || none.Outdated("key") || len(must(s.Environments.Rebuilds(ctx))) > 0 {
 			h.Errorf("at first: %+v", none)
@@ -31,7 +31,7 @@ func TestRebuild(t *testing.T) {
 		later := at.Add(time.Hour)
 		h.ok(s.Environments.Rebuild(ctx, Rebuild{Repo: "acme/api", Key: "key", By: "Bo", At: later}))
 		all := must(s.Environments.Rebuilds(ctx))
-		if one := all.Of("acme/api", r.Name("key")); one != (Rebuild{"acme/api", "key", "Bo", later}) || !one.Outdated(r.Name("key")) || one.Outdated(one.Name("key")) {
+		if one := all.Of("acme/api", r.Name("key")); one != (Rebuild{"acme/api", "key", "Bo", later}) || one != rebuilt("acme/api") || !one.Outdated(r.Name("key")) || one.Outdated(one.Name("key")) {
 			h.Errorf("of one environment: %+v", one)
 		}
 		if same := all.Of("acme/api", r.Name("other")); same != r {

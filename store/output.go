@@ -57,11 +57,11 @@ func (s *EventLog) Read(ctx context.Context, id, after string, limit int) ([]Eve
 	if limit <= 0 {
 		limit = batch
 	}
+	if !ValidEventID(after) {
+		return nil, fmt.Errorf("read events of %s: %q is no event ID", id, after)
+	}
 	from := "-"
 	if after != "" && after != "0" {
-		if err := checkEventID(after); err != nil {
-			return nil, fmt.Errorf("read events of %s: %w", id, err)
-		}
 		from = "(" + after
 	}
 	var early *redis.SliceCmd
@@ -103,15 +103,16 @@ func decodeEvents(entries []redis.XMessage) []Event {
 	return events
 }
 
-// checkEventID validates an ID, which may come from a browser (Last-Event-ID).
-func checkEventID(id string) error {
+// ValidEventID reports whether id may be the ID of an event, or "" or "0", which come before all events. Check what
+// comes from a browser (Last-Event-ID).
+func ValidEventID(id string) bool {
+	if id == "" || id == "0" {
+		return true
+	}
 	ms, seq, _ := strings.Cut(id, "-")
 	_, err1 := strconv.ParseUint(ms, 10, 64)
 	_, err2 := strconv.ParseUint(seq, 10, 64)
-	if err1 != nil || err2 != nil {
-		return fmt.Errorf("%q is no event ID", id)
-	}
-	return nil
+	return err1 == nil && err2 == nil
 }
 
 // Follow yields the events after an event's ID and then new ones as they arrive. It stops at the end mark, or when the

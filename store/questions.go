@@ -61,7 +61,7 @@ func (s *Questions) FirstWhileWaiting(ctx context.Context, id, key string) (bool
 // the ID that the answer would have as a task, or empty. If it becomes the answer, submitting it or answering with it
 // again returns [ErrSpent], for as long as the task is kept. Answer returns [ErrNotFound] if the question does not
 // exist, [ErrEnded] if the task has ended, and [ErrTooLarge] beyond 16 KiB.
-func (s *Questions) Answer(ctx context.Context, id, key string, answer json.RawMessage, message string) (stands json.RawMessage, err error) {
+func (s *Questions) Answer(ctx context.Context, id, key string, answer json.RawMessage, message string) (first json.RawMessage, err error) {
 	if len(answer) > maxEvent {
 		return nil, fmt.Errorf("answer %s: %d bytes, limit %d: %w", id, len(answer), maxEvent, ErrTooLarge)
 	}
@@ -111,7 +111,7 @@ type Vote struct{ Vote, Reason string }
 // Vote stores a person's rating of a task's answer, which is one line in the caller's words, with a reason or without. The
 // first vote of each person counts, and Vote returns it; of reasons for that vote the latest. Votes are kept for
 // Retention after the last one.
-func (s *Votes) Vote(ctx context.Context, id, voter, vote, reason string) (stands string, err error) {
+func (s *Votes) Vote(ctx context.Context, id, voter, vote, reason string) (first string, err error) {
 	r, err := s.run(ctx, "vote", id, voter, vote, reason, maxVoters, s.cfg.Retention.Milliseconds())
 	if err == nil && r.text(0) == "no" {
 		err = errors.New("too many people have voted")

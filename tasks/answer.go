@@ -58,7 +58,7 @@ func (d *Desk) answer(ctx context.Context, id, key string, given Answer) (Answer
 	}
 	text = q.choose(text)
 	given.Text = text
-	stands, err := d.store.Questions.Answer(ctx, id, q.Key, format.JSON(given), given.Message)
+	first, err := d.store.Questions.Answer(ctx, id, q.Key, format.JSON(given), given.Message)
 	if errors.Is(err, store.ErrEnded) {
 		return Answer{}, fmt.Errorf("answer task %s: it has ended: %w", id, ErrNotFound)
 	}
@@ -66,7 +66,7 @@ func (d *Desk) answer(ctx context.Context, id, key string, given Answer) (Answer
 		return Answer{}, d.notFound(id, err)
 	}
 	var a Answer
-	if err := json.Unmarshal(stands, &a); err != nil {
+	if err := json.Unmarshal(first, &a); err != nil {
 		return Answer{}, fmt.Errorf("read answer of task %s: %w", id, err)
 	}
 	d.log.Info("question answered", "run", id, "by", given.By)
@@ -190,7 +190,7 @@ func (d *Desk) reply(ctx context.Context, running string, t Task) (Receipt, erro
 		text += "\n\n(Pictures came with this answer and cannot be shown with it. Ask for them in a separate message.)"
 	}
 	a, err := d.answer(ctx, running, q.Key, Answer{Text: text, By: t.Actor, Name: d.policy.People.NameOf(t), At: time.Now(), Message: t.ID})
-	receipt := Receipt{ID: running, Class: t.Class, Answered: true}
+	receipt := Receipt{ID: running, Answered: true}
 	switch {
 	case errors.Is(err, ErrNotFound): // answered or ended in the meantime
 		return Receipt{}, nil

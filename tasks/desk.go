@@ -87,9 +87,8 @@ func (d *Desk) Metered(submitted func(Task, Receipt)) *Desk {
 
 // Receipt describes the result of [Desk.Submit].
 type Receipt struct {
-	ID    string
-	New   bool // false if the same task was submitted before
-	Class string
+	ID  string
+	New bool // false if the same task was submitted before
 
 	Answered bool // the message answered a question of the thread's running task, which ID names; it did not become a task
 
@@ -149,7 +148,7 @@ func (d *Desk) submit(ctx context.Context, t Task) (Receipt, error) {
 	}
 	switch {
 	case errors.Is(err, store.ErrSpent): // the message was used as an answer before and is redelivered
-		return Receipt{ID: t.ID, Class: t.Class, Answered: true}, nil
+		return Receipt{ID: t.ID, Answered: true}, nil
 	case errors.Is(err, store.ErrNoQuestion):
 		return Receipt{}, ErrNoQuestion
 	case errors.Is(err, store.ErrTooLarge):
@@ -163,7 +162,7 @@ func (d *Desk) submit(ctx context.Context, t Task) (Receipt, error) {
 	if created {
 		d.log.Info("task submitted", "run", t.ID, "thread", rec.Thread, "source", t.Source)
 	}
-	return Receipt{ID: t.ID, New: created, Class: rec.Class, Position: rec.Before, Joins: rec.Joins}, nil
+	return Receipt{ID: t.ID, New: created, Position: rec.Before, Joins: rec.Joins}, nil
 }
 
 // record applies the policy to a task, and returns it with its record.

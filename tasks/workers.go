@@ -17,7 +17,7 @@ import (
 // Able reports whether a worker takes tasks and can run them. A worker that reports nothing about its CLI counts as
 // able.
 func Able(w store.Worker) bool {
-	h, err := cliOf(w)
+	h, err := ReadHealth(w.Health)
 	return err == nil && !w.Draining && w.Cordon == nil && h.OK
 }
 
@@ -47,11 +47,12 @@ func Unserved(live []store.LiveRecord, seen []store.Worker) map[string]int {
 	return waiting
 }
 
-func cliOf(w store.Worker) (h agent.Health, err error) {
-	if len(w.Health) == 0 {
+// ReadHealth reads a worker's report on its CLI. A worker without a report counts as healthy.
+func ReadHealth(report json.RawMessage) (h agent.Health, err error) {
+	if len(report) == 0 {
 		return agent.Health{OK: true}, nil
 	}
-	err = json.Unmarshal(w.Health, &h)
+	err = json.Unmarshal(report, &h)
 	return h, err
 }
 
@@ -67,7 +68,7 @@ func Unable(seen []store.Worker) (what, remedy string) {
 		return "", ""
 	}
 	for _, w := range seen {
-		switch h, err := cliOf(w); {
+		switch h, err := ReadHealth(w.Health); {
 		case err != nil:
 			return fmt.Sprintf("the CLI state of worker %s cannot be read", w.Host), "run the same version of errand everywhere"
 		case !h.OK:
@@ -86,7 +87,7 @@ func WhyNoWorker(seen []store.Worker) string {
 		return what
 	}
 	for _, w := range seen {
-		if h, err := cliOf(w); err == nil && !h.OK && h.Sentence != "" {
+		if h, err := ReadHealth(w.Health); err == nil && !h.OK && h.Sentence != "" {
 			return "no worker can run tasks: " + strings.ToLower(h.Sentence[:1]) + strings.TrimSuffix(h.Sentence[1:], ".")
 		}
 	}

@@ -36,23 +36,20 @@ func auditCommand(t *terminal, flags *flag.FlagSet) runFunc {
 		case len(args) > 1 || args[0] != "verify" || len(query) > 0:
 			return exitUsage
 		}
-		var v api.Verified
-		text, err := t.api.call(ctx, "GET /api/audit/verify", nil, &v)
-		switch {
-		case err != nil:
-			return err
-		case t.raw:
-			err = t.printJSON(text)
-		case v.Problem == "":
-			printf(t.stdout, "The chain of %d entries is intact.\n", v.Entries)
-		default:
-			printf(t.stdout, "The chain is broken: %s. %d entries before it are intact.\n", legible.Line(v.Problem), v.Entries)
-		}
+		v, err := shown(ctx, t, "GET /api/audit/verify", nil, t.printVerified)
 		if v.Problem != "" {
 			return exitFailed
 		}
 		return err
 	}
+}
+
+func (t *terminal) printVerified(v api.Verified) {
+	if v.Problem == "" {
+		printf(t.stdout, "The chain of %d entries is intact.\n", v.Entries)
+		return
+	}
+	printf(t.stdout, "The chain is broken: %s. %d entries before it are intact.\n", legible.Line(v.Problem), v.Entries)
 }
 
 // printAudit prints a table of entries.

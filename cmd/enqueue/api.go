@@ -151,16 +151,21 @@ func (c *apiClient) call(ctx context.Context, request string, body, v any) ([]by
 
 // show calls the API and prints the response: with print or, with -json, as it is.
 func show[T any](ctx context.Context, t *terminal, request string, body any, print func(T)) error {
-	var v T
+	_, err := shown(ctx, t, request, body, print)
+	return err
+}
+
+// shown is show for callers that need the response, too.
+func shown[T any](ctx context.Context, t *terminal, request string, body any, print func(T)) (v T, err error) {
 	text, err := t.api.call(ctx, request, body, &v)
 	switch {
 	case err != nil:
-		return err
 	case t.raw:
-		return t.printJSON(text)
+		err = t.printJSON(text)
+	default:
+		print(v)
 	}
-	print(v)
-	return nil
+	return v, err
 }
 
 // serverEvent is a server-sent event. One without data is a keepalive.

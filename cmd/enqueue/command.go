@@ -179,7 +179,7 @@ func (t *terminal) findID(ctx context.Context, part string) (string, error) {
 	if len(part) < shortest {
 		return "", fmt.Errorf("%q is not a task ID: `enqueue list` shows them, and the first or last %d characters can be enough", part, shortest)
 	}
-	var page struct{ Tasks []task }
+	var page taskPage
 	if _, err := t.api.call(ctx, "GET /api/tasks?limit=200&text="+url.QueryEscape(part), nil, &page); err != nil {
 		return "", err
 	}

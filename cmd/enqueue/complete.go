@@ -95,7 +95,7 @@ func (t *terminal) completeArgument(ctx context.Context, name string) []string {
 	if t.api, err = a.client(); err != nil {
 		return nil
 	}
-	var page struct{ Tasks []task }
+	var page taskPage
 	if _, err := t.api.call(ctx, "GET /api/tasks?limit=200", nil, &page); err != nil {
 		return nil
 	}

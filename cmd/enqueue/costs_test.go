@@ -9,6 +9,7 @@ import (
 
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/web/api"
 )
 
 func TestCosts(t *testing.T) {
@@ -38,7 +39,7 @@ func TestCosts(t *testing.T) {
 	if _, out, _ := f.run("costs", "-by", "model", "-csv"); !strings.Contains(out, "\n'=1+1,0.5,1,") {
 		t.Errorf("got %s", out)
 	}
-	var c costs
+	var c api.Costs
 	if _, out, _ := f.run("costs", "-json", "-person", "ann", "-model", "=1+1"); json.Unmarshal([]byte(out), &c) != nil || c.Total.USD != 0.5 {
 		t.Errorf("%+v: %s", c, out)
 	}

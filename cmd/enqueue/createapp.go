@@ -32,7 +32,7 @@ type appCreation struct {
 	action  string // URL of GitHub's page
 	api     string // base URL of the REST API
 	start   string // path of the page that sends the manifest; secret, because the page has the state
-	state   string // which GitHub passes back; nobody else knows it
+	state   string // a secret that GitHub passes back
 	env     string // path of .env
 	key     string // path of the App's private key
 	created chan github.CreatedApp
@@ -204,16 +204,8 @@ func setVariables(path string, values [][2]string) error {
 			text = append(text, "\n"+line+"\n"...)
 		}
 	}
-	temp, err := os.CreateTemp(filepath.Dir(path), ".env-*") // which only the owner can read
-	if err != nil {
+	if err := replaceFile(path, text); err != nil {
 		return fmt.Errorf("set variables: %w", err)
-	}
-	_, err = temp.Write(text)
-	if err = errors.Join(err, temp.Close()); err == nil {
-		err = os.Rename(temp.Name(), path)
-	}
-	if err != nil {
-		return fmt.Errorf("set variables: %w", errors.Join(err, os.Remove(temp.Name())))
 	}
 	return nil
 }

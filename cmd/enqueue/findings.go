@@ -6,13 +6,8 @@ import (
 	"fmt"
 	"net/url"
 
-	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/web/api"
 )
-
-// acceptance is the response of GET /api/findings.
-type acceptance struct {
-	Kinds []tasks.Acceptance `json:"kinds"`
-}
 
 func findingsCommand(t *terminal, flags *flag.FlagSet) runFunc {
 	repo := flags.String("repo", "", "the findings of the reviews in this `owner/name`")
@@ -25,7 +20,7 @@ func findingsCommand(t *terminal, flags *flag.FlagSet) runFunc {
 }
 
 // printAcceptance prints what people have done with findings.
-func (t *terminal) printAcceptance(a acceptance) {
+func (t *terminal) printAcceptance(a api.Findings) {
 	if len(a.Kinds) == 0 {
 		printf(t.stderr, "no findings counted for this repository\n")
 		return

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/web/api"
 )
 
 // reviews is a source that knows the findings of one repository.
@@ -37,7 +38,7 @@ func TestFindings(t *testing.T) {
 	if code != 0 || errs != "" || out != want {
 		t.Errorf("exit %d: %s\ngot\n%swant\n%s", code, errs, out, want)
 	}
-	var a acceptance
+	var a api.Findings
 	if _, out, _ := f.run("findings", "-json", "-repo", "acme/api"); json.Unmarshal([]byte(out), &a) != nil || len(a.Kinds) != 2 {
 		t.Errorf("%+v: %s", a, out)
 	}

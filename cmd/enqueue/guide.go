@@ -330,7 +330,7 @@ func (g *guide) awaitTask(ctx context.Context) error {
 	})
 	shown := ""
 	return await(ctx, func() (bool, error) {
-		var page struct{ Tasks []task }
+		var page taskPage
 		if _, err := g.api.call(ctx, "GET /api/tasks?limit=1", nil, &page); err != nil || len(page.Tasks) == 0 {
 			return false, err
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/errand-fleet/errand/cmd/enqueue/internal/term"
 	"github.com/errand-fleet/errand/internal/legible"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/web/api"
 )
 
 func listCommand(t *terminal, flags *flag.FlagSet) runFunc {
@@ -33,11 +34,7 @@ func listCommand(t *terminal, flags *flag.FlagSet) runFunc {
 		if len(args) > 0 {
 			return exitUsage
 		}
-		return show(ctx, t, "GET /api/tasks?"+query.Encode(), nil, func(page struct {
-			Tasks []task
-			Next  string
-		},
-		) {
+		return show(ctx, t, "GET /api/tasks?"+query.Encode(), nil, func(page taskPage) {
 			t.printTasks(page.Tasks, time.Now())
 			switch {
 			case page.Next != "":
@@ -162,19 +159,14 @@ func answerCommand(t *terminal, flags *flag.FlagSet) runFunc {
 		if err != nil {
 			return err
 		}
-		var a tasks.Answer
 		body := map[string]string{"question": *question, "answer": strings.Join(args[1:], " ")}
-		text, err := t.api.call(ctx, "POST /api/tasks/"+id+"/answer", body, &a)
-		switch {
-		case err != nil:
-			return err
-		case t.raw:
-			err = t.printJSON(text)
-		case a.Expired:
-			printf(t.stdout, "too late: the agent continued without an answer\n")
-		default:
+		a, err := shown(ctx, t, "POST /api/tasks/"+id+"/answer", body, func(a tasks.Answer) {
+			if a.Expired {
+				printf(t.stdout, "too late: the agent continued without an answer\n")
+				return
+			}
 			printf(t.stdout, "%s answered: %s\n", legible.Line(a.By), legible.Text(a.Text))
-		}
+		})
 		if a.Expired {
 			return exitFailed
 		}
@@ -255,12 +247,6 @@ func reviewCosts(s tasks.CostSum, size string) []string {
 	return []string{legible.Dollars(s.USD / float64(s.Runs)), legible.Dollars(s.Max)}
 }
 
-// costs is the response of GET /api/costs.
-type costs struct {
-	By []tasks.CostGroup `json:"by"`
-	tasks.Costs
-}
-
 func costsCommand(t *terminal, flags *flag.FlagSet) runFunc {
 	query := parameterFlags(
 		flags, person, channel, repository,
@@ -288,7 +274,7 @@ func costsCommand(t *terminal, flags *flag.FlagSet) runFunc {
 }
 
 // printCosts prints the table, with dashes for unknown names.
-func (t *terminal) printCosts(c costs) {
+func (t *terminal) printCosts(c api.Costs) {
 	var heads []string
 	for _, group := range c.By {
 		heads = append(heads, strings.ToUpper(string(group)))

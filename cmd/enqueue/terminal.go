@@ -189,6 +189,12 @@ type task struct {
 	Sentence string `json:"sentence"`
 }
 
+// taskPage is the response of GET /api/tasks.
+type taskPage struct {
+	Tasks []task
+	Next  string
+}
+
 // comment returns a sentence about how the task ended, unless its answer in the form of a schema says it all.
 func (t task) comment() string {
 	if t.Ending != nil && len(t.Ending.Result.Structured) > 0 {

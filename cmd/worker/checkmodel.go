@@ -40,7 +40,7 @@ func checkModel(ctx context.Context, c config.Config, stdout io.Writer) error {
 	res, err := runner.Run(ctx, agent.Spec{
 		ID: "check-model", Dir: dir, Prompt: agent.Message{Text: "Reply with the word OK and nothing else."},
 		Profile: agent.Read, Model: c.Model.Name, MaxUSD: checkUSD, Limit: checkLimit,
-	}, nobody{})
+	}, agent.Unattended{})
 	if err == nil && res.Error != nil {
 		err = res.Error
 	}
@@ -53,17 +53,3 @@ func checkModel(ctx context.Context, c config.Config, stdout io.Writer) error {
 	fmt.Fprintf(stdout, "ok: %s answers\n", res.Model)
 	return nil
 }
-
-// nobody is the host of a run that nobody follows.
-type nobody struct{}
-
-func (nobody) Event(agent.Event) {}
-
-func (nobody) Permit(context.Context, agent.ToolRequest) agent.Decision { return agent.Decision{} }
-
-func (nobody) Next(ctx context.Context) (agent.Message, bool) {
-	<-ctx.Done()
-	return agent.Message{}, false
-}
-
-func (nobody) Idle(context.Context) (agent.Message, bool) { return agent.Message{}, false }

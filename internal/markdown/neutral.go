@@ -2,7 +2,7 @@
 // to or reads from.
 //
 //   - A CommonMark parser (goldmark) decides what is code and what is prose.
-//   - Neutral returns text that mentions nobody, loads nothing, draws nothing, offers no change to commit and has no HTML when GitHub
+//   - Neutral returns text that mentions no one, loads nothing, draws nothing, offers no change to commit and has no HTML when GitHub
 //     renders it. Code that every parser takes for code stays as it is, as do definitions of links and footnotes, which GitHub shows
 //     only where something refers to them.
 //   - Shown returns the words that a page shows, without those that only its source has.
@@ -43,7 +43,7 @@ var (
 // rounds is how often a change may make another one necessary. Only hostile text needs more.
 const rounds = 5
 
-// Neutral returns Markdown that has no effects when GitHub renders it: it mentions nobody, loads no image, has no HTML,
+// Neutral returns Markdown that has no effects when GitHub renders it: it mentions no one, loads no image, has no HTML,
 // contains no marker of errand, and closes each block of code. Blocks that GitHub draws, or offers to commit, become
 // plain code. Text that every parser takes for code stays as it is. Neutral text is returned unchanged.
 func Neutral(s string) string {

@@ -249,7 +249,7 @@ func (s *Server) ready(ctx context.Context) error {
 // port does not pass.
 func (s *Server) ping(ctx context.Context) error {
 	dialer := net.Dialer{Timeout: answer}
-	conn, err := dialer.DialContext(ctx, "tcp", s.Addr()) // not by the client, which would log that nobody listens yet
+	conn, err := dialer.DialContext(ctx, "tcp", s.Addr()) // not by the client, which would log a refused connection
 	if err != nil {
 		return err
 	}

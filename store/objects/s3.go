@@ -164,7 +164,7 @@ func (s *S3) Delete(ctx context.Context, key string) error {
 	return nil
 }
 
-// randomName returns a name that nobody else chooses.
+// randomName returns a name that no other writer chooses.
 func randomName() string { return strings.ToLower(rand.Text()) }
 
 // code returns S3's code of an error; empty if S3 did not answer.

@@ -18,6 +18,7 @@ import (
 	"github.com/errand-fleet/errand/internal/redisserver"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/intake"
 	"github.com/errand-fleet/errand/tasks/taskstest"
 )
 
@@ -91,14 +92,14 @@ func (h *harness) post(body string, headers ...http.Header) *http.Response {
 }
 
 // refused posts a body that must be answered by a problem, and returns the problem.
-func (h *harness) refused(body string) problem {
+func (h *harness) refused(body string) intake.Problem {
 	h.Helper()
 	resp := h.post(body)
 	defer resp.Body.Close()
 	if got := resp.Header.Get("Content-Type"); got != "application/problem+json" {
 		h.Errorf("content type %q", got)
 	}
-	var p problem
+	var p intake.Problem
 	if err := json.NewDecoder(resp.Body).Decode(&p); err != nil {
 		h.Fatal(err)
 	}

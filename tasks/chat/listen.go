@@ -14,6 +14,7 @@ import (
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/intake"
 )
 
 // maxBody bounds a request: a message of 1 MiB and pictures of 8 MiB in base64, which are the desk's limits for a task.
@@ -77,12 +78,12 @@ const fields = "message, repo, branch, projectPath, agent, thread, model, effort
 func (s *Source) serve(life context.Context, d *tasks.Desk, w http.ResponseWriter, r *http.Request) {
 	req, p := read(w, r)
 	if p != nil {
-		p.write(w)
+		p.Write(w)
 		return
 	}
 	t, p := s.task(req, tasks.Actor(r.Context()))
 	if p != nil {
-		p.write(w)
+		p.Write(w)
 		return
 	}
 	if parent := r.Header.Get("Traceparent"); traceForm.MatchString(parent) {
@@ -90,12 +91,12 @@ func (s *Source) serve(life context.Context, d *tasks.Desk, w http.ResponseWrite
 	}
 	receipt, err := s.submit(r.Context(), d, t)
 	if input, ok := errors.AsType[*tasks.InputError](err); ok {
-		(&problem{http.StatusBadRequest, "Bad request", input.Sentence}).write(w)
+		intake.NewProblem(http.StatusBadRequest, "Bad request", input.Sentence).Write(w)
 		return
 	}
 	if err != nil {
 		s.cfg.Log.Warn("submit chat", "run", t.ID, "err", err)
-		(&problem{http.StatusServiceUnavailable, "Unavailable", "Redis does not answer. The task was probably not stored: look at /api/tasks before you try again."}).write(w)
+		intake.NewProblem(http.StatusServiceUnavailable, "Unavailable", "Redis does not answer. The task was probably not stored: look at /api/tasks before you try again.").Write(w)
 		return
 	}
 	w.Header().Set("Errand-Task", receipt.ID)
@@ -108,7 +109,7 @@ func (s *Source) serve(life context.Context, d *tasks.Desk, w http.ResponseWrite
 
 // read decodes one JSON object with known fields and nothing behind it. An unknown field is a mistake: "timout"
 // would let a task run for hours.
-func read(w http.ResponseWriter, r *http.Request) (request, *problem) {
+func read(w http.ResponseWriter, r *http.Request) (request, *intake.Problem) {
 	var req request
 	dec := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody))
 	dec.DisallowUnknownFields()
@@ -121,21 +122,21 @@ func read(w http.ResponseWriter, r *http.Request) (request, *problem) {
 		}
 	}
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return req, &problem{http.StatusRequestEntityTooLarge, "Too large", fmt.Sprintf("A request has at most %d bytes.", maxBody)}
+		return req, intake.NewProblem(http.StatusRequestEntityTooLarge, "Too large", fmt.Sprintf("A request has at most %d bytes.", maxBody))
 	}
 	if err == nil {
 		return req, nil
 	}
 	if name, found := strings.CutPrefix(err.Error(), "json: unknown field "); found {
-		return req, &problem{http.StatusBadRequest, "Unknown field", fmt.Sprintf("There is no field %s. The fields are %s.", name, fields)}
+		return req, intake.NewProblem(http.StatusBadRequest, "Unknown field", fmt.Sprintf("There is no field %s. The fields are %s.", name, fields))
 	}
-	return req, &problem{http.StatusBadRequest, "Malformed JSON", err.Error()}
+	return req, intake.NewProblem(http.StatusBadRequest, "Malformed JSON", err.Error())
 }
 
 // task returns the task of a request.
-func (s *Source) task(req request, actor string) (tasks.Task, *problem) {
-	bad := func(title, detail string) (tasks.Task, *problem) {
-		return tasks.Task{}, &problem{http.StatusBadRequest, title, detail}
+func (s *Source) task(req request, actor string) (tasks.Task, *intake.Problem) {
+	bad := func(title, detail string) (tasks.Task, *intake.Problem) {
+		return tasks.Task{}, intake.NewProblem(http.StatusBadRequest, title, detail)
 	}
 	// The ID is new for every request: a retry looks like the same text sent twice.
 	now, identity := s.cfg.Now(), strings.ToLower(rand.Text())

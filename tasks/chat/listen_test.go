@@ -15,6 +15,7 @@ import (
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/intake"
 )
 
 func TestRequestBecomesATask(t *testing.T) {
@@ -135,7 +136,7 @@ func TestBadRequestsAreRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := h.refused(test.body)
-			if diff := cmp.Diff(problem{Status: test.status, Title: test.title}, got, cmpopts.IgnoreFields(problem{}, "Detail")); diff != "" {
+			if diff := cmp.Diff(intake.Problem{Status: test.status, Title: test.title}, got, cmpopts.IgnoreFields(intake.Problem{}, "Detail")); diff != "" {
 				t.Error(diff)
 			}
 			if got.Detail == "" || test.title == "Unknown field" && !strings.Contains(got.Detail, `"timout"`) {

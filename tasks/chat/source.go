@@ -13,12 +13,10 @@ package chat
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -116,19 +114,6 @@ func (s *Source) Say(context.Context, tasks.Task, string) error { return nil }
 
 // Ask does nothing: the question is among the events, and is answered through the API or in the console.
 func (s *Source) Ask(context.Context, tasks.Task, tasks.Question) error { return nil }
-
-// problem is an error response before the stream begins, in the form of RFC 9457.
-type problem struct {
-	Status int    `json:"status"`
-	Title  string `json:"title"`
-	Detail string `json:"detail"`
-}
-
-func (p *problem) write(w http.ResponseWriter) {
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(p.Status)
-	_ = json.NewEncoder(w).Encode(p) // the reader may be gone
-}
 
 // blocked are the system's directories. They stay closed even if an operator opens a directory above them.
 var blocked = []string{

@@ -37,19 +37,8 @@ type endpoint struct {
 	template *template.Template
 }
 
-// problem is an error response in the form of RFC 9457.
-type problem struct {
-	Status int    `json:"status"`
-	Title  string `json:"title"`
-	Detail string `json:"detail"`
-
-	retry time.Duration // after which the sender may try again; 0: unknown
-}
-
-func (p *problem) Error() string { return p.Title + ": " + p.Detail }
-
 func fail(status int, detail string) error {
-	return &problem{Status: status, Title: http.StatusText(status), Detail: detail}
+	return intake.NewProblem(status, http.StatusText(status), detail)
 }
 
 // accepted is the response to a request that has a task.
@@ -67,17 +56,12 @@ func (s *Source) serve(w http.ResponseWriter, r *http.Request, d *tasks.Desk) {
 		_ = json.NewEncoder(w).Encode(made) // the sender may be gone
 		return
 	}
-	p, ok := errors.AsType[*problem](err)
+	p, ok := errors.AsType[*intake.Problem](err)
 	if !ok {
 		s.cfg.Log.Warn("receive hook", "err", err)
-		p = &problem{Status: http.StatusServiceUnavailable, Title: "Unavailable", Detail: "Redis does not answer. Send the request again, with the same Idempotency-Key."}
+		p = intake.NewProblem(http.StatusServiceUnavailable, "Unavailable", "Redis does not answer. Send the request again, with the same Idempotency-Key.")
 	}
-	if p.retry > 0 {
-		w.Header().Set("Retry-After", strconv.Itoa(int(p.retry/time.Second)+1))
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(p.Status)
-	_ = json.NewEncoder(w).Encode(p)
+	p.Write(w)
 }
 
 func (s *Source) receive(w http.ResponseWriter, r *http.Request, d *tasks.Desk) (accepted, error) {
@@ -141,7 +125,7 @@ func (e *endpoint) accept(ctx context.Context, d *tasks.Desk, key string, body [
 		return accepted{}, fmt.Errorf("limit hook %s: %w", e.Name, err)
 	}
 	if wait > 0 {
-		return accepted{}, &problem{Status: http.StatusTooManyRequests, Title: "Too many requests", Detail: fmt.Sprintf("This hook takes %d requests an hour.", e.PerHour), retry: wait}
+		return accepted{}, &intake.Problem{Status: http.StatusTooManyRequests, Title: "Too many requests", Detail: fmt.Sprintf("This hook takes %d requests an hour.", e.PerHour), RetryAfter: wait}
 	}
 	prompt, err := render(e.template, body)
 	if err != nil {

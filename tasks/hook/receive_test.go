@@ -79,7 +79,7 @@ func sign(parts ...string) string {
 // response is what a front door answered.
 type response struct {
 	accepted
-	problem
+	intake.Problem
 
 	status int
 	header http.Header
@@ -106,7 +106,7 @@ func (f *fleet) post(door int, name, body string, header ...string) (got respons
 		f.Error(err)
 	}
 	got.status, got.header = resp.StatusCode, resp.Header
-	if err := errorsOf(json.Unmarshal(text.Bytes(), &got.accepted), json.Unmarshal(text.Bytes(), &got.problem)); err != nil {
+	if err := errorsOf(json.Unmarshal(text.Bytes(), &got.accepted), json.Unmarshal(text.Bytes(), &got.Problem)); err != nil {
 		f.Errorf("%s: %q: %v", resp.Status, text.String(), err)
 	}
 	return got

@@ -34,17 +34,11 @@ type Hook struct {
 	Results  string  // Slack channel for the answers; empty: they are not posted
 }
 
-// Limiter limits a rate in the whole fleet.
-type Limiter interface {
-	// Allow returns 0 if it took a turn of a name, and otherwise the time until the next one.
-	Allow(ctx context.Context, name string, every time.Duration, burst int) (wait time.Duration, err error)
-}
-
 // Config is what the source needs. Memory and Limiter are required.
 type Config struct {
 	Hooks   []Hook
 	Memory  intake.Memory // where the front doors agree on the task of a key
-	Limiter Limiter
+	Limiter intake.Limiter
 	Results intake.Results   // where the channels of hooks are
 	Now     func() time.Time // nil: time.Now
 	Log     *slog.Logger     // nil: discard

@@ -4,6 +4,7 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"net/http"
 	"strconv"
 	"time"
@@ -32,4 +33,30 @@ func Sign(h http.Header, secret, key string, now time.Time, body []byte) {
 	h.Set(KeyHeader, key)
 	h.Set(TimestampHeader, strconv.FormatInt(now.Unix(), 10))
 	h.Set(SignatureHeader, "sha256="+hex.EncodeToString(Digest(h, secret, body)))
+}
+
+// Problem is an error response to a program, in the form of RFC 9457.
+type Problem struct {
+	Status int    `json:"status"`
+	Title  string `json:"title"`
+	Detail string `json:"detail"`
+
+	RetryAfter time.Duration `json:"-"` // when the sender may try again; 0: unknown
+}
+
+// NewProblem returns a Problem without a time to try again.
+func NewProblem(status int, title, detail string) *Problem {
+	return &Problem{Status: status, Title: title, Detail: detail}
+}
+
+func (p *Problem) Error() string { return p.Title + ": " + p.Detail }
+
+// Write sends the problem.
+func (p *Problem) Write(w http.ResponseWriter) {
+	if p.RetryAfter > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(int(p.RetryAfter/time.Second)+1))
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(p.Status)
+	_ = json.NewEncoder(w).Encode(p) // the sender may be gone
 }

@@ -15,16 +15,15 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"path"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/hibiken/asynq"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/errand-fleet/errand/internal/doctor"
+	"github.com/errand-fleet/errand/internal/pattern"
 	"github.com/errand-fleet/errand/tasks"
 )
 
@@ -38,10 +37,7 @@ type Webhook struct {
 }
 
 func (w Webhook) wants(t tasks.Task, kind tasks.EndingKind) bool {
-	return (len(w.Endings) == 0 || slices.Contains(w.Endings, kind)) && (len(w.Repositories) == 0 || slices.ContainsFunc(w.Repositories, func(pattern string) bool {
-		ok, _ := path.Match(strings.ToLower(pattern), strings.ToLower(t.Repo)) // config has checked it
-		return ok
-	}))
+	return (len(w.Endings) == 0 || slices.Contains(w.Endings, kind)) && pattern.Covers(w.Repositories, t.Repo)
 }
 
 // Config is what New needs. Redis is required.

@@ -67,13 +67,13 @@ func (c *Config) environmentID(ctx context.Context, clone workspace.Clone, d env
 	if err != nil {
 		return "", nil, err
 	}
-	rebuilds, err := c.Store.Environments.Rebuilds(ctx)
+	// The set-up runs what is on the base branch, so those of other branches are others.
+	key := d.Key(clone.Repo, append(slices.Clone(versions), clone.Base))
+	rebuild, err := c.Store.Environments.RebuildOf(ctx, clone.Repo, key)
 	if err != nil {
 		return "", nil, err
 	}
-	// The set-up runs what is on the base branch, so those of other branches are others.
-	key := d.Key(clone.Repo, append(slices.Clone(versions), clone.Base))
-	return rebuilds.Of(clone.Repo, key).Name(key), versions, nil
+	return rebuild.Name(key), versions, nil
 }
 
 // runSetUp runs the lines of a set-up where script says, and reports it to the task's followers.

@@ -165,7 +165,7 @@ func (b *publisher) proposeHosts(ctx context.Context, r *run, t tasks.Task, own 
 	}})
 }
 
-// settingsChange is a change of a repository's settings that errand proposes on a branch of its own.
+// settingsChange is a change of a repository's settings that errand proposes on a separate branch.
 type settingsChange struct {
 	branch string
 	edit   func(base workspace.Clone) (edited, error) // returns no text if there is nothing to propose

@@ -180,9 +180,9 @@ func (k *talk) wait(ctx context.Context, q tasks.Question) (json.RawMessage, err
 	}
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeLimit)
 	defer cancel()
-	stands, cerr := k.Store.Questions.Answer(closing, k.task.ID, q.Key, format.JSON(tasks.Answer{At: time.Now(), Expired: true}), "")
+	first, cerr := k.Store.Questions.Answer(closing, k.task.ID, q.Key, format.JSON(tasks.Answer{At: time.Now(), Expired: true}), "")
 	if errors.Is(err, errUnanswered) {
-		return stands, cerr
+		return first, cerr
 	}
 	return nil, err
 }

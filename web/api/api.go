@@ -328,7 +328,7 @@ func escapeFormula(name string) string {
 func (a *API) events(w http.ResponseWriter, r *http.Request) error {
 	// The header is newer than the query: a browser that reconnects requests the same URL again.
 	after := cmp.Or(r.Header.Get("Last-Event-ID"), r.URL.Query().Get("after"))
-	if !view.ValidEventID(after) {
+	if !store.ValidEventID(after) {
 		return respond.BadQuery("after must be the ID of an event, such as 1700000000000-0.")
 	}
 	id, err := a.exists(r)

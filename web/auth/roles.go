@@ -4,12 +4,12 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
-	"path"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/errand-fleet/errand/internal/pattern"
 	"github.com/errand-fleet/errand/tasks"
 )
 
@@ -79,8 +79,8 @@ func (a *Access) visitor(id Identity, method string, log *slog.Logger) tasks.Vis
 
 // holds reports whether a grant is for a person.
 func (g Grant) holds(id Identity) bool {
-	person := func(pattern string) bool {
-		return matches(pattern, id.Email) || matches(pattern, id.Name) || matches(pattern, id.Login)
+	person := func(p string) bool {
+		return matches(p, id.Email) || matches(p, id.Name) || matches(p, id.Login)
 	}
 	return slices.ContainsFunc(g.People, person) || slices.ContainsFunc(g.Groups, func(group string) bool { return slices.Contains(id.Groups, group) })
 }
@@ -91,9 +91,8 @@ func (g Grant) covers(repo string) bool {
 }
 
 // matches reports whether a name that is not empty matches a pattern.
-func matches(pattern, name string) bool {
-	ok, err := path.Match(strings.ToLower(pattern), strings.ToLower(name))
-	return ok && err == nil && name != ""
+func matches(p, name string) bool {
+	return name != "" && pattern.Match(p, name)
 }
 
 // How long the forge's answers count, and how many are kept.

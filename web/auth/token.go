@@ -7,12 +7,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"path"
 	"regexp"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/errand-fleet/errand/internal/pattern"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 )
@@ -69,7 +69,7 @@ func (t *Tokens) Create(ctx context.Context, want Token, days int) (secretText s
 		return bad("There are %d tokens. Revoke those that are not used.", maxTokens)
 	}
 	for _, p := range want.Repositories {
-		if _, err := path.Match(p, ""); err != nil || p == "" {
+		if !pattern.Check(p) {
 			return bad("%q is not a pattern of repositories, such as acme/*.", p)
 		}
 	}

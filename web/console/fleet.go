@@ -96,7 +96,7 @@ func newCredentialViews(all []tasks.CredentialUse, now time.Time) (list []creden
 			one := windowView{Name: w.Name, Used: strconv.FormatFloat(w.Used, 'f', 2, 64), Percent: fmt.Sprintf("%.0f%%", 100*w.Used)}
 			if w.ResetsAt.After(now) {
 				one.Resets = view.Time(w.ResetsAt)
-			} else if !w.ResetsAt.IsZero() { // nobody has asked since
+			} else if !w.ResetsAt.IsZero() { // not used since
 				one.Used, one.Percent = "0", "0%"
 			}
 			v.Windows = append(v.Windows, one)
@@ -305,7 +305,7 @@ func healthPage(w http.ResponseWriter, r *http.Request) error {
 func newWorkerViews(workers []view.Worker) []workerView {
 	list := make([]workerView, len(workers))
 	for i, w := range workers {
-		cli, err := view.ParseCLI(w.Health)
+		cli, err := tasks.ReadHealth(w.Health)
 		list[i] = workerView{Worker: w, CLI: cli.Version, Memory: legible.Bytes(w.Memory), Level: "ok", State: "takes tasks"}
 		switch {
 		case err != nil || !cli.OK:

@@ -81,7 +81,7 @@ type history struct {
 
 func (c *Console) taskPage(w http.ResponseWriter, r *http.Request) error {
 	before := r.URL.Query().Get("before")
-	if !view.ValidEventID(before) {
+	if !store.ValidEventID(before) {
 		return respond.BadQuery("before must be the ID of an event, such as 1700000000000-0.")
 	}
 	s, err := c.view.Task(r)

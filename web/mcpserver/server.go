@@ -135,39 +135,29 @@ func add[In, Out any](s *Server, to *mcp.Server, do func(call, In) (Out, error),
 	})
 }
 
+// problemOf returns an error as a problem, as [respond.ProblemOf] does. An input error is one, too.
+func problemOf(err error) (p respond.Problem, known bool) {
+	if input, ok := errors.AsType[*tasks.InputError](err); ok {
+		return respond.Problem{Status: http.StatusBadRequest, Title: "Invalid input", Detail: input.Sentence}, true
+	}
+	return respond.ProblemOf(err)
+}
+
 // explain returns an error for the model.
 func (s *Server) explain(ctx context.Context, tool string, err error) error {
-	if p, ok := errors.AsType[respond.Problem](err); ok {
-		return errors.New(p.Detail)
-	}
-	if input, ok := errors.AsType[*tasks.InputError](err); ok {
-		return input
-	}
-	if denied, ok := errors.AsType[*tasks.RoleError](err); ok {
-		return denied
-	}
-	if errors.Is(err, tasks.ErrNotFound) {
-		return errors.New("there is no such task; tasks are kept for a week after they end")
-	}
-	if ctx.Err() == nil {
+	p, known := problemOf(err)
+	if !known && ctx.Err() == nil {
 		s.View.Log.Warn("call tool", "tool", tool, "err", err)
 	}
-	return errors.New("the store does not answer; try again in a moment")
+	return errors.New(p.Detail)
 }
 
 // record writes a call that changes something to the audit log.
 func (s *Server) record(c call, tool, id string, err error) {
 	status := http.StatusOK
-	if _, denied := errors.AsType[*tasks.RoleError](err); denied {
-		status = http.StatusForbidden
-	} else if p, ok := errors.AsType[respond.Problem](err); ok {
+	if err != nil {
+		p, _ := problemOf(err)
 		status = p.Status
-	} else if _, input := errors.AsType[*tasks.InputError](err); input {
-		status = http.StatusBadRequest
-	} else if errors.Is(err, tasks.ErrNotFound) {
-		status = http.StatusNotFound
-	} else if err != nil {
-		status = http.StatusServiceUnavailable
 	}
 	s.Audit.Record(c.Request, "mcp "+tool, status, id)
 }

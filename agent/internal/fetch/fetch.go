@@ -71,7 +71,7 @@ func (s *Shared[T]) run(c *call[T]) {
 	defer cancel()
 	life := FailurePause
 	defer func() {
-		if failed := recover(); failed != nil { // on a goroutine of its own it would end the process
+		if failed := recover(); failed != nil { // in a new goroutine it would end the process
 			debug.PrintStack() // as the runtime would; the error does not say where it was
 			c.err = fmt.Errorf("panic: %v", failed)
 		}

@@ -194,7 +194,7 @@ func (g *group) remove() {
 		_ = g.fd.Close()
 	}
 	_ = set(g.dir, "cgroup.kill", "1")                                        // since Linux 5.14; before, the sweep kills them
-	for stop := time.Now().Add(time.Second); ; time.Sleep(time.Millisecond) { //nolint:forbidigo // the kernel tells nobody
+	for stop := time.Now().Add(time.Second); ; time.Sleep(time.Millisecond) { //nolint:forbidigo // the kernel does not report it
 		if err := os.Remove(g.dir); !errors.Is(err, unix.EBUSY) || time.Now().After(stop) {
 			return
 		}

@@ -92,24 +92,32 @@ func (o *Responder) Handle(handle Handler) http.HandlerFunc {
 	}
 }
 
-// Fail writes an error. An error that is neither a Problem nor one of the desk's sentinels comes from Redis, and is
-// logged.
-func (o *Responder) Fail(w http.ResponseWriter, r *http.Request, err error) {
-	p, ok := errors.AsType[Problem](err)
+// ProblemOf returns an error as a Problem, and whether it is known. An error that is neither a Problem nor one of the
+// desk's comes from Redis.
+func ProblemOf(err error) (p Problem, known bool) {
+	if p, known = errors.AsType[Problem](err); known {
+		return p, true
+	}
 	denied, _ := errors.AsType[*tasks.RoleError](err)
 	switch {
-	case ok:
-	case r.Context().Err() != nil: // the client is gone
-		return
 	case errors.Is(err, tasks.ErrNotFound):
-		p = Problem{http.StatusNotFound, "No such task", "The task does not exist, or was deleted: tasks are kept for a week after they end."}
+		return Problem{http.StatusNotFound, "No such task", "The task does not exist, or was deleted: tasks are kept for a week after they end."}, true
 	case denied != nil:
-		p = Problem{http.StatusForbidden, "Not allowed", denied.Sentence}
+		return Problem{http.StatusForbidden, "Not allowed", denied.Sentence}, true
 	case errors.Is(err, tasks.ErrNotEnded):
-		p = Problem{http.StatusConflict, "Not ended", "The task has not ended: cancel it first, or wait."}
-	default:
+		return Problem{http.StatusConflict, "Not ended", "The task has not ended: cancel it first, or wait."}, true
+	}
+	return Problem{http.StatusServiceUnavailable, "Unavailable", "Redis does not answer. Try again in a moment."}, false
+}
+
+// Fail writes an error, and logs it if it is not known.
+func (o *Responder) Fail(w http.ResponseWriter, r *http.Request, err error) {
+	p, known := ProblemOf(err)
+	if !known {
+		if r.Context().Err() != nil { // the client is gone
+			return
+		}
 		o.log.Warn("serve console", "path", r.URL.Path, "err", err)
-		p = Problem{http.StatusServiceUnavailable, "Unavailable", "Redis does not answer. Try again in a moment."}
 	}
 	v := errorView{p, "/", "Back to the tasks"}
 	if id := tasks.VisitorOf(r.Context()).Task; id != "" {

@@ -2,7 +2,6 @@ package view
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -20,32 +19,6 @@ const Good store.Severity = "ok"
 // Check is the result of one check: what was found, why it matters and how to fix it.
 type Check = store.Finding
 
-// CLI is what a worker reports about its CLI, as far as it is shown.
-type CLI struct {
-	OK       bool     `json:"ok"`
-	Path     string   `json:"path"`
-	Version  string   `json:"version"`
-	LoggedIn bool     `json:"logged_in"`
-	Method   string   `json:"method"`
-	Keeper   string   `json:"keeper"`
-	Sandbox  string   `json:"sandbox"`
-	Reach    string   `json:"reach"`
-	Gateway  bool     `json:"gateway"`
-	Private  bool     `json:"private"`
-	Problem  string   `json:"problem"`
-	Remedy   string   `json:"remedy"`
-	Notices  []string `json:"notices"`
-}
-
-// ParseCLI reads a worker's report. A worker without a report counts as healthy.
-func ParseCLI(health json.RawMessage) (c CLI, err error) {
-	if len(health) == 0 {
-		return CLI{OK: true}, nil
-	}
-	err = json.Unmarshal(health, &c)
-	return c, err
-}
-
 // checklist collects checks.
 type checklist []Check
 
@@ -56,7 +29,7 @@ func (l *checklist) add(level store.Severity, what, why, remedy string) {
 // checkWorker checks a worker by its report. sources are those of all workers.
 func checkWorker(w store.Worker, sources []string, now time.Time) []Check {
 	var list checklist
-	c, err := ParseCLI(w.Health)
+	c, err := tasks.ReadHealth(w.Health)
 	switch {
 	case err != nil:
 		list.add(store.Fatal, "the report on its CLI cannot be read", err.Error(), "Run the same version of errand everywhere.")

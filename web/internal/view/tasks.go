@@ -241,14 +241,3 @@ func USD(amount float64) string {
 	}
 	return legible.Dollars(amount)
 }
-
-// ValidEventID reports whether s may be the ID of an event, or empty.
-func ValidEventID(s string) bool {
-	if s == "" || s == "0" {
-		return true
-	}
-	ms, seq, _ := strings.Cut(s, "-")
-	_, err1 := strconv.ParseUint(ms, 10, 64)
-	_, err2 := strconv.ParseUint(seq, 10, 64)
-	return err1 == nil && err2 == nil
-}

@@ -1,0 +1,28 @@
+// Package pattern matches names, such as those of repositories, with patterns such as acme/*: those of [path.Match],
+// ignoring case.
+//
+// All functions are pure and may be called from any goroutine.
+package pattern
+
+import (
+	"path"
+	"slices"
+	"strings"
+)
+
+// Check reports whether a pattern can match a name.
+func Check(pattern string) bool {
+	_, err := path.Match(pattern, "")
+	return err == nil && pattern != ""
+}
+
+// Match reports whether a pattern matches a name.
+func Match(pattern, name string) bool {
+	ok, err := path.Match(strings.ToLower(pattern), strings.ToLower(name))
+	return ok && err == nil
+}
+
+// Covers reports whether one of the patterns matches a name. Without patterns every name is covered.
+func Covers(patterns []string, name string) bool {
+	return len(patterns) == 0 || slices.ContainsFunc(patterns, func(pattern string) bool { return Match(pattern, name) })
+}
