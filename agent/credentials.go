@@ -110,7 +110,8 @@ func credentialsFor(s Spec, all []ModelCredential) (names []string, err *Error) 
 		return nil, nil
 	}
 	for _, c := range all {
-		if pattern.Covers(c.Repositories, s.Repo) && (len(c.People) == 0 || slices.Contains(c.People, s.Person)) {
+		other := func(a Also) bool { return !pattern.Covers(c.Repositories, a.Repo) }
+		if pattern.Covers(c.Repositories, s.Repo) && !slices.ContainsFunc(s.Also, other) && (len(c.People) == 0 || slices.Contains(c.People, s.Person)) {
 			names = append(names, c.Name)
 		}
 	}

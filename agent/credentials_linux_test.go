@@ -143,6 +143,10 @@ func TestCLICredentialsOfRepositories(t *testing.T) {
 			t.Errorf("%s: %v, %+v", repo, res.Error, res.API)
 		}
 	}
+	both := runCLI(t, r, Spec{ID: "both", Dir: t.TempDir(), Also: []Also{{"acme/api", t.TempDir()}}, Prompt: Message{Text: "x"}, Profile: Read, Repo: "acme/web"}, &host{})
+	if both.API == nil || both.API.Credential != "acme" {
+		t.Errorf("in two repositories: %v, %+v", both.Error, both.API)
+	}
 	_, err := r.Run(t.Context(), Spec{ID: unique("none"), Dir: t.TempDir(), Prompt: Message{Text: "x"}, Profile: Read, Repo: "other/web"}, &host{})
 	if err == nil || !strings.Contains(err.Error(), `none of the credentials for the model is for repository "other/web"`) {
 		t.Errorf("without a credential: %v", err)

@@ -17,6 +17,7 @@ type Spec struct {
 	ID      string  // names the log files and marks the run's processes; [a-z0-9.-], at most 80 bytes
 	Dir     string  // working directory of the agent: absolute, exists
 	Files   string  // a further directory that the agent may use; empty: none
+	Also    []Also  // further clones that the agent works in as in Dir; only their agents and skills have an effect, with TrustedConfig
 	Prompt  Message // the first user message, word for word
 	System  string  // context, appended to the CLI's own system prompt
 	Profile Profile
@@ -94,12 +95,24 @@ type Layer = sandbox.Layer
 // Sandboxed reports whether runs have a sandbox.
 func (r *Runner) Sandboxed() bool { return r.cfg.Sandbox == SandboxBwrap }
 
+// Also is a further clone of a run.
+type Also struct{ Repo, Dir string }
+
 // further returns the directories that the run may use in addition to Dir.
 func (s Spec) further() []string {
-	if s.Files == "" {
-		return nil
+	dirs := s.clones()
+	if s.Files != "" {
+		dirs = append(dirs, s.Files)
 	}
-	return []string{s.Files}
+	return dirs
+}
+
+// clones returns the directories of the further clones.
+func (s Spec) clones() (dirs []string) {
+	for _, a := range s.Also {
+		dirs = append(dirs, a.Dir)
+	}
+	return dirs
 }
 
 // trusts reports whether the run loads the configuration in its directory.
@@ -241,7 +254,7 @@ func ServerSecrets(servers []MCPServer, getenv func(string) string) []string {
 
 // policy returns the policy of a run.
 func (r *Runner) policy(s Spec) tools.Policy {
-	return tools.Policy{Profile: s.Profile, Dir: s.Dir, Roots: s.further(), Servers: r.servers(s), Rules: s.Rules}
+	return tools.Policy{Profile: s.Profile, Dir: s.Dir, Clones: s.clones(), Roots: s.further(), Servers: r.servers(s), Rules: s.Rules}
 }
 
 // servers lists the servers whose tools a run may call: that of Spec.Tools, and those configured for its profile.

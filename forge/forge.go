@@ -90,6 +90,10 @@ type Proposal struct {
 	Title  string // one line
 	Fixes  int    // the number of the issue that the work resolves; 0: that of the pull request's description so far, if any
 
+	// Together are the pull requests of the same work in other repositories, as "owner/name#3"; empty: those of the pull
+	// request's description so far, if any.
+	Together []string
+
 	Run    string // the ID of the task; a newer task's description is never replaced by an older one's
 	RunURL string // where people see the run; may be empty
 	Thread string // of the task

@@ -116,10 +116,10 @@ func (p People) permit(ctx context.Context, t Task, need Role, own bool) error {
 		return nil
 	}
 	asker := p.asker(t)
-	if v.Task != "" && v.Task != t.ID || v.Task == "" && !p.sees(ctx, v, t.Repo, asker) {
+	if v.Task != "" && v.Task != t.ID || v.Task == "" && !p.sees(ctx, v, t.Repositories(), asker) {
 		return fmt.Errorf("%w: %s", ErrNotFound, t.ID)
 	}
-	has := v.RoleIn(ctx, t.Repo)
+	has := v.RoleInAll(ctx, t.Repositories())
 	if p.asked(v, asker) && t.Repo == "" {
 		has = v.Role
 	}
@@ -144,9 +144,9 @@ func (d *Desk) may(ctx context.Context, id string, need Role, own bool) error {
 	return d.policy.People.permit(ctx, d.status(rec).Task, need, own)
 }
 
-// sees reports whether a visitor sees the tasks of a repository or, outside of repositories, those of an asker.
-func (p People) sees(ctx context.Context, v Visitor, repo, asker string) bool {
-	return v.RoleIn(ctx, repo) >= Viewer || repo == "" && v.Role >= Viewer && p.asked(v, asker)
+// sees reports whether a visitor sees the tasks of repositories or, outside of repositories, those of an asker.
+func (p People) sees(ctx context.Context, v Visitor, repos []string, asker string) bool {
+	return v.RoleInAll(ctx, repos) >= Viewer || len(repos) == 0 && v.Role >= Viewer && p.asked(v, asker)
 }
 
 // asked reports whether a visitor is the asker "source/account", or the person with that name.
@@ -165,7 +165,7 @@ func (p People) visible(ctx context.Context) func(scopes []string) bool {
 		return nil
 	}
 	return func(scopes []string) bool {
-		return p.sees(ctx, v, scoped(scopes, repoScope), scoped(scopes, userScope))
+		return p.sees(ctx, v, reposOf(scopes), scoped(scopes, userScope))
 	}
 }
 
@@ -177,6 +177,16 @@ func scoped(scopes []string, kind string) string {
 		}
 	}
 	return ""
+}
+
+// reposOf returns the repositories of a task with these scopes.
+func reposOf(scopes []string) (repos []string) {
+	for _, s := range scopes {
+		if name, ok := strings.CutPrefix(s, repoScope); ok {
+			repos = append(repos, name)
+		}
+	}
+	return repos
 }
 
 // filterVisible drops the tasks that the visitor of a context may not see.
@@ -194,18 +204,23 @@ func (d *Desk) permitNew(ctx context.Context, t Task) error {
 	if v.Has(User) {
 		return nil
 	}
-	repo, where := d.policy.withoutHost(t.Repo), "outside of repositories"
-	if repo != "" {
-		where = "in " + repo
-	}
-	if v.RoleIn(ctx, repo) < User && (repo != "" || t.Dir != "" || v.Role < User) {
-		return &InputError{Sentence: fmt.Sprintf("You may not start tasks %s.", where)}
+	for _, repo := range append([]string{t.Repo}, t.Also...) {
+		repo, where := d.policy.withoutHost(repo), "outside of repositories"
+		if repo != "" {
+			where = "in " + repo
+		}
+		if v.RoleIn(ctx, repo) < User && (repo != "" || t.Dir != "" || v.Role < User) {
+			return &InputError{Sentence: fmt.Sprintf("You may not start tasks %s.", where)}
+		}
 	}
 	thread, err := d.Thread(ctx, t.Thread)
 	if err != nil && !errors.Is(err, ErrNotFound) {
 		return err
 	}
-	earlier := d.policy.withoutHost(thread.Repo)
+	var earlier []string
+	for _, repo := range (Task{Repo: thread.Repo, Also: thread.Also}).Repositories() {
+		earlier = append(earlier, d.policy.withoutHost(repo))
+	}
 	past, err := d.store.Threads.LatestTasks(ctx, t.Thread, historyChecked)
 	if err != nil {
 		return err
@@ -219,7 +234,7 @@ func (d *Desk) permitNew(ctx context.Context, t Task) error {
 	hidden := func(repo string) bool {
 		return v.RoleIn(ctx, d.policy.withoutHost(repo)) < Viewer && (repo != "" || !takesPart) // they were allowed to take part
 	}
-	if earlier != "" && v.RoleIn(ctx, earlier) < Viewer || len(known) < all || slices.ContainsFunc(about.Repos, hidden) {
+	if len(earlier) > 0 && v.RoleInAll(ctx, earlier) < Viewer || len(known) < all || slices.ContainsFunc(about.Repos, hidden) {
 		return &InputError{Sentence: "You may not continue this conversation. Start a new one."}
 	}
 	return nil

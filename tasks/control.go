@@ -208,6 +208,7 @@ func (d *Desk) Withdraw(ctx context.Context, id string) (bool, error) {
 type Thread struct {
 	Latest  string        `json:"latest"` // ID of the latest task
 	Repo    string        `json:"repo,omitempty"`
+	Also    []string      `json:"repos,omitempty"`
 	Ref     string        `json:"ref,omitempty"`
 	Profile agent.Profile `json:"profile,omitempty"`
 	Options Options       `json:"options,omitzero"` // without Plan, because a reply to a plan asks to carry it out
@@ -219,7 +220,7 @@ func topic(t Task) json.RawMessage {
 		return nil
 	}
 	t.Options.Plan = false
-	return format.JSON(Thread{Latest: t.ID, Repo: t.Repo, Ref: t.Ref, Profile: t.Profile, Options: t.Options})
+	return format.JSON(Thread{Latest: t.ID, Repo: t.Repo, Also: t.Also, Ref: t.Ref, Profile: t.Profile, Options: t.Options})
 }
 
 // Thread returns the state of a thread. It returns ErrNotFound if the thread has no tasks, has expired or cannot be

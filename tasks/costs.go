@@ -299,7 +299,9 @@ func (p People) scopes(t Task) []string {
 			list = append(list, kind+name)
 		}
 	}
-	add(repoScope, strings.ToLower(t.Repo)) // GitHub ignores case
+	for _, repo := range t.Repositories() { // the main one first, to which costs are attributed
+		add(repoScope, strings.ToLower(repo)) // GitHub ignores case
+	}
 	if t.Actor != "" {
 		add(userScope, p.asker(t))
 	}

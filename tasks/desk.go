@@ -200,6 +200,10 @@ func (p Policy) Apply(t Task) (Task, error) {
 		}
 		t.Profile = r.Narrow(t.Profile)
 	}
+	t, err := p.withFurther(t)
+	if err != nil {
+		return t, err
+	}
 	t.Prompt = p.Redactor.String(t.Prompt)
 	if p.Limit > 0 && (t.Options.Limit <= 0 || t.Options.Limit > p.Limit) {
 		t.Options.Limit = p.Limit

@@ -97,8 +97,10 @@ type Ending struct {
 	Covers []string     `json:"covers,omitempty"` // absorbed tasks that end with this one
 
 	Published *Published `json:"published,omitempty"` // nil: there was nothing to publish
-	Changed   Diffstat   `json:"changed,omitzero"`    // by the run, in its clone
-	Found     bool       `json:"found,omitempty"`     // Redis had lost the ending, and the final message was found in the thread
+	// Also has what was published in further repositories. If nothing was published in the main one, the first of them is Published.
+	Also    []*Published `json:"also,omitempty"`
+	Changed Diffstat     `json:"changed,omitzero"` // by the run, in the clone of its main repository
+	Found   bool         `json:"found,omitempty"`  // Redis had lost the ending, and the final message was found in the thread
 
 	Retried time.Time `json:"-"` // when the task was last retried; earlier messages belong to an earlier ending. Set for Close
 }
@@ -106,7 +108,7 @@ type Ending struct {
 // ForAbsorbed returns the ending of a task that another task's run absorbed, without the fields that only the other
 // task keeps.
 func (e Ending) ForAbsorbed(id string) json.RawMessage {
-	own := Ending{Kind: e.Kind, By: e.By, Reason: e.Reason, Limit: e.Limit, At: e.At, Published: e.Published, Changed: e.Changed}
+	own := Ending{Kind: e.Kind, By: e.By, Reason: e.Reason, Limit: e.Limit, At: e.At, Published: e.Published, Also: e.Also, Changed: e.Changed}
 	if e.Kind == Answered {
 		own.Reason = "This was answered together with task " + id + "."
 	}

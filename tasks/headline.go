@@ -79,12 +79,15 @@ func (e Ending) Headline() Headline {
 	info := e.Kind.Info()
 	h := Headline{Sign: info.Sign, State: info.Title}
 	var parts []string
-	switch p := e.Published; {
-	case p == nil:
-	case p.PullRequest.Number > 0:
-		parts = append(parts, fmt.Sprintf("PR #%d", p.PullRequest.Number))
-	case p.Branch != "":
-		parts = append(parts, "branch "+p.Branch)
+	for i, p := range e.Publications() {
+		switch {
+		case p.PullRequest.Number > 0 && i == 0:
+			parts = append(parts, fmt.Sprintf("PR #%d", p.PullRequest.Number))
+		case p.PullRequest.Number > 0:
+			parts = append(parts, "PR "+p.name())
+		case p.Branch != "":
+			parts = append(parts, "branch "+p.Branch)
+		}
 	}
 	if changed := e.Changed.String(); changed != "" && e.Published != nil {
 		parts = append(parts, changed)

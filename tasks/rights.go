@@ -16,7 +16,7 @@ import (
 // Rights limits people to what they may do themselves on the forge: a request runs with the rights of its asker in the
 // repository. The forge is asked just before a run starts, before a run takes up a message, and for each answer to a
 // question, so that a permission counts as it is then. GitHub's own requests are checked in their briefs, because the
-// source knows which of them a person has made.
+// source knows which of them a person has made; only what their conversation has been about is checked here.
 type Rights struct {
 	Forge    Permissions // nil: there are no limits
 	Unmapped Unmapped    // what people in Slack may do whose account on the forge is unknown
@@ -81,20 +81,26 @@ func (p Policy) Permit(ctx context.Context, s *store.Store, t Task) (agent.Profi
 	if p.Rights == nil || p.Rights.Forge == nil {
 		return t.Profile, nil
 	}
-	by, profile := t.askedBy(), t.Profile
+	by := t.askedBy()
 	login, limited, err := p.limits(ctx, s, by)
-	if err != nil {
-		return "", err
-	}
-	if limited && by.Source != p.Rights.Forge.Name() {
-		if profile, err = p.entitle(ctx, by.Source, login, t.Repo, t.Profile); err != nil {
-			return "", err
-		}
-		if err := p.permitThread(ctx, s, t, by.Source, login); err != nil {
-			return "", err
+	switch {
+	case err != nil:
+	case by.Source == p.Rights.Forge.Name():
+		err = p.permitConversation(ctx, s, t, by)
+	case limited:
+		if t.Profile, err = p.entitleAll(ctx, by, login, t); err == nil {
+			err = p.permitThread(ctx, s, t, by.Source, login)
 		}
 	}
-	return profile, p.permitChannel(ctx, t)
+	for _, repo := range t.Repositories() {
+		if err == nil {
+			err = p.permitChannel(ctx, t, repo)
+		}
+	}
+	if err == nil {
+		err = p.permitTogether(ctx, t)
+	}
+	return t.Profile, err
 }
 
 // PermitNow checks that the asker of a task may ask errand to read its repository, and to post the answer where they ask.
@@ -154,21 +160,21 @@ func (p Policy) entitle(ctx context.Context, source, login, repo string, wanted 
 	return "", refusal("%s has no access to %s.", login, repo)
 }
 
-// permitChannel refuses a request in Slack whose answer must not be posted where it was made. Retries elsewhere are
+// permitChannel refuses a request in Slack about a repository whose answers must not be posted where it was made. Retries elsewhere are
 // answered there, too.
-func (p Policy) permitChannel(ctx context.Context, t Task) error {
-	if t.Source != slackSource || t.Repo == "" || p.Rights.Unmapped == UnmappedAll || strings.HasPrefix(t.Channel, "D") || p.Rights.Lists(t.Channel, t.Repo) {
+func (p Policy) permitChannel(ctx context.Context, t Task, repo string) error {
+	if t.Source != slackSource || p.Rights.Unmapped == UnmappedAll || strings.HasPrefix(t.Channel, "D") || p.Rights.Lists(t.Channel, repo) {
 		return nil
 	}
-	if repo, err := p.Allowed(t.Repo); err == nil && repo.Open {
+	if allowed, err := p.Allowed(repo); err == nil && allowed.Open {
 		return nil
 	}
-	private, err := p.Rights.Forge.Private(ctx, t.Repo)
+	private, err := p.Rights.Forge.Private(ctx, repo)
 	if err != nil && !errors.Is(err, forge.ErrNotFound) {
 		return fmt.Errorf("check channel: %w", FromForge(err))
 	}
 	if private || err != nil {
-		return refusal("%s is private, and its answers may not be posted in this channel. Ask me in a direct message, or have an operator add the channel under channels: in errand.yaml.", t.Repo)
+		return refusal("%s is private, and its answers may not be posted in this channel. Ask me in a direct message, or have an operator add the channel under channels: in errand.yaml.", repo)
 	}
 	return nil
 }
@@ -186,7 +192,7 @@ func conversation(ctx context.Context, s *store.Store, thread string) (past Conv
 		return past, nil
 	}
 	if err == nil && (json.Unmarshal(notes, &past) != nil || past.Repos == nil) {
-		err = refusal("I no longer know which repositories this thread has been about. Start a new one.")
+		err = errors.Join(errUnknownThread, refusal("I no longer know which repositories this thread has been about. Start a new one."))
 	}
 	return past, err
 }
@@ -199,7 +205,7 @@ func (p Policy) permitThread(ctx context.Context, s *store.Store, t Task, source
 		return err
 	}
 	for _, repo := range past.Repos {
-		if repo == "" || strings.EqualFold(repo, t.Repo) {
+		if repo == "" || t.Has(repo) {
 			continue
 		}
 		_, err := p.entitle(ctx, source, login, repo, agent.Read)
@@ -229,9 +235,10 @@ func (p Policy) permitAnswer(ctx context.Context, s *store.Store, id string, q Q
 		return err
 	}
 	needed := cmp.Or(q.Profile, t.Profile)
-	profile, err := p.entitle(ctx, by.Source, login, t.Repo, needed)
+	t.Profile = needed
+	profile, err := p.entitleAll(ctx, by, login, t)
 	if err == nil && profile != needed {
-		err = refusal("Only people who may write%s can answer this.", inRepo(t.Repo))
+		err = refusal("Only people who may write%s can answer this.", inRepo(strings.Join(t.Repositories(), " and ")))
 	}
 	return err
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/errand-fleet/errand/agent"
@@ -244,29 +245,34 @@ type Work struct {
 type Published struct {
 	Work
 	PullRequest forge.PullRequestRef `json:"pull_request,omitzero"`
-	Problem     string               `json:"problem,omitempty"` // one sentence: what failed, and what to do about it
-	Due         bool                 `json:"due,omitempty"`     // the branch is pushed, and the pull request has to be opened or updated
+	Problem     string               `json:"problem,omitempty"`  // one sentence: what failed, and what to do about it
+	Due         bool                 `json:"due,omitempty"`      // the branch is pushed, and the pull request has to be opened or updated
+	Together    []string             `json:"together,omitempty"` // the pull requests that its description names, as "owner/name#3"
 }
 
-// Note returns a line of plain text about the published work; empty if there was nothing to publish.
+// Note returns plain text about the published work, a line for each repository; empty if there was nothing to publish.
 func (e Ending) Note() string {
-	p := e.Published
-	if p == nil {
-		return ""
-	}
-	said := "The changes are on branch " + p.Branch + " of " + p.Repo + "."
-	switch {
-	case p.PullRequest.URL != "":
-		said = fmt.Sprintf("Pull request %s#%d: %s", p.Repo, p.PullRequest.Number, p.PullRequest.URL)
-	case p.Problem != "":
-		said = p.Problem
-	}
-	for _, more := range []string{e.Changed.String(), p.Verification.Line()} {
-		if more != "" {
-			said += " · " + more
+	var lines []string
+	for i, p := range e.Publications() {
+		said := "The changes are on branch " + p.Branch + " of " + p.Repo + "."
+		switch {
+		case p.PullRequest.URL != "":
+			said = fmt.Sprintf("Pull request %s: %s", p.name(), p.PullRequest.URL)
+		case p.Problem != "":
+			said = p.Problem
 		}
+		changed := ""
+		if i == 0 {
+			changed = e.Changed.String()
+		}
+		for _, more := range []string{changed, p.Verification.Line()} {
+			if more != "" {
+				said += " · " + more
+			}
+		}
+		lines = append(lines, said)
 	}
-	return said
+	return strings.Join(lines, "\n")
 }
 
 // Undelivered is a delivery of a webhook that has failed.

@@ -55,6 +55,8 @@ type Task struct {
 	Repo string `json:"repo,omitempty"` // owner/name
 	Ref  string `json:"ref,omitempty"`  // branch, tag or commit; empty: the default branch
 	Dir  string `json:"dir,omitempty"`
+	// Also has further repositories, each of which gets its own clone and pull request. They start at their base branches.
+	Also []string `json:"repos,omitempty"`
 
 	Actor   string  `json:"actor"`             // who asked: their account in the source
 	Login   string  `json:"login,omitempty"`   // who asked, on the forge, if the front door knows it; see [Rights]
@@ -168,7 +170,7 @@ func MergeKey(t Task) string {
 	if t.Class != Interactive {
 		return ""
 	}
-	return format.Hash(t.Source, string(t.Profile), t.Repo, t.Ref, t.Dir, string(format.JSON(t.Options)))
+	return format.Hash(append([]string{t.Source, string(t.Profile), t.Repo, t.Ref, t.Dir, string(format.JSON(t.Options))}, t.Also...)...)
 }
 
 // Title returns the first line of the prompt, shortened.

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/errand-fleet/errand/internal/legible"
+	"github.com/errand-fleet/errand/tasks"
 )
 
 const chatJSON = "JSON: the task, or with -follow one event per line and the end"
@@ -29,7 +30,7 @@ type picture struct {
 func chatCommand(t *terminal, flags *flag.FlagSet) runFunc {
 	given := parameterFlags(
 		flags,
-		parameter{flag: "repo", name: "repo", about: "work in this repository, `owner/name`"},
+		parameter{flag: "repo", name: "repo", about: "work in this repository, `owner/name`; further ones follow after commas"},
 		parameter{flag: "dir", name: "projectPath", about: "work in this `directory` of the server (ERRAND_DIRS)"},
 		parameter{flag: "thread", name: "thread", about: "continue this `conversation`; -follow prints its name"},
 		parameter{flag: "agent", name: "agent", about: "use this `agent` of the project"},
@@ -96,6 +97,9 @@ func newMessage(given url.Values, args []string, stdin io.Reader) (map[string]an
 	message := map[string]any{"message": prompt}
 	for name := range given {
 		message[name] = given.Get(name)
+	}
+	if repo, also := tasks.SplitRepositories(given.Get("repo")); len(also) > 0 {
+		message["repo"], message["repos"] = repo, also
 	}
 	if dir := given.Get("projectPath"); dir != "" {
 		path, err := filepath.Abs(dir)

@@ -20,13 +20,13 @@ import (
 func TestChatPrintsTheTask(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t)
-	code, out, errs := f.run("chat", "-repo", "acme/app", "-thread", "t-1", "-agent", "strategist", "-model", "opus", "-effort", "low", "Fix", "the", "test")
+	code, out, errs := f.run("chat", "-repo", "acme/app,acme/web", "-thread", "t-1", "-agent", "strategist", "-model", "opus", "-effort", "low", "Fix", "the", "test")
 	if code != 0 || errs != "" {
 		t.Fatalf("exit %d: %s", code, errs)
 	}
 	got := f.Status(strings.TrimSuffix(out, "\n"))
 	want := tasks.Task{
-		Thread: "chat/t-1", Repo: "acme/app", Prompt: "Fix the test", Options: tasks.Options{Agent: "strategist", Model: "opus", Effort: "low"},
+		Thread: "chat/t-1", Repo: "acme/app", Also: []string{"acme/web"}, Prompt: "Fix the test", Options: tasks.Options{Agent: "strategist", Model: "opus", Effort: "low"},
 		ID: got.Task.ID, Source: "chat", Kind: "chat", Class: tasks.Interactive, Profile: agent.Write, Actor: "console",
 	}
 	if diff := cmp.Diff(want, got.Task); diff != "" {

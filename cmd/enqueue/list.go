@@ -210,7 +210,7 @@ func (t *terminal) printTask(v task) {
 	}
 	fact("asked by", fmt.Sprintf("%s (%s/%s)", v.Name(), v.Task.Source, v.Task.Actor))
 	fact("thread", v.Task.Thread)
-	fact("where", cmp.Or(v.Task.Repo+v.Task.Dir, "an empty directory"))
+	fact("where", cmp.Or(strings.Join(v.Task.Repositories(), ", ")+v.Task.Dir, "an empty directory"))
 	at("created", v.Created)
 	at("started", v.Started)
 	at("ended", v.Ended)

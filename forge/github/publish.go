@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -152,7 +153,10 @@ func (b publication) create(ctx context.Context) (*github.PullRequest, error) {
 func (b publication) update(ctx context.Context, pr *github.PullRequest) error {
 	body := pr.GetBody()
 	old, ok := readSection(body)
-	if !ok || old.commit == b.Commit || old.task > b.Run {
+	if len(b.Together) == 0 {
+		b.Together = old.together
+	}
+	if !ok || old.commit == b.Commit && slices.Equal(old.together, b.Together) || old.task > b.Run {
 		return nil
 	}
 	b.Fixes = cmp.Or(b.Fixes, old.fixes)
@@ -170,12 +174,13 @@ func (b publication) update(ctx context.Context, pr *github.PullRequest) error {
 type section struct {
 	task, commit string
 	fixes        int // the issue
+	together     []string
 	start, end   int // offsets in the description
 }
 
 const sectionEnd = "<!-- errand:work end -->"
 
-var sectionStart = regexp.MustCompile(`<!-- errand:work task=(\S+) commit=(\S+) thread=(\S+)(?: fixes=([0-9]{1,9}))? -->`)
+var sectionStart = regexp.MustCompile(`<!-- errand:work task=(\S+) commit=(\S+) thread=(\S+)(?: fixes=([0-9]{1,9}))?(?: together=([A-Za-z0-9._/#,-]+))? -->`)
 
 // readSection finds errand's section in a description.
 func readSection(body string) (section, bool) {
@@ -190,6 +195,9 @@ func readSection(body string) (section, bool) {
 	found := section{task: body[m[2]:m[3]], commit: body[m[4]:m[5]], start: m[0], end: m[1] + length + len(sectionEnd)}
 	if m[8] >= 0 {
 		found.fixes, _ = strconv.Atoi(body[m[8]:m[9]])
+	}
+	if m[10] >= 0 {
+		found.together = strings.Split(body[m[10]:m[11]], ",")
 	}
 	return found, true
 }
@@ -212,6 +220,10 @@ func renderSection(p forge.Proposal) string {
 	mark, fixes := "", ""
 	if p.Fixes != 0 {
 		mark, fixes = fmt.Sprintf(" fixes=%d", p.Fixes), fmt.Sprintf("Fixes #%d\n\n", p.Fixes)
+	}
+	if len(p.Together) > 0 {
+		mark += " together=" + strings.Join(p.Together, ",")
+		fixes += "Together with " + strings.Join(p.Together, ", ") + ".\n\n"
 	}
 	return fmt.Sprintf("<!-- errand:work task=%s commit=%s thread=%s%s -->\n%s%s%s\n\n---\n<sub>Asked for by %s (%s) · %s</sub>\n%s",
 		p.Run, p.Commit, url.QueryEscape(p.Thread), mark, fixes, p.Verification, text, markdown.Unping(untrusted.Line(asker, 100)), p.Source, run, sectionEnd)

@@ -126,6 +126,28 @@ func TestPublishedWorkFixesItsIssue(t *testing.T) {
 	}
 }
 
+// A pull request names those of the same work in other repositories, also when they are opened later, and after a follow-up in
+// its own repository only.
+func TestPullRequestsTogether(t *testing.T) {
+	both(t, func(w *world) {
+		w.started()
+		work := w.work(1)
+		work.Fixes = 5
+		w.publish(work)
+		work.Together = []string{"acme/web#8", "acme/docs.io#9"}
+		w.publish(work)
+		w.publish(work)
+		const line = "-->\nFixes #5\n\nTogether with acme/web#8, acme/docs.io#9.\n\n"
+		if body := w.pull(1).Body; !strings.Contains(body, line) || len(w.hub.Calls(editPull)) != 1 || len(w.hub.Pulls(repo)) != 1 {
+			w.Errorf("%d edits: %s", len(w.hub.Calls(editPull)), body)
+		}
+		w.publish(w.work(2))
+		if body := w.pull(1).Body; !strings.Contains(body, line) || strings.Count(body, "Together") != 1 {
+			w.Errorf("after a follow-up: %s", body)
+		}
+	})
+}
+
 // edit is a person's edit of a description.
 func (w *world) edit(number int, body string) {
 	w.Helper()

@@ -81,6 +81,61 @@ func (l List) Plus(hosts []string) List {
 	return List{Mode: Listed, Hosts: slices.Concat(l.Hosts, hosts), Private: l.Private}
 }
 
+// And returns a list that allows what both lists allow. It may allow less: an entry of one list stays if an entry of the other
+// covers it.
+func (l List) And(other List) List {
+	open := func(l List) bool { return l.Mode == Any || l.Mode == Learn }
+	both := List{Mode: Listed, Private: common(l.Private, other.Private)}
+	switch {
+	case l.Mode == other.Mode && l.Mode != Listed:
+		both.Mode = l.Mode
+	case open(l) && open(other):
+		both.Mode = Any
+	case open(l):
+		both.Hosts = common(other.Hosts, []string{"*"})
+	case open(other):
+		both.Hosts = common(l.Hosts, []string{"*"})
+	default: // other modes have no hosts
+		both.Hosts = common(l.Hosts, other.Hosts)
+	}
+	if both.Mode == Listed && len(both.Hosts) == 0 {
+		both.Mode = None
+	}
+	return both
+}
+
+// common returns the entries of either list that one of the other list covers. An entry * covers what the modes Any and Learn
+// allow.
+func common(a, b []string) (both []string) {
+	var all [2][]string
+	for i, entries := range [][]string{a, b} {
+		for _, entry := range entries {
+			all[i] = append(all[i], expand(entry)...)
+		}
+	}
+	for i, entries := range all {
+		for _, entry := range entries {
+			covered := slices.ContainsFunc(all[1-i], func(by string) bool { return covers(strings.ToLower(by), strings.ToLower(entry)) })
+			if covered && !slices.Contains(both, entry) {
+				both = append(both, entry)
+			}
+		}
+	}
+	return both
+}
+
+// covers reports whether an entry allows all that another one does.
+func covers(by, entry string) bool {
+	host, port := splitEntry(entry)
+	if by == "*" {
+		_, err := netip.ParseAddr(host)
+		return err != nil && port == "" && strings.Contains(host, ".")
+	}
+	wide, at := splitEntry(by)
+	domain, wild := strings.CutPrefix(wide, "*")
+	return by == entry || wild && at == port && strings.HasSuffix(host, domain)
+}
+
 // UnmarshalYAML reads a word, a list of hosts, or both parts as `allow` and `private`.
 func (l *List) UnmarshalYAML(unmarshal func(any) error) error {
 	var parts map[string]allowed

@@ -3,6 +3,7 @@ package hostlist_test
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -97,6 +98,42 @@ func TestAllows(t *testing.T) {
 	} {
 		if ok, private := c.list.Allows(c.host, c.port, c.tunnel); ok != c.ok || private != c.private {
 			t.Errorf("%+v allows %s:%s (tunnel %t): %t, private %t", c.list, c.host, c.port, c.tunnel, ok, private)
+		}
+	}
+}
+
+// What two lists allow together, each of them allows.
+func TestAnd(t *testing.T) {
+	t.Parallel()
+	listed := func(hosts ...string) hostlist.List { return hostlist.List{Mode: hostlist.Listed, Hosts: hosts} }
+	any, learn, none := hostlist.List{Mode: hostlist.Any}, hostlist.List{Mode: hostlist.Learn}, hostlist.List{Mode: hostlist.None}
+	for _, c := range []struct{ a, b, want hostlist.List }{
+		{listed("x.example", "y.example"), listed("Y.example", "z.example"), listed("Y.example", "y.example")},
+		{listed("x.example", "y.example"), listed("y.example", "z.example"), listed("y.example")},
+		{listed("*.x.example"), listed("a.x.example", "x.example", "ax.example"), listed("a.x.example")},
+		{listed("*.x.example"), listed("*.a.x.example", "*.example"), listed("*.x.example", "*.a.x.example")},
+		{listed("*.x.example:8443", "y.example:22"), listed("a.x.example", "a.x.example:8443", "y.example"), listed("a.x.example:8443")},
+		{listed("ruby"), listed("rubygems.org"), listed("rubygems.org")},
+		{listed("x.example"), any, listed("x.example")},
+		{learn, listed("x.example", "x.example:22", "9.9.9.9", "intranet"), listed("x.example")},
+		{any, learn, any},
+		{learn, learn, learn},
+		{any, none, none},
+		{none, listed("x.example"), none},
+		{hostlist.List{}, any, none},
+		{hostlist.List{}, hostlist.List{}, hostlist.List{}},
+		{
+			hostlist.List{Mode: hostlist.Any, Private: []string{"a.corp", "b.corp"}},
+			hostlist.List{Mode: hostlist.None, Private: []string{"b.corp", "c.corp"}},
+			hostlist.List{Mode: hostlist.None, Private: []string{"b.corp"}},
+		},
+	} {
+		for _, got := range []hostlist.List{c.a.And(c.b), c.b.And(c.a)} {
+			slices.Sort(got.Hosts)
+			slices.Sort(c.want.Hosts)
+			if got.Mode != c.want.Mode || !slices.Equal(got.Hosts, c.want.Hosts) || !slices.Equal(got.Private, c.want.Private) {
+				t.Errorf("%+v and %+v: %+v", c.a, c.b, got)
+			}
 		}
 	}
 }

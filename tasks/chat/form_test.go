@@ -3,6 +3,7 @@ package chat
 import (
 	"errors"
 	"net/url"
+	"slices"
 	"testing"
 	"time"
 
@@ -15,14 +16,14 @@ func TestForm(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, Config{})
 	r, thread, err := h.source.Post(t.Context(), h.Desk, url.Values{
-		"message": {"one\r\ntwo"}, "repo": {"acme/app"}, "agent": {"@strategist"}, "model": {"opus"}, "effort": {"low"},
+		"message": {"one\r\ntwo"}, "repo": {"acme/app"}, "also": {"acme/web"}, "agent": {"@strategist"}, "model": {"opus"}, "effort": {"low"},
 		"branch": {"next"}, "budget": {"$1.50"}, "timeout": {"20m"}, "profile": {"read"}, "plan": {"1"},
 	}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	got := h.Status(r.ID).Task
-	if got.Prompt != "one\ntwo" || got.Repo != "acme/app" || got.Thread != "chat/"+thread ||
+	if got.Prompt != "one\ntwo" || got.Repo != "acme/app" || !slices.Equal(got.Also, []string{"acme/web"}) || got.Thread != "chat/"+thread ||
 		got.Ref != "next" || got.Profile != agent.Read ||
 		got.Options != (tasks.Options{Agent: "strategist", Model: "opus", Effort: "low", MaxUSD: 1.5, Limit: 20 * time.Minute, Plan: true}) {
 		t.Errorf("%+v in %s", got, thread)

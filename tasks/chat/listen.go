@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/errand-fleet/errand/agent"
@@ -37,19 +38,20 @@ func (s *Source) Listen(ctx context.Context, mux *http.ServeMux, d *tasks.Desk) 
 
 // request is the body of a request. Every field but the message may be empty.
 type request struct {
-	Message     string  `json:"message"`
-	Repo        string  `json:"repo"`   // owner/name
-	Branch      string  `json:"branch"` // of Repo
-	ProjectPath string  `json:"projectPath"`
-	Agent       string  `json:"agent"`
-	Thread      string  `json:"thread"`
-	Model       string  `json:"model"`
-	Effort      string  `json:"effort"`
-	Budget      amount  `json:"budget"`  // US dollars
-	Timeout     string  `json:"timeout"` // such as 30m
-	Profile     string  `json:"profile"` // write, which is the default, or read
-	Plan        bool    `json:"plan"`    // change nothing, answer with what would be done
-	Pictures    []image `json:"pictures"`
+	Message     string   `json:"message"`
+	Repo        string   `json:"repo"`   // owner/name
+	Repos       []string `json:"repos"`  // further ones
+	Branch      string   `json:"branch"` // of Repo
+	ProjectPath string   `json:"projectPath"`
+	Agent       string   `json:"agent"`
+	Thread      string   `json:"thread"`
+	Model       string   `json:"model"`
+	Effort      string   `json:"effort"`
+	Budget      amount   `json:"budget"`  // US dollars
+	Timeout     string   `json:"timeout"` // such as 30m
+	Profile     string   `json:"profile"` // write, which is the default, or read
+	Plan        bool     `json:"plan"`    // change nothing, answer with what would be done
+	Pictures    []image  `json:"pictures"`
 }
 
 // amount is a number, or a string with one as people write it: 2.5, "2.50", "$2.50".
@@ -72,7 +74,7 @@ type image struct {
 }
 
 // fields are the names in a request.
-const fields = "message, repo, branch, projectPath, agent, thread, model, effort, budget, timeout, profile, plan and pictures"
+const fields = "message, repo, repos, branch, projectPath, agent, thread, model, effort, budget, timeout, profile, plan and pictures"
 
 // serve submits a message and streams its task until it ends, or until the reader or the server leaves.
 func (s *Source) serve(life context.Context, d *tasks.Desk, w http.ResponseWriter, r *http.Request) {
@@ -146,7 +148,7 @@ func (s *Source) task(req request, actor string) (tasks.Task, *intake.Problem) {
 	}
 	t := tasks.Task{
 		ID: tasks.NewID(now, s.Name(), identity), Source: s.Name(), Kind: "chat", Thread: s.Name() + "/" + thread,
-		Class: tasks.Interactive, Profile: cmp.Or(agent.Profile(req.Profile), agent.Write), Repo: req.Repo, Actor: actor, Prompt: req.Message,
+		Class: tasks.Interactive, Profile: cmp.Or(agent.Profile(req.Profile), agent.Write), Repo: req.Repo, Also: req.Repos, Actor: actor, Prompt: req.Message,
 		Options: tasks.Options{Model: req.Model, Effort: req.Effort, Agent: strings.TrimPrefix(req.Agent, "@")},
 	}
 	switch {
@@ -156,7 +158,7 @@ func (s *Source) task(req request, actor string) (tasks.Task, *intake.Problem) {
 		return bad("Invalid thread", "The name of a thread has at most 40 characters of a-z, 0-9 and dash.")
 	case t.Profile != agent.Write && t.Profile != agent.Read:
 		return bad("Invalid profile", "The profile is write or read.")
-	case req.Repo != "" && !repoForm.MatchString(req.Repo):
+	case req.Repo != "" && !repoForm.MatchString(req.Repo), slices.ContainsFunc(req.Repos, func(name string) bool { return !repoForm.MatchString(name) }):
 		return bad("Invalid repo", "Write owner/name.")
 	case req.ProjectPath != "":
 		// The resolved path is what was checked, so it is what the run gets.

@@ -48,6 +48,10 @@ func TestRequestBecomesATask(t *testing.T) {
 				Thread: "chat/t", Repo: "acme/app", Ref: "next", Prompt: "Fix it", Options: tasks.Options{MaxUSD: 2.5, Limit: 3 * time.Second, Plan: true},
 			},
 		},
+		"several repositories": {
+			`{"message": "Fix them", "repo": "acme/app", "repos": ["acme/web", "acme/docs"], "thread": "t"}`,
+			tasks.Task{Thread: "chat/t", Repo: "acme/app", Also: []string{"acme/web", "acme/docs"}, Prompt: "Fix them"},
+		},
 		"no budget": {`{"message": "Hi", "thread": "t", "budget": null}`, tasks.Task{Thread: "chat/t", Prompt: "Hi"}},
 		"neither":   {`{"message": "Hi", "thread": "t"}`, tasks.Task{Thread: "chat/t", Prompt: "Hi"}},
 	} {

@@ -65,12 +65,13 @@ func New(cfg Config) (*Source, error) {
 // Name is the prefix of the threads and the word in the IDs of the tasks that come from here.
 func (s *Source) Name() string { return "chat" }
 
-// Post submits a form, whose fields have the names of the API's, and its pictures. thread is what the next form names
+// Post submits a form, whose fields have the names of the API's, and its pictures. Its repo may have further ones, after commas, and so may its also. thread is what the next form names
 // to continue. An *InputError says what to change.
 func (s *Source) Post(ctx context.Context, d *tasks.Desk, form url.Values, pictures []tasks.Picture) (r tasks.Receipt, thread string, err error) {
+	repo, also := tasks.SplitRepositories(form.Get("repo") + "," + form.Get("also"))
 	t, p := s.task(request{
 		Message: strings.ReplaceAll(form.Get("message"), "\r\n", "\n"), // as forms are sent
-		Repo:    form.Get("repo"), Branch: form.Get("branch"), ProjectPath: form.Get("projectPath"), Agent: form.Get("agent"), Thread: form.Get("thread"),
+		Repo:    repo, Repos: also, Branch: form.Get("branch"), ProjectPath: form.Get("projectPath"), Agent: form.Get("agent"), Thread: form.Get("thread"),
 		Model: form.Get("model"), Effort: form.Get("effort"), Budget: amount(form.Get("budget")), Timeout: form.Get("timeout"),
 		Profile: form.Get("profile"), Plan: form.Get("plan") != "",
 	}, tasks.Actor(ctx))

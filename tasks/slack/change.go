@@ -106,7 +106,7 @@ func (in *interpreter) edited(ctx context.Context, m message, was tasks.Task) (t
 	}
 	t, err := in.request(ctx, m, thread)
 	if _, open := errors.AsType[*errUndecided](err); open {
-		if t.Repo, err = was.Repo, nil; t.Repo == "" {
+		if t.Repo, t.Also, err = was.Repo, was.Also, nil; t.Repo == "" {
 			t.Ref = ""
 		}
 	}
@@ -179,6 +179,9 @@ func closingBracket(text string) int {
 // set reads one option into a request.
 func (r *request) set(option string) error {
 	key, value, _ := strings.Cut(option, "=")
+	if value == "" && r.repo != "" && fullForm.MatchString(option) { // [repo=o/r,o/s]
+		key, value = "repo", option
+	}
 	key = strings.ToLower(key)
 	if (value == "") != (key == "plan") {
 		return inputError("I do not understand the option %q. The options are %s.", option, optionNames)
@@ -186,7 +189,11 @@ func (r *request) set(option string) error {
 	var err error
 	switch key {
 	case "repo":
-		r.repo = value
+		if r.repo != "" {
+			r.also = append(r.also, value)
+		} else {
+			r.repo = value
+		}
 	case "branch":
 		r.ref, err = tasks.ParseBranch(value)
 	case "model":

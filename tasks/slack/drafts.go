@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"regexp"
+	"slices"
 
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/intake"
@@ -23,24 +24,32 @@ type drafts struct {
 	guard *guard
 }
 
-// markReady marks the pull request of a task. A user whose rights at the forge are limited must be allowed to write there;
+// markReady marks the pull requests of a task. A user whose rights at the forge are limited must be allowed to write there;
 // others must be allowed to control the task.
 func (d *drafts) markReady(ctx context.Context, desk *tasks.Desk, user string, st tasks.Status) (string, error) {
-	if d.pulls == nil || st.Ending == nil || st.Ending.Published == nil || st.Ending.Published.PullRequest.Number == 0 {
+	var all []*tasks.Published
+	if d.pulls != nil && st.Ending != nil {
+		all = slices.DeleteFunc(st.Ending.Publications(), func(p *tasks.Published) bool { return p.PullRequest.Number == 0 })
+	}
+	if len(all) == 0 {
 		return "", inputError(noDraft)
 	}
-	may, limited, err := tasks.MayWrite(ctx, desk, tasks.Asker{Source: sourceName, Account: user}, st.Ending.Published.Repo)
-	if err != nil {
-		return "", err
+	for _, p := range all {
+		may, limited, err := tasks.MayWrite(ctx, desk, tasks.Asker{Source: sourceName, Account: user}, p.Repo)
+		if err != nil {
+			return "", err
+		}
+		if !limited {
+			may = d.guard.controls(user, st.Task)
+		}
+		if !may {
+			return "", notAllowed()
+		}
 	}
-	if !limited {
-		may = d.guard.controls(user, st.Task)
-	}
-	if !may {
-		return "", notAllowed()
-	}
-	if err := d.pulls.MarkReady(ctx, st.Ending.Published.Repo, st.Ending.Published.PullRequest.Number); err != nil {
-		return "", tasks.FromForge(err)
+	for _, p := range all {
+		if err := d.pulls.MarkReady(ctx, p.Repo, p.PullRequest.Number); err != nil {
+			return "", tasks.FromForge(err)
+		}
 	}
 	return marked, nil
 }

@@ -154,6 +154,27 @@ func TestPinned(t *testing.T) {
 	equal(t, "tasks", len(f.tasks()), n)
 }
 
+// A request names several repositories, in which its thread goes on until a request names one of them or a pull request.
+func TestSeveralRepositoriesAreNamed(t *testing.T) {
+	t.Parallel()
+	f := newFrontDoor(t, Config{Pulls: somePulls, Repositories: []string{"acme/api", "acme/web"}}, tasks.Policy{})
+	last := func() string { l := f.tasks()[0]; return strings.Join(l.Repositories(), " ") + " at " + l.Ref }
+	root := f.say(ann, general, "", at+"[repo=acme/api, acme/web] mend both")
+	equal(t, "both", last(), "acme/api acme/web at ")
+	f.say(ann, general, root, "and test them")
+	equal(t, "later", last(), "acme/api acme/web at ")
+	f.say(ann, general, root, "fix PR 3")
+	equal(t, "a pull request", last(), "acme/api at refs/pull/3/head")
+	f.say(ann, general, root, "again, repo=web,api please")
+	equal(t, "the other way round", last(), "acme/web acme/api at ")
+	f.say(ann, general, root, "[repo=web] only here")
+	equal(t, "one", last(), "acme/web at ")
+	f.say(bob, general, "", at+"[repo=acme/api repo=nowhere] mend both")
+	equal(t, "unknown", f.word(general, bob, 1), `I do not know a repository called "nowhere". Write it as owner/name.`)
+	f.say(carol, general, "", at+"[repo=none, acme/api] mend both")
+	equal(t, "no main one", f.word(general, carol, 1), "Further repositories need a main one: name it, too.")
+}
+
 // The agent's prompt names the pull request, in words that the author does not control, and contains its diff.
 func TestPinnedBrief(t *testing.T) {
 	t.Parallel()

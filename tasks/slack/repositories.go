@@ -70,10 +70,17 @@ func (rs *repositories) chooseRepository(t *tasks.Task, r request, thread tasks.
 	}
 	switch {
 	case r.repo == render.NoRepository:
+		t.Also = r.also // the desk refuses that
 	case r.repo != "":
 		t.Repo, err = rs.fullName(r.repo)
+		for _, name := range r.also {
+			if err == nil {
+				name, err = rs.fullName(name)
+				t.Also = append(t.Also, name)
+			}
+		}
 	case thread.Latest != "", thread.Repo != "":
-		t.Repo = thread.Repo
+		t.Repo, t.Also = thread.Repo, thread.Also
 	case channel != "":
 		t.Repo = channel
 	case len(r.several) > 0:
@@ -168,7 +175,7 @@ func (rs *repositories) pinPull(ctx context.Context, t *tasks.Task, r request) (
 	default:
 		t.Profile = agent.Write // the thread may have been at a stranger's pull request
 	}
-	t.Ref = headRef(p)
+	t.Ref, t.Also = headRef(p), nil
 	return &p, nil
 }
 

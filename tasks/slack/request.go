@@ -14,7 +14,8 @@ import (
 // request is what the words of a message ask for.
 type request struct {
 	prompt  string
-	repo    string // "owner/name", a name without owner, render.NoRepository, or empty: it does not say
+	repo    string   // "owner/name", a name without owner, render.NoRepository, or empty: it does not say
+	also    []string // further repositories, as in repo
 	ref     string
 	options tasks.Options
 	pull    pull     // the pull request it is about; zero: none
@@ -82,6 +83,8 @@ func (rd reader) findPlace(r *request) error {
 		}
 	}
 	if r.repo != "" {
+		first, also := tasks.SplitRepositories(r.repo)
+		r.repo, r.also = first, append(also, r.also...)
 		named := rd.placesIn(r.repo)
 		if len(named) > 0 {
 			r.setPlace(named[0])

@@ -16,16 +16,19 @@ func TestReadRequest(t *testing.T) {
 	t.Parallel()
 	rd := newReader("https://github.com")
 	for text, want := range map[string]request{
-		"count the files":            {prompt: "count the files"},
-		"[WIP] is this right?":       {prompt: "[WIP] is this right?"},
-		"[a plan] is this right?":    {prompt: "[a plan] is this right?"},
-		"[ no end":                   {prompt: "[ no end"},
-		"[repo=a/b\n] x":             {prompt: "[repo=a/b\n] x"},
-		"fix [repo=a/b] it":          {prompt: "fix [repo=a/b] it"},
-		"[plan] move it":             {prompt: "move it", options: tasks.Options{Plan: true}},
-		"[repo=acme/api] fix it":     {prompt: "fix it", repo: "acme/api"},
-		"[repo=api] fix it":          {prompt: "fix it", repo: "api"},
-		"[repo=none]what is a monad": {prompt: "what is a monad", repo: "none"},
+		"count the files":                         {prompt: "count the files"},
+		"[WIP] is this right?":                    {prompt: "[WIP] is this right?"},
+		"[a plan] is this right?":                 {prompt: "[a plan] is this right?"},
+		"[ no end":                                {prompt: "[ no end"},
+		"[repo=a/b\n] x":                          {prompt: "[repo=a/b\n] x"},
+		"fix [repo=a/b] it":                       {prompt: "fix [repo=a/b] it"},
+		"[plan] move it":                          {prompt: "move it", options: tasks.Options{Plan: true}},
+		"[repo=acme/api] fix it":                  {prompt: "fix it", repo: "acme/api"},
+		"[repo=api] fix it":                       {prompt: "fix it", repo: "api"},
+		"[repo=acme/api, acme/web plan] fix both": {prompt: "fix both", repo: "acme/api", also: []string{"acme/web"}, options: tasks.Options{Plan: true}},
+		"[repo=acme/api repo=web] fix both":       {prompt: "fix both", repo: "acme/api", also: []string{"web"}},
+		"in repo=acme/api,acme/web: fix":          {prompt: "in repo=acme/api,acme/web: fix", repo: "acme/api", also: []string{"acme/web"}},
+		"[repo=none]what is a monad":              {prompt: "what is a monad", repo: "none"},
 		"[REPO=acme/api, branch=fix/1 model=sonnet[1m] effort=high budget=$2.5 timeout=30m plan] go\non": {
 			prompt: "go\non", repo: "acme/api", ref: "fix/1",
 			options: tasks.Options{Model: "sonnet[1m]", Effort: "high", MaxUSD: 2.5, Limit: 30 * time.Minute, Plan: true},
@@ -75,6 +78,7 @@ func TestReadRequest(t *testing.T) {
 func TestWrongOptions(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
+		"[repo=a/b,web] x":       `"web"`,
 		"[repo=a/b draft] x":     `"draft"`,
 		"[repo=a/b colour=red]":  `There is no option "colour". The options are repo, branch, model, effort, budget, timeout and plan.`,
 		"[plan=yes] x":           `"plan=yes"`,

@@ -33,11 +33,12 @@ type Webhook struct {
 	URL          string
 	Secret       string             // signs requests; only front doors need it
 	Endings      []tasks.EndingKind // that it wants; empty: all
-	Repositories []string           // patterns such as acme/*, of which one must match a task's repository; empty: all tasks
+	Repositories []string           // patterns such as acme/*, of which one must match each repository of a task; empty: all tasks
 }
 
 func (w Webhook) wants(t tasks.Task, kind tasks.EndingKind) bool {
-	return (len(w.Endings) == 0 || slices.Contains(w.Endings, kind)) && pattern.Covers(w.Repositories, t.Repo)
+	other := func(repo string) bool { return !pattern.Covers(w.Repositories, repo) }
+	return (len(w.Endings) == 0 || slices.Contains(w.Endings, kind)) && !other(t.Repo) && !slices.ContainsFunc(t.Also, other)
 }
 
 // Config is what New needs. Redis is required.

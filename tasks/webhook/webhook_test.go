@@ -130,6 +130,17 @@ func TestEndings(t *testing.T) {
 	}
 }
 
+// A receiver for some repositories gets tasks whose repositories are all among them.
+func TestWantsAllRepositories(t *testing.T) {
+	t.Parallel()
+	w := Webhook{Repositories: []string{"acme/*", "docs/site"}}
+	for also, want := range map[string]bool{"acme/web": true, "docs/site": true, "other/x": false} {
+		if got := w.wants(tasks.Task{Repo: "acme/api", Also: []string{also}}, tasks.Answered); got != want {
+			t.Errorf("with %s: %v", also, got)
+		}
+	}
+}
+
 // failed waits until deliveries have failed.
 func failed(t *testing.T, w *Webhooks, n int) []tasks.Undelivered {
 	t.Helper()

@@ -81,7 +81,7 @@ func TestIdentities(t *testing.T) {
 }
 
 // signsWith makes the workers' disks sign, and returns a function that fails the test unless git verifies all commits of a
-// branch that main lacks. It returns their subjects.
+// branch that main lacks, of acme/api or as "repository:branch". It returns their subjects.
 func (r *remote) signsWith() (disk func(*Config), verified func(branch string) string) {
 	r.Helper()
 	file := filepath.Join(r.TempDir(), "key")
@@ -107,6 +107,10 @@ func (r *remote) signsWith() (disk func(*Config), verified func(branch string) s
 	}
 	return disk, func(branch string) string {
 		r.Helper()
+		bare := bare
+		if repo, of, other := strings.Cut(branch, ":"); other {
+			bare, branch = filepath.Join(r.root, repo+".git"), of
+		}
 		for commit := range strings.FieldsSeq(r.git(bare, "rev-list", "main.."+branch)) {
 			r.git(bare, "-c", "gpg.format=ssh", "-c", "gpg.ssh.allowedSignersFile="+allowed, "verify-commit", commit)
 		}

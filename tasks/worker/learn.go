@@ -76,10 +76,10 @@ func (r *run) learn(e *agent.EgressReport) {
 }
 
 // proposeEgress proposes the hosts that the run has reached, and that no list has, as a draft pull request to the base
-// branch of the repository. Later runs add to the same one. Runs for other branches propose nothing. A failure costs nothing
+// branch of the repository. Later runs add to the same one. Runs for other branches or several repositories propose nothing. A failure costs nothing
 // but the proposal: the task's page lists the hosts.
 func (b *publisher) proposeEgress(r *run, t tasks.Task, p place) {
-	if len(r.reached) == 0 || !b.publishes(t) || r.ctx.Err() != nil {
+	if len(r.reached) == 0 || len(t.Also) > 0 || !b.publishes(t) || r.ctx.Err() != nil {
 		return
 	}
 	if repo, err := b.Policy.Allowed(t.Repo); err != nil || p.Clone.Base != cmp.Or(repo.Base, p.Clone.DefaultBranch) {

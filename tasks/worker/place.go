@@ -47,6 +47,8 @@ type place struct {
 	Exposed     map[string]string // secrets that the run and its checks get
 	Layers      []agent.Layer     // what its set-up has left
 	SeenAs      string            // as in agent.Spec
+
+	Also []place // the clones of further repositories, without environments but for Egress and PullRequests
 }
 
 // placer prepares the directories of runs. It is safe for concurrent use.
@@ -62,7 +64,7 @@ func (l *placer) prepare(ctx context.Context, t tasks.Task, b briefing, before *
 	p := place{Dir: t.Dir, Files: b.files, Trusted: true, Environment: environment.Declaration{Egress: l.Policy.Egress}}
 	switch {
 	case t.Repo != "":
-		return l.clone(ctx, t, b, before)
+		return l.clones(ctx, t, b, before)
 	case t.Dir == "":
 		dir, err := l.Workspace.Scratch(t.Thread)
 		if err != nil {
@@ -74,12 +76,12 @@ func (l *placer) prepare(ctx context.Context, t tasks.Task, b briefing, before *
 	return p, nil
 }
 
-func (l *placer) clone(ctx context.Context, t tasks.Task, b briefing, before *resumeState) (place, error) {
-	repo, _ := l.Policy.Allowed(t.Repo) // a repository that is no longer listed is not trusted
+func (l *placer) clone(ctx context.Context, t tasks.Task, b briefing, before earlier) (place, error) {
+	repo, _ := l.Policy.Allowed(t.Repo)
 	want := workspace.Want{
 		Thread: t.Thread, Repo: t.Repo, Ref: cmp.Or(t.Ref, repo.Base), Base: cmp.Or(b.Base, repo.Base), Keep: b.Keep,
 		Strange:       t.Profile == agent.Untrusted,
-		TrustedConfig: repo.Trusted && t.Profile == agent.Write,
+		TrustedConfig: before.trusted,
 	}
 	p := place{
 		Files: b.files, Trusted: want.TrustedConfig, Writes: t.Profile == agent.Write,
@@ -250,6 +252,9 @@ func (l *placer) writeChanges(ctx context.Context, c workspace.Clone, b briefing
 // given returns what a run and its checks have besides the files.
 func (p place) given() agent.Environment {
 	d := p.Environment
+	for _, one := range p.Also { // no code of a repository may reach more than that repository's runs
+		d.Egress = d.Egress.And(one.Environment.Egress)
+	}
 	return agent.Environment{Env: d.Env, Secrets: p.Exposed, Path: d.Path, Start: d.Start, Egress: d.Egress, Layers: p.Layers, SeenAs: p.SeenAs, Author: p.Author}
 }
 
@@ -266,21 +271,28 @@ func (w *Worker) spec(t tasks.Task, b tasks.Brief, s setting) agent.Spec {
 		prompt.Mode = agent.Plan
 	}
 	prompt.ID = uuid.NewString() // a session that contains this ID has the prompt
-	switch {
-	case !p.Fresh || c.session == nil:
-	case p.Clone.Published != "":
-		p.About += " The clone is new and starts from your published work. Your unpublished changes are gone."
-	default:
-		p.About += " The clone is new: the changes that you made earlier in this conversation are gone."
+	var also []agent.Also
+	for i, one := range p.all() {
+		of := ""
+		if i > 0 {
+			of, also = " of "+one.Clone.Repo, append(also, agent.Also{Repo: one.Clone.Repo, Dir: one.Dir})
+		}
+		switch {
+		case !one.Fresh || c.session == nil:
+		case one.Clone.Published != "":
+			p.About += " The clone" + of + " is new and starts from your published work. Your unpublished changes are gone."
+		default:
+			p.About += " The clone" + of + " is new: the changes that you made earlier in this conversation are gone."
+		}
 	}
 	return agent.Spec{
-		ID: t.ID, Dir: p.Dir, Files: p.Files, Reads: p.Reads, Prompt: prompt, System: format.Paragraphs(b.System, words, p.About),
+		ID: t.ID, Dir: p.Dir, Files: p.Files, Also: also, Reads: p.Reads, Prompt: prompt, System: format.Paragraphs(b.System, words, p.About),
 		Profile: t.Profile, TrustedConfig: p.Trusted, Environment: p.given(), Rules: w.cfg.Policy.Rules,
 		Model: cmp.Or(t.Options.Model, w.cfg.Model), Effort: t.Options.Effort, MaxUSD: t.Options.MaxUSD, Schema: b.Schema, Resume: c.session, History: c.said,
 		Limit: t.Options.Limit, IdleLimit: w.cfg.IdleLimit, Thread: t.Thread, Repo: t.Repo, Person: w.cfg.Policy.People.Asker(t),
 		Header: []string{
 			"thread " + t.Thread, "source " + t.Source + " " + t.Kind + " by " + t.Actor, "profile " + string(t.Profile),
-			"where " + cmp.Or(t.Repo, t.Dir, "scratch"), "task " + t.Title(), "worker " + w.id,
+			"where " + cmp.Or(strings.Join(t.Repositories(), ", "), t.Dir, "scratch"), "task " + t.Title(), "worker " + w.id,
 		},
 	}
 }
@@ -305,7 +317,11 @@ func (p place) read(path string) ([]byte, error) {
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(p.Dir, path)
 	}
-	for _, dir := range []string{p.Dir, p.Files} {
+	dirs := []string{p.Files}
+	for _, one := range p.all() {
+		dirs = append(dirs, one.Dir)
+	}
+	for _, dir := range dirs {
 		rel, err := filepath.Rel(dir, path)
 		if dir == "" || err != nil || !filepath.IsLocal(rel) {
 			continue

@@ -223,7 +223,7 @@ func (w *Worker) brief(r *run, j job) (b briefing, err error) {
 	}
 	b.Brief, err = w.tasks.brief(r.ctx, j.source, j.task, b.files)
 	if j.limited {
-		b.System += "\n\nThe person who asked may read " + j.task.Repo + " but not write to it, so you can read files and change nothing. If the request needs more, say so."
+		b.System += "\n\nThe person who asked " + mayRead(j.task) + ", so you can read files and change nothing. If the request needs more, say so."
 	}
 	return b, err
 }
@@ -235,7 +235,7 @@ func (w *Worker) prepare(r *run, j job, b briefing) (s setting, err error) {
 		r.report = r.openReport(j)
 	}
 	if j.limited {
-		r.notice("The person who asked may only read " + j.task.Repo + ", so nothing can be changed.")
+		r.notice("The person who asked " + mayRead(j.task) + ", so nothing can be changed.")
 	}
 	if s.before, err = w.checkpoints.load(r.ctx, r.claim.Record()); err != nil {
 		return s, err

@@ -50,34 +50,50 @@ func (b *publisher) publishes(t tasks.Task) bool {
 	return b.Publisher != nil && t.Repo != "" && t.Profile == agent.Write
 }
 
-// publish pushes the work of an answered task and tries once to open its pull request. Errors are reported in the
-// ending: they lose neither the answer nor the work, which stays in the clone. After a lost claim, the store decides
-// whether this worker may store the ending.
+// publish pushes the work of an answered task in each of its repositories, and tries once to open the pull requests. Errors are
+// reported in the ending: they lose neither the answer nor the work, which stays in the clones. After a lost claim, the store
+// decides whether this worker may store the ending.
 func (b *publisher) publish(run *run, t tasks.Task, p place, e *tasks.Ending) {
 	if p.Branch == "" || e.Kind != tasks.Answered {
 		return
 	}
 	ctx, patience, cancel := publishing(run)
 	defer cancel()
+	for _, one := range p.all() {
+		patience.Reset(publishFor)
+		done := b.publishClone(ctx, patience, run, in(t, one.Clone.Repo), one)
+		if done != nil && done.Problem != "" && len(p.Also) > 0 {
+			done.Problem = one.Clone.Repo + ": " + done.Problem
+		}
+		switch {
+		case done == nil:
+		case e.Published == nil:
+			e.Published = done
+		default:
+			e.Also = append(e.Also, done)
+		}
+	}
+	b.warn(b.proposeAll(ctx, t, e), "open pull request", "run", t.ID, "thread", t.Thread) // the outbox retries
+}
+
+// publishClone pushes the work in one clone. It returns nil if there is nothing to publish.
+func (b *publisher) publishClone(ctx context.Context, patience *time.Timer, run *run, t tasks.Task, p place) *tasks.Published {
 	pushed, checks, err := b.push(ctx, patience, run, t, p)
 	switch {
 	case err != nil:
-		b.Log.Warn("publish work", "run", t.ID, "thread", t.Thread, "err", err)
+		b.Log.Warn("publish work", "run", t.ID, "thread", t.Thread, "repo", t.Repo, "err", err)
 		said := b.Policy.Redactor.String(unpublished(err, p.Clone.Dir)) // it may quote the remote
-		e.Published = &tasks.Published{Problem: "The changes were not published: " + said + ". They are kept. Ask again here to continue."}
-		return
+		return &tasks.Published{Problem: "The changes were not published: " + said + ". They are kept. Ask again here to continue."}
 	case pushed.Commit == "":
-		return
+		return nil
 	}
-	e.Published = &tasks.Published{Due: true, Work: tasks.Work{
-		Repo: t.Repo, Branch: p.Branch, Commit: pushed.Commit, Base: cmp.Or(p.Into, p.Clone.Base), Title: cmp.Or(pushed.Subject, t.Title()), Fixes: p.Fixes,
-		Verification: checks, Style: b.style(ctx, p),
-	}}
 	if pushed.New {
 		b.Log.Info("work published", "run", t.ID, "thread", t.Thread, "branch", p.Branch, "commit", pushed.Commit)
 	}
-	err = b.propose(ctx, t, e)
-	b.warn(err, "open pull request", "run", t.ID, "thread", t.Thread) // the outbox retries
+	return &tasks.Published{Due: true, Work: tasks.Work{
+		Repo: t.Repo, Branch: p.Branch, Commit: pushed.Commit, Base: cmp.Or(p.Into, p.Clone.Base), Title: cmp.Or(pushed.Subject, t.Title()), Fixes: p.Fixes,
+		Verification: checks, Style: b.style(ctx, p),
+	}}
 }
 
 // tellable lists the errors of publishing whose texts are meant for people.
@@ -168,10 +184,35 @@ func message(t tasks.Task) string {
 	return subject + "\n\n"
 }
 
-// propose opens or updates the pull request, and makes its conversation an alias of the thread.
-func (b *publisher) propose(ctx context.Context, t tasks.Task, e *tasks.Ending) error {
-	p := e.Published
-	pr, err := b.Publisher.Publish(ctx, b.proposal(t, p.Work, e.Result.Text))
+// proposeAll opens or updates the pull requests that are due. Then each gets links to those that were not open before it.
+func (b *publisher) proposeAll(ctx context.Context, t tasks.Task, e *tasks.Ending) (err error) {
+	for _, p := range e.Publications() {
+		if p.Due {
+			p.Together = e.Beside(p)
+			err = errors.Join(err, b.propose(ctx, t, p, e.Result.Text))
+		}
+	}
+	for _, p := range e.Publications() {
+		all := e.Beside(p)
+		if p.PullRequest.Number == 0 || slices.Equal(all, p.Together) {
+			continue
+		}
+		linked := *p
+		linked.Together = all
+		if failed := b.propose(ctx, t, &linked, e.Result.Text); failed != nil || linked.Problem != "" {
+			err = errors.Join(err, failed)
+			continue
+		}
+		*p = linked
+	}
+	return err
+}
+
+// propose opens or updates a pull request, and makes its conversation an alias of the thread.
+func (b *publisher) propose(ctx context.Context, t tasks.Task, p *tasks.Published, summary string) error {
+	proposal := b.proposal(t, p.Work, summary)
+	proposal.Together = p.Together
+	pr, err := b.Publisher.Publish(ctx, proposal)
 	err = tasks.FromForge(err)
 	if why, ok := errors.AsType[*tasks.InputError](err); ok {
 		p.Problem, p.Due = "The changes are on branch "+p.Branch+" of "+p.Repo+", without a pull request: "+why.Sentence, false
@@ -203,18 +244,18 @@ func (b *publisher) proposal(t tasks.Task, work tasks.Work, summary string) forg
 	return p
 }
 
-// proposeDue opens the pull request when an ending is posted, if that failed when the ending was stored. The answer
-// waits at most proposeFor for it.
+// proposeDue opens the pull requests when an ending is posted, as far as that failed when the ending was stored. The answer
+// waits at most proposeFor for them and for their links.
 func (b *publisher) proposeDue(ctx context.Context, t tasks.Task, e *tasks.Ending) error {
-	if e.Published == nil || !e.Published.Due {
+	lacks := func(p *tasks.Published) bool {
+		return p.Due || p.PullRequest.Number > 0 && !slices.Equal(p.Together, e.Beside(p))
+	}
+	if !slices.ContainsFunc(e.Publications(), lacks) {
 		return nil
 	}
 	err := error(nil)
 	if b.Publisher != nil {
-		err = b.propose(ctx, t, e)
-	}
-	if !e.Published.Due {
-		return nil
+		err = b.proposeAll(ctx, t, e)
 	}
 	again := time.Now()
 	if wait, ok := errors.AsType[*tasks.ErrLater](err); ok {
@@ -223,9 +264,12 @@ func (b *publisher) proposeDue(ctx context.Context, t tasks.Task, e *tasks.Endin
 	if err != nil && again.Before(e.At.Add(proposeFor)) {
 		return err
 	}
-	b.Log.Warn("answer without pull request", "run", t.ID, "thread", t.Thread, "err", err)
-	e.Published.Problem = "The changes are on branch " + e.Published.Branch + " of " + e.Published.Repo +
-		". A pull request could not be opened. Ask again here to retry."
+	for _, p := range e.Publications() {
+		if p.Due {
+			b.Log.Warn("answer without pull request", "run", t.ID, "thread", t.Thread, "err", err)
+			p.Problem = "The changes are on branch " + p.Branch + " of " + p.Repo + ". A pull request could not be opened. Ask again here to retry."
+		}
+	}
 	return nil
 }
 
@@ -244,7 +288,10 @@ func (b *publisher) verify(run *run, t tasks.Task, p place) (*tasks.Verification
 	if t.Options.Limit > 0 {
 		left = min(left, max(verifyAtLeast, t.Options.Limit-run.result.Duration))
 	}
-	c, until := &tasks.Verification{Unrun: commands}, time.Now().Add(left)
+	if run.verifying.IsZero() { // the checks of all repositories share the time
+		run.verifying = time.Now()
+	}
+	c, until := &tasks.Verification{Unrun: commands}, run.verifying.Add(left)
 	for len(c.Unrun) > 0 {
 		switch {
 		case run.ctx.Err() != nil:

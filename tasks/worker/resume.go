@@ -30,12 +30,13 @@ const (
 // its clone.
 type checkpoint struct {
 	Session agent.Session     `json:"session"`
-	Work    *workspace.Bundle `json:"work,omitempty"`    // nil: it had no clone, or the clone could not be packed
+	Work    *workspace.Bundle `json:"work,omitempty"`    // of the main clone; nil: it had no clone, or the clone could not be packed
 	Answers string            `json:"answers,omitempty"` // answers of its finished turns, which the agent will not repeat
 	Repos   []string          `json:"repos"`             // of its conversation before it, if the session of the thread expires; see tasks.Conversation
 	Dir     string            `json:"dir"`               // working directory
 	Why     string            `json:"why,omitempty"`     // why it was interrupted, as a clause; empty: its worker stopped
 	Fresh   bool              `json:"fresh,omitempty"`   // the conversation cannot be resumed; all other fields but Dir are empty
+	Also    []further         `json:"also,omitempty"`    // the clones of its further repositories
 	Left    string            `json:"left,omitempty"`    // set by a clean hand-back: identifies the directories as the run left them
 }
 
@@ -90,15 +91,23 @@ func (k *checkpointer) save(ctx context.Context, r *run, p place, c checkpoint, 
 	if p.Clone.Dir != "" {
 		packing, cancel := context.WithTimeout(ctx, patience)
 		defer cancel()
-		b, err := k.Workspace.Snapshot(packing, p.Clone, max(store.MaxCheckpoint-len(c.Session.Data), 0))
 		defer k.changes.checkpoint(packing, r, p) // last: the state to resume from is more important
-		switch {
-		case ctx.Err() != nil:
-			return // the run is over
-		case err != nil:
-			k.Log.Warn("keep work", "run", r.claim.ID(), "err", err)
-		default:
-			c.Work, saved.Work = &b, b.Data
+		for i, one := range p.all() {
+			b, err := k.Workspace.Snapshot(packing, one.Clone, max(store.MaxCheckpoint-len(c.Session.Data)-len(saved.Work), 0))
+			if ctx.Err() != nil {
+				return // the run is over
+			}
+			work := &b
+			if err != nil {
+				k.Log.Warn("keep work", "run", r.claim.ID(), "repo", one.Clone.Repo, "err", err)
+				work = nil
+			}
+			if i > 0 {
+				c.Also = append(c.Also, further{work, len(b.Data)})
+			} else {
+				c.Work = work
+			}
+			saved.Work = append(saved.Work, b.Data...)
 		}
 	}
 	saved.Session.Meta = format.JSON(c)
@@ -154,6 +163,13 @@ func (k *checkpointer) load(ctx context.Context, rec store.Record) (*resumeState
 		k.giveUp(rec.ID, p, err)
 		return p, nil
 	}
+	for i := range slices.Backward(p.Also) {
+		at := max(0, len(saved.Work)-p.Also[i].Size) // what is damaged does not have its sum
+		if p.Also[i].Work != nil {
+			p.Also[i].Work.Data = saved.Work[at:]
+		}
+		saved.Work = saved.Work[:at]
+	}
 	if p.Work != nil {
 		p.Work.Data = saved.Work
 	}
@@ -170,7 +186,7 @@ func (k *checkpointer) giveUp(id string, p *resumeState, err error) {
 
 // restore returns the clone for the task: the untouched clone of its earlier run, or one from the checkpoint. Without
 // an earlier run it returns the thread's clone.
-func (k *checkpointer) restore(ctx context.Context, id string, want workspace.Want, p *resumeState) (workspace.Clone, error) {
+func (k *checkpointer) restore(ctx context.Context, id string, want workspace.Want, p earlier) (workspace.Clone, error) {
 	if p.goesOn() && p.asLeft {
 		kept := want
 		kept.Keep = true
@@ -179,12 +195,12 @@ func (k *checkpointer) restore(ctx context.Context, id string, want workspace.Wa
 		}
 		p.asLeft = false // it was damaged and has been set aside
 	}
-	if p.goesOn() && p.Work != nil {
-		c, err := k.Workspace.Restore(ctx, want, *p.Work)
+	if p.goesOn() && p.work != nil {
+		c, err := k.Workspace.Restore(ctx, want, *p.work)
 		if !errors.Is(err, workspace.ErrBundle) {
 			return c, err
 		}
-		k.giveUp(id, p, err)
+		k.giveUp(id, p.resumeState, err)
 	}
 	return k.Workspace.Checkout(ctx, want)
 }
@@ -225,6 +241,15 @@ func (p *resumeState) words(t tasks.Task, now place) string {
 		say = append(say, "Your clone was restored, except for files that git ignores. Files outside it are gone.")
 		if len(p.Work.Missing) > 0 {
 			say = append(say, "These files could not be saved: "+strings.Trim(fmt.Sprintf("%q", p.Work.Missing), "[]")+".")
+		}
+	}
+	for i, one := range now.Also {
+		switch work := p.of(i+1, false).work; {
+		case p.asLeft:
+		case work == nil:
+			say = append(say, "Your commits and changes in "+one.Clone.Repo+" could not be saved. Inspect its clone first.")
+		case len(work.Missing) > 0:
+			say = append(say, fmt.Sprintf("These files of %s could not be saved: %s.", one.Clone.Repo, strings.Trim(fmt.Sprintf("%q", work.Missing), "[]")))
 		}
 	}
 	if p.Dir != now.Dir {
@@ -299,9 +324,10 @@ func (c conversation) save(r *run, t tasks.Task, b tasks.Brief) {
 	if b.Fresh || len(res.Session.Data) == 0 && answer == "" {
 		return
 	}
-	repo := strings.ToLower(t.Repo)
-	if c.repos != nil && !slices.Contains(c.repos, repo) {
-		c.repos = append(c.repos, repo)
+	for _, repo := range append([]string{t.Repo}, t.Also...) {
+		if repo = strings.ToLower(repo); c.repos != nil && !slices.Contains(c.repos, repo) {
+			c.repos = append(c.repos, repo)
+		}
 	}
 	notes := saved{tasks.Conversation{Repos: c.repos}, res.Session, said}
 	err := r.claim.SaveSession(r.detached, store.Session{ID: res.Session.ID, Meta: format.JSON(notes), Data: res.Session.Data})

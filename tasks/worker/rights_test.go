@@ -68,7 +68,7 @@ func TestRightsBeforeARun(t *testing.T) {
 	if hub.asked != 3 || run.Profile != agent.Read || !strings.Contains(run.System, "may read acme/api but not write to it") || len(h.proposed()) > 0 {
 		t.Errorf("asked %d times, ran as %s: %s", hub.asked, run.Profile, run.System)
 	}
-	if notes := r.events(id, agent.Notice); !slices.Contains(notes, "  The person who asked may only read acme/api, so nothing can be changed.") {
+	if notes := r.events(id, agent.Notice); !slices.Contains(notes, "  The person who asked may read acme/api but not write to it, so nothing can be changed.") {
 		t.Errorf("notices %q", notes)
 	}
 	if e := r.ending(r.submitAs("eve", r.repoTask("b"))); e.Kind != tasks.Refused || e.Reason != "eve has no access to acme/api." {

@@ -47,15 +47,16 @@ type run struct {
 	worker *Worker
 
 	// Set by the goroutine of process, which alone uses them.
-	report  *pendingReport
-	source  string       // name of the task's source; set by accept
-	mail    *mailbox     // nil until accept has decoded the task
-	result  agent.Result // zero until the agent has run
-	repos   []string     // see conversation; set by prepare
-	reached []string     // hosts that are to be proposed as the egress list
-	lines   int          // changed lines of the change that it reviews
-	next    *agent.Spec  // the thread's next run, for which a CLI can be kept ready; nil: none
-	away    time.Time    // when Redis began to refuse the run's results; zero if it does not
+	report    *pendingReport
+	source    string       // name of the task's source; set by accept
+	mail      *mailbox     // nil until accept has decoded the task
+	result    agent.Result // zero until the agent has run
+	repos     []string     // see conversation; set by prepare
+	reached   []string     // hosts that are to be proposed as the egress list
+	lines     int          // changed lines of the change that it reviews
+	next      *agent.Spec  // the thread's next run, for which a CLI can be kept ready; nil: none
+	verifying time.Time    // when the first checks began; zero before
+	away      time.Time    // when Redis began to refuse the run's results; zero if it does not
 }
 
 // hold keeps the claim renewed and returns a run that is stopped by a cancel, by the worker's drain or by the loss of
@@ -226,8 +227,9 @@ func (d *taskReader) noteUnreadable(ctx context.Context, e *tasks.UnreadableErro
 // permit limits the profile of a task to what the policy and the rights of its asker allow now. An *tasks.InputError
 // refuses the task. limited reports whether the asker may only read the repository.
 func (d *taskReader) permit(ctx context.Context, t tasks.Task) (_ tasks.Task, limited bool, _ error) {
-	if repo, err := d.Policy.Allowed(t.Repo); err == nil { // the policy may have become stricter since Submit
-		t.Profile = repo.Narrow(t.Profile)
+	t, err := d.Policy.Now(t)
+	if err != nil {
+		return t, false, err
 	}
 	profile, err := d.Policy.Permit(ctx, d.Store, t)
 	limited = profile != t.Profile

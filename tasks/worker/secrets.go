@@ -47,6 +47,10 @@ func (w *Worker) exposed(r *run, t tasks.Task, c workspace.Clone) map[string]str
 		return nil
 	}
 	secrets := w.cfg.Exposed(t.Repo)
+	if len(secrets) > 0 && len(t.Also) > 0 { // the other repositories decide, too, what the run executes
+		r.notice("The run gets no secrets, because it works in several repositories")
+		return nil
+	}
 	if trusted := w.protected(t.Repo, c); len(secrets) > 0 && (c.Base != trusted || commitID.MatchString(t.Ref)) {
 		r.notice("The run gets no secrets, because its head is a commit, or its base is not " + trusted)
 		return nil

@@ -178,8 +178,8 @@ func (c *Console) readTurns(ctx context.Context, v *chatView) error {
 	}
 	if len(past) > 0 {
 		t := past[len(past)-1].Task
-		v.Where = cmp.Or(t.Repo, t.Dir, "a scratch directory")
-		fields := map[string]string{"repo": t.Repo, "branch": t.Ref, "projectPath": t.Dir}
+		v.Where = cmp.Or(strings.Join(t.Repositories(), ", "), t.Dir, "a scratch directory")
+		fields := map[string]string{"repo": strings.Join(t.Repositories(), ","), "branch": t.Ref, "projectPath": t.Dir}
 		if v.Draft == "" {
 			fields["agent"], fields["model"], fields["effort"], fields["plan"] = t.Options.Agent, t.Options.Model, t.Options.Effort, ""
 			fields["profile"] = string(t.Profile)

@@ -110,7 +110,7 @@ func (c *Console) renderTask(ctx context.Context, s tasks.Status, before string)
 	v.May = c.may(ctx, s.Task)
 	v.head = newHead(s, c.links(s.Task), c.view.Now())
 	c.readWork(ctx, s, &v)
-	if v.Opened && v.Changes != nil {
+	if v.Opened && v.Changes != nil && len(s.Ending.Also) == 0 {
 		v.Published = "" // the headline and the changes say the same
 	}
 	v.Machines = c.readMachines(ctx, v.Attempts)

@@ -16,16 +16,17 @@ import (
 )
 
 type submission struct {
-	Message    string  `json:"message" jsonschema:"what to do, with the context that an agent needs who knows nothing of your conversation"`
-	Repository string  `json:"repository,omitempty" jsonschema:"owner/name that it works in"`
-	Branch     string  `json:"branch,omitempty" jsonschema:"of the repository, to start from"`
-	Thread     string  `json:"thread,omitempty" jsonschema:"of an earlier result of submit, to continue that conversation"`
-	Profile    string  `json:"profile,omitempty" jsonschema:"write, which is the default, or read"`
-	Model      string  `json:"model,omitempty"`
-	Effort     string  `json:"effort,omitempty"`
-	Budget     float64 `json:"budget,omitempty" jsonschema:"maximum cost in US dollars"`
-	Timeout    string  `json:"timeout,omitempty" jsonschema:"maximum duration such as 30m"`
-	Plan       bool    `json:"plan,omitempty" jsonschema:"change nothing and answer with a plan"`
+	Message    string   `json:"message" jsonschema:"what to do, with the context that an agent needs who knows nothing of your conversation"`
+	Repository string   `json:"repository,omitempty" jsonschema:"owner/name that it works in"`
+	Further    []string `json:"further_repositories,omitempty" jsonschema:"owner/name of each further repository that it works in; each gets a pull request of its own"`
+	Branch     string   `json:"branch,omitempty" jsonschema:"of the repository, to start from"`
+	Thread     string   `json:"thread,omitempty" jsonschema:"of an earlier result of submit, to continue that conversation"`
+	Profile    string   `json:"profile,omitempty" jsonschema:"write, which is the default, or read"`
+	Model      string   `json:"model,omitempty"`
+	Effort     string   `json:"effort,omitempty"`
+	Budget     float64  `json:"budget,omitempty" jsonschema:"maximum cost in US dollars"`
+	Timeout    string   `json:"timeout,omitempty" jsonschema:"maximum duration such as 30m"`
+	Plan       bool     `json:"plan,omitempty" jsonschema:"change nothing and answer with a plan"`
 }
 
 type submitted struct {
@@ -37,7 +38,7 @@ type submitted struct {
 func (s *Server) submit(c call, in submission) (submitted, error) {
 	form := url.Values{}
 	for name, value := range map[string]string{
-		"message": in.Message, "repo": in.Repository, "branch": in.Branch, "thread": in.Thread, "profile": in.Profile, "model": in.Model, "effort": in.Effort,
+		"message": in.Message, "repo": strings.Join(append([]string{in.Repository}, in.Further...), ","), "branch": in.Branch, "thread": in.Thread, "profile": in.Profile, "model": in.Model, "effort": in.Effort,
 		"timeout": in.Timeout,
 	} {
 		form.Set(name, value)
@@ -76,6 +77,7 @@ type status struct {
 	Problem     string     `json:"problem,omitempty" jsonschema:"why there is no complete answer"`
 	Note        string     `json:"note,omitempty" jsonschema:"what was published of the work"`
 	PullRequest string     `json:"pull_request,omitempty"`
+	Further     []string   `json:"further_pull_requests,omitempty" jsonschema:"in further repositories"`
 	CostUSD     float64    `json:"cost_usd,omitempty"`
 	Questions   []question `json:"questions,omitempty" jsonschema:"that the task asks; see the tool answer"`
 }
@@ -131,8 +133,12 @@ func (s *Server) show(st tasks.Status) status {
 	if e := st.Ending; e != nil {
 		shown.Ending, shown.Answer, shown.Problem = string(e.Kind), legible.Text(cut(e.Said())), legible.Text(e.Sentence())
 		shown.Note, shown.CostUSD = legible.Text(e.Note()), e.CostUSD()
-		if p := e.Published; p != nil {
-			shown.PullRequest = p.PullRequest.URL
+		for i, p := range e.Publications() {
+			if i == 0 {
+				shown.PullRequest = p.PullRequest.URL
+			} else if p.PullRequest.URL != "" {
+				shown.Further = append(shown.Further, p.PullRequest.URL)
+			}
 		}
 	}
 	return shown

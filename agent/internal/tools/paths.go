@@ -23,7 +23,9 @@ func (p Policy) subjects(r Request) (list []string, paths bool) {
 	}
 	for _, path := range found {
 		path = p.absolute(path)
-		list = append(list, relative(path, p.Dir), relative(resolve(path), resolve(p.Dir)))
+		for _, dir := range append([]string{p.Dir}, p.Clones...) {
+			list = append(list, relative(path, dir), relative(resolve(path), resolve(dir)))
+		}
 	}
 	return slices.Compact(list), true
 }

@@ -74,6 +74,7 @@ type Policy struct {
 	Profile Profile
 	Dir     string   // where the agent works, absolute
 	Roots   []string // further directories that it may access, absolute
+	Clones  []string // those of Roots that it works in as in Dir
 	Servers []string // names of the MCP servers that its profile has
 	Rules   []Rule
 }
@@ -141,7 +142,7 @@ type Rule struct {
 	// command, a URL, a query. A * matches any characters. In a path it stops at a slash, and ** does not: docs/** is
 	// docs and everything below it. Empty: any call.
 	//
-	// A path is also matched with its links resolved. An Allow has to fit everything that a call is about, any other
+	// A path is also matched with its links resolved and, in one of Policy.Clones, relative to that. An Allow has to fit everything that a call is about, any other
 	// action some of it.
 	Input  string
 	Action Action

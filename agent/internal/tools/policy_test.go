@@ -93,6 +93,7 @@ func TestRules(t *testing.T) {
 	if err := os.Symlink("secrets", filepath.Join(dir, "public")); err != nil {
 		t.Fatal(err)
 	}
+	clone := t.TempDir()
 	command := func(s string) string { return `{"command":"` + s + `"}` }
 	deny := func(tool, input string) []Rule { return []Rule{{Tool: tool, Input: input, Action: Deny, Reason: "r"}} }
 	allow := func(tool, input string) []Rule { return []Rule{{Tool: tool, Input: input, Action: Allow}} }
@@ -130,6 +131,10 @@ func TestRules(t *testing.T) {
 		{"a search from the top", deny("Grep", "**"), Write, "Grep", `{"pattern":"x"}`, Deny},
 		{"some of what is searched", deny("Grep", "secrets/**"), Write, "Grep", `{"pattern":"x","path":"docs","glob":"` + dir + `/secrets/*"}`, Deny},
 
+		{"in another clone", deny("Write", "docs/**"), Write, "Write", file(clone + "/docs/x"), Deny},
+		{"elsewhere in it", deny("Write", "docs/**"), Write, "Write", file(clone + "/x"), Allow},
+		{"allowed here is not allowed there", append(allow("Write", "docs/**"), deny("Write", "")...), Write, "Write", file(clone + "/docs/x"), Deny},
+
 		{"wider than Write", allow("Write", outside+"/**"), Write, "Write", file(outside + "/x"), Allow},
 		{"by way of a link, not wider", allow("Write", "link/**"), Write, "Write", file("link/x"), Deny},
 		{"all of what is searched", allow("Grep", "docs/**"), Write, "Grep", `{"pattern":"x","path":"docs","glob":"/etc/*"}`, Deny},
@@ -148,7 +153,7 @@ func TestRules(t *testing.T) {
 					t.Error(err)
 				}
 			}
-			p := Policy{Profile: c.profile, Dir: dir, Rules: c.rules}
+			p := Policy{Profile: c.profile, Dir: dir, Rules: c.rules, Roots: []string{clone}, Clones: []string{clone}}
 			if v := p.Route(Request{Tool: c.tool, Input: []byte(c.input)}); v.Action != c.want {
 				t.Errorf("%s %s: %+v, want %s", c.tool, c.input, v, c.want)
 			}

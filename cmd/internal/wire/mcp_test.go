@@ -247,6 +247,7 @@ func TestDelegateWithScopes(t *testing.T) {
 			"log elsewhere":           {web, "log", "no such task", map[string]any{"task": made.Task}},
 			"answer elsewhere":        {web, "answer", "not waiting for this answer", map[string]any{"task": made.Task, "answer": "x"}},
 			"submit elsewhere":        {web, "submit", "You may not start tasks in acme/api", map[string]any{"message": "Go.", "repository": "acme/api"}},
+			"submit in both":          {api, "submit", "You may not start tasks in acme/web", map[string]any{"message": "Go.", "repository": "acme/api", "further_repositories": []string{"acme/web"}}},
 			"submit as a viewer":      {viewer, "submit", "You may not start tasks", map[string]any{"message": "Go."}},
 			"see as a viewer":         {viewer, "status", "", map[string]any{"task": made.Task}},
 			"cancel as a viewer":      {viewer, "cancel", "This needs the role", map[string]any{"task": made.Task}},

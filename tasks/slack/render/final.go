@@ -42,7 +42,7 @@ func (c Console) Final(t tasks.Task, user string, e tasks.Ending, votes bool) []
 
 // endingFoot is the note of an ending, and its facts.
 func endingFoot(t tasks.Task, e tasks.Ending) string {
-	return Lines(Literal(e.Note(), MaxSentence), Dots(Literal(e.Footer(), 200), "run "+t.ID))
+	return Lines(Literal(e.Note(), MaxSentence*max(1, len(e.Publications()))), Dots(Literal(e.Footer(), 200), "run "+t.ID))
 }
 
 // Notice is a message about a task that was not requested in Slack. The title of its pull request is a stranger's.

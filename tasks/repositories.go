@@ -1,0 +1,179 @@
+package tasks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/forge"
+	"github.com/errand-fleet/errand/store"
+)
+
+// A task may have further repositories besides its main one. It then gets a clone of each and publishes each by itself.
+// Whatever depends on a repository has to hold for all of them: a person, a visitor, a channel or a worker that may not
+// deal with one of them may not deal with the task.
+
+// maxFurther is how many repositories a task may have besides the main one.
+const maxFurther = 4
+
+// Repositories returns all repositories of a task, the main one first; nil if it has none.
+func (t Task) Repositories() []string {
+	if t.Repo == "" {
+		return nil
+	}
+	return append([]string{t.Repo}, t.Also...)
+}
+
+// Has reports whether a repository is one of the task's; "" is that of a task without one.
+func (t Task) Has(repo string) bool {
+	return strings.EqualFold(repo, t.Repo) || slices.ContainsFunc(t.Also, func(one string) bool { return strings.EqualFold(one, repo) })
+}
+
+// SplitRepositories reads repositories that a person wrote as a list: the main one and the further ones, with commas between
+// them.
+func SplitRepositories(list string) (repo string, also []string) {
+	for i, name := range strings.Split(list, ",") {
+		if name = strings.TrimSpace(name); i == 0 {
+			repo = name
+		} else if name != "" {
+			also = append(also, name)
+		}
+	}
+	return repo, also
+}
+
+// withFurther returns a task whose further repositories have the names that the policy knows, and whose profile is limited
+// to what each of them allows. The error is an *InputError.
+func (p Policy) withFurther(t Task) (Task, error) {
+	if len(t.Also) == 0 {
+		return t, nil
+	}
+	bad := func(format string, args ...any) (Task, error) {
+		return t, &InputError{Sentence: fmt.Sprintf(format, args...)}
+	}
+	switch {
+	case t.Repo == "":
+		return bad("Further repositories need a main one: name it, too.")
+	case t.Profile == agent.Untrusted:
+		return bad("What a stranger wrote is looked at in its own repository. Name only that one.")
+	case len(t.Also) > maxFurther:
+		return bad("A task works in at most %d repositories. Ask for the others separately.", 1+maxFurther)
+	}
+	main, err := p.Allowed(t.Repo)
+	if err != nil {
+		return t, err
+	}
+	also := t.Also
+	t.Also = nil
+	for _, name := range also {
+		if _, err := forge.ParseRepository(name); err != nil {
+			return bad("%q is not a repository: write it as owner/name.", name)
+		}
+		if name = p.withoutHost(name); t.Has(name) {
+			return bad("%s is named twice. Name each repository once.", name)
+		}
+		r, err := p.Allowed(name)
+		if err != nil {
+			return t, err
+		}
+		if r.Pool != main.Pool {
+			return bad("Workers of pool %s run the tasks of %s, and those of pool %s the tasks of %s. Ask for each separately, or have an operator give both the same pool in errand.yaml.",
+				PoolName(main.Pool), t.Repo, PoolName(r.Pool), name)
+		}
+		t.Also, t.Profile = append(t.Also, name), r.Narrow(t.Profile)
+	}
+	return t, nil
+}
+
+// Now limits a task to what the policy allows now, which may be less than when it was submitted. A main repository that is no
+// longer listed is not trusted; further ones are refused with an *InputError.
+func (p Policy) Now(t Task) (Task, error) {
+	if repo, err := p.Allowed(t.Repo); err == nil {
+		t.Profile = repo.Narrow(t.Profile)
+	}
+	return p.withFurther(t)
+}
+
+// RoleInAll returns the visitor's lowest role in any of some repositories; without repositories, that in the tasks without
+// one.
+func (v Visitor) RoleInAll(ctx context.Context, repos []string) Role {
+	if len(repos) == 0 {
+		return v.RoleIn(ctx, "")
+	}
+	role := v.Role
+	for _, repo := range repos {
+		role = min(role, v.RoleIn(ctx, repo))
+	}
+	return role
+}
+
+// entitleAll limits a profile to what a person may do in each repository of a task.
+func (p Policy) entitleAll(ctx context.Context, by Asker, login string, t Task) (agent.Profile, error) {
+	profile, err := p.entitle(ctx, by.Source, login, t.Repo, t.Profile)
+	for _, repo := range t.Also {
+		if err == nil {
+			profile, err = p.entitle(ctx, by.Source, login, repo, profile)
+		}
+	}
+	return profile, err
+}
+
+// permitTogether refuses a task that would change public and private repositories together: its answer is in the
+// description of each pull request, and the agent knows all of them.
+func (p Policy) permitTogether(ctx context.Context, t Task) error {
+	if len(t.Also) == 0 || t.Profile != agent.Write {
+		return nil
+	}
+	var public, private string
+	for _, repo := range t.Repositories() {
+		is, err := p.Rights.Forge.Private(ctx, repo)
+		if err != nil && !errors.Is(err, forge.ErrNotFound) {
+			return fmt.Errorf("check repositories: %w", FromForge(err))
+		}
+		if is = is || err != nil; !is {
+			public = repo
+		} else if allowed, err := p.Allowed(repo); err != nil || !allowed.Open {
+			private = repo
+		}
+	}
+	if public != "" && private != "" {
+		return refusal("%s is public and %s is not, and pull requests in the one could show what is in the other. Ask for each in a conversation of its own.", public, private)
+	}
+	return nil
+}
+
+// permitConversation refuses a request on the forge that continues a conversation about a repository that its asker may
+// not read. What they may do in the repository of the request is checked in its brief.
+func (p Policy) permitConversation(ctx context.Context, s *store.Store, t Task, by Asker) error {
+	err := p.permitThread(ctx, s, t, by.Source, by.Account)
+	if errors.Is(err, errUnknownThread) && strings.HasPrefix(t.Thread, by.Source+"/") {
+		return nil // a conversation there is about its own repository, if no other one has been joined with it
+	}
+	return err
+}
+
+// Publications returns the published works of an ending itself, no copies; that of the main repository first if there is one.
+func (e *Ending) Publications() []*Published {
+	if e.Published == nil {
+		return nil
+	}
+	return append([]*Published{e.Published}, e.Also...)
+}
+
+// Beside returns the pull requests that were published together with one, as "owner/name#3".
+func (e *Ending) Beside(p *Published) (list []string) {
+	for _, other := range e.Publications() {
+		if other != p && other.PullRequest.Number > 0 {
+			list = append(list, other.name())
+		}
+	}
+	return list
+}
+
+// name returns the pull request as "owner/name#3".
+func (p *Published) name() string { return fmt.Sprintf("%s#%d", p.Repo, p.PullRequest.Number) }
+
+var errUnknownThread = errors.New("the repositories of the thread are not known")

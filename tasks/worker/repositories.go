@@ -1,0 +1,85 @@
+package worker
+
+import (
+	"context"
+	"strings"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/environment"
+	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/workspace"
+)
+
+// A task with several repositories has a clone of each. The agent works in the main one and reaches the others, which are
+// saved, restored and published like it.
+
+// clones prepares the clone of each repository of a task.
+func (l *placer) clones(ctx context.Context, t tasks.Task, b briefing, before *resumeState) (place, error) {
+	trusted := t.Profile == agent.Write
+	for _, name := range t.Repositories() { // the agent sees the files of all of them
+		repo, _ := l.Policy.Allowed(name) // a repository that is no longer listed is not trusted
+		trusted = trusted && repo.Trusted
+	}
+	p, err := l.clone(ctx, t, b, before.of(0, trusted))
+	for i, repo := range t.Also {
+		if err != nil {
+			break
+		}
+		var one place
+		one, err = l.clone(ctx, in(t, repo), briefing{Brief: tasks.Brief{Keep: b.Keep}, files: b.files}, before.of(i+1, trusted))
+		p.Notes = append(p.Notes, one.Notes...)
+		p.Reads = append(p.Reads, one.Reads...)
+		p.About += "\n\n" + strings.Replace(one.About, "You are in a clone of "+repo, "A clone of "+repo+" is in "+one.Dir, 1)
+		p.Also = append(p.Also, one)
+	}
+	egress := p.given().Egress
+	for i := range p.Also { // its own environment belongs to a directory that is not its own here
+		d := p.Also[i].Environment
+		p.Also[i].Environment = environment.Declaration{Egress: egress, PullRequests: d.PullRequests}
+	}
+	return p, err
+}
+
+// in returns a task as it is in one of its further repositories.
+func in(t tasks.Task, repo string) tasks.Task {
+	if repo != t.Repo {
+		t.Repo, t.Ref, t.Also = repo, "", nil
+	}
+	return t
+}
+
+// all returns the place and those of the further clones.
+func (p place) all() []place { return append([]place{p}, p.Also...) }
+
+// earlier is what an earlier run has left of one clone.
+type earlier struct {
+	*resumeState
+	work    *workspace.Bundle
+	trusted bool
+}
+
+// of returns what the earlier run has left of a task's clones, of which the main one is the first.
+func (p *resumeState) of(n int, trusted bool) earlier {
+	e := earlier{p, p.Work, trusted}
+	if n > 0 {
+		e.work = nil
+		if n <= len(p.Also) {
+			e.work = p.Also[n-1].Work
+		}
+	}
+	return e
+}
+
+// further is the state of a further clone. The data of all bundles is stored together.
+type further struct {
+	Work *workspace.Bundle `json:"work,omitempty"` // nil: it could not be packed
+	Size int               `json:"size,omitempty"` // of its data
+}
+
+// mayRead says what a person may do who may only read.
+func mayRead(t tasks.Task) string {
+	if len(t.Also) > 0 {
+		return "may read " + strings.Join(t.Repositories(), ", ") + " but not write to all of them"
+	}
+	return "may read " + t.Repo + " but not write to it"
+}

@@ -1,0 +1,375 @@
+package worker
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/environment"
+	"github.com/errand-fleet/errand/forge"
+	"github.com/errand-fleet/errand/internal/hostlist"
+	"github.com/errand-fleet/errand/tasks"
+)
+
+// second adds the repository acme/web.
+func (r *remote) second() {
+	r.Helper()
+	r.git(r.root, "clone", "--quiet", "--bare", filepath.Join(r.root, "acme", "api.git"), filepath.Join(r.root, "acme", "web.git"))
+}
+
+// both is a task in both repositories.
+func (r *remote) both(thread string) tasks.Task {
+	t := r.repoTask(thread)
+	t.Also = []string{"acme/web"}
+	return t
+}
+
+// inBoth does the same in each clone of a run.
+func (r *remote) inBoth(s agent.Spec) {
+	r.Helper()
+	if len(s.Also) != 1 {
+		r.Errorf("further clones: %+v", s.Also)
+		return
+	}
+	r.everything(s)
+	r.everything(agent.Spec{Dir: s.Also[0].Dir})
+}
+
+// in returns the subjects of a thread's commits in a repository, newest first; empty if there is no branch.
+func (r *remote) in(repo, thread string) string {
+	r.Helper()
+	bare := filepath.Join(r.root, repo+".git")
+	if r.git(bare, "branch", "--list", branchOf("", thread)) == "" {
+		return ""
+	}
+	return strings.ReplaceAll(r.git(bare, "log", "--format=%s", "main.."+branchOf("", thread)), "\n", ", ")
+}
+
+// A run in two repositories opens a pull request in each, and each names the other. The commits of both are signed. Comments
+// on either continue the conversation.
+func TestSeveralRepositories(t *testing.T) {
+	t.Parallel()
+	r, h, with := publishingFleet(t, (*remote).inBoth)
+	r.second()
+	disk, verified := r.signsWith()
+	r.worker(disk, with)
+	task := r.both("a")
+	e := r.ending(r.submit(task))
+	if e.Kind != tasks.Answered || e.Published == nil || len(e.Also) != 1 {
+		t.Fatalf("ending = %+v", e)
+	}
+	branch := branchOf("", "fake/a")
+	for _, repo := range []string{"acme/api", "acme/web"} {
+		if got := verified(repo + ":" + branch); got != "do it, work" {
+			t.Errorf("pushed %s to %s", got, repo)
+		}
+	}
+	if got, want := e.Note(), "Pull request acme/api#7: https://hub.example/7 · 3 files, +3 −1\nPull request acme/web#8: https://hub.example/8"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	var works []string
+	for _, p := range h.proposed() {
+		works = append(works, p.Repo+" with "+strings.Join(p.Together, ","))
+		if p.Branch != branch || p.Base != "main" || p.Commit != r.git(filepath.Join(r.root, p.Repo+".git"), "rev-parse", branch) {
+			t.Errorf("proposed %+v", p)
+		}
+	}
+	if want := []string{"acme/api with ", "acme/web with acme/api#7", "acme/api with acme/web#8"}; !slices.Equal(works, want) {
+		t.Errorf("proposed %q, want %q", works, want)
+	}
+	for _, conversation := range []string{"github/acme/api#7", "github/acme/web#8"} {
+		if got, err := r.store.Threads.Resolve(t.Context(), conversation); err != nil || got != "fake/a" {
+			t.Errorf("%s is %s, %v", conversation, got, err)
+		}
+	}
+	s := r.agent.specs()[0]
+	if !strings.Contains(s.System, "A clone of acme/web is in "+s.Also[0].Dir+"; origin/main is its base.") || strings.Count(s.System, "with a draft pull request") != 2 || len(s.Reads) != 2 {
+		t.Errorf("the agent got %s, and reads %v", s.System, s.Reads)
+	}
+	st, err := r.desk.Status(t.Context(), task.ID)
+	if err != nil || len(st.Ending.Also) != 1 || st.Ending.Also[0].PullRequest.Number != 8 {
+		t.Errorf("stored %+v, %v", st.Ending, err)
+	}
+
+	// A comment on the second pull request goes on there, and the first clone and branch stay as they are.
+	next := r.task("a", "and the other?")
+	next.Repo, next.Profile = "acme/web", agent.Write
+	r.agent.do = func(_ context.Context, s agent.Spec, _ agent.Host) (agent.Result, error) {
+		r.write(s.Dir, "README.md", "again\n")
+		return answer("Again."), nil
+	}
+	e = r.ending(r.submit(next))
+	if e.Published == nil || e.Published.Repo != "acme/web" || len(e.Also) > 0 {
+		t.Errorf("ending = %+v", e)
+	}
+	if got := r.in("acme/web", "fake/a"); got != "and the other?, do it, work" {
+		t.Errorf("pushed %s", got)
+	}
+	if got := r.agent.specs()[1].Dir; got != s.Also[0].Dir {
+		t.Errorf("went on in %s, not %s", got, s.Also[0].Dir)
+	}
+	r.agent.do = func(_ context.Context, s agent.Spec, _ agent.Host) (agent.Result, error) {
+		if got := r.files(s.Dir)["README.md"]; got != "changed\n" {
+			t.Errorf("the first clone has %q", got)
+		}
+		r.write(s.Dir, "README.md", "third\n")
+		return answer("Third."), nil
+	}
+	if e = r.ending(r.submit(r.both("a"))); len(e.Also) != 1 || r.in("acme/api", "fake/a") != "do it, do it, work" || r.in("acme/web", "fake/a") != "and the other?, do it, work" {
+		t.Errorf("ending = %+v", e)
+	}
+}
+
+// Only the repositories with changes get pull requests, and failures are told apart.
+func TestSomeRepositoriesArePublished(t *testing.T) {
+	t.Parallel()
+	t.Run("only the second", func(t *testing.T) {
+		t.Parallel()
+		r, h, with := publishingFleet(t, func(r *remote, s agent.Spec) { r.everything(agent.Spec{Dir: s.Also[0].Dir}) })
+		r.second()
+		r.worker(r.disk(t.TempDir()), with)
+		e := r.ending(r.submit(r.both("a")))
+		if e.Published == nil || e.Published.Repo != "acme/web" || len(e.Also) > 0 || len(h.proposed()) != 1 || r.in("acme/api", "fake/a") != "" {
+			t.Errorf("ending = %+v, proposed %+v", e, h.proposed())
+		}
+	})
+	t.Run("a file that is too large in the second", func(t *testing.T) {
+		t.Parallel()
+		r, h, with := publishingFleet(t, func(r *remote, s agent.Spec) {
+			r.everything(s)
+			r.write(s.Also[0].Dir, "large", strings.Repeat("x", 101<<20))
+		})
+		r.second()
+		r.worker(r.disk(t.TempDir()), with)
+		e := r.ending(r.submit(r.both("a")))
+		if note := e.Note(); !strings.Contains(note, "Pull request acme/api#7") || !strings.Contains(note, "\nacme/web: The changes were not published: publish acme/web: ") || len(h.proposed()) != 1 {
+			t.Errorf("%q", note)
+		}
+	})
+}
+
+// The pull requests are opened and linked by the outbox if the forge is away at first.
+func TestLinksAreDue(t *testing.T) {
+	t.Parallel()
+	for name, failing := range map[string][]int{"both": {1, 2}, "the second": {2}, "the link": {3}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r, h, with := publishingFleet(t, (*remote).inBoth)
+			r.second()
+			h.fail = func(n int) error {
+				if slices.Contains(failing, n) {
+					return errors.New("GitHub is away")
+				}
+				return nil
+			}
+			r.worker(r.disk(t.TempDir()), with)
+			e := r.ending(r.submit(r.both("a")))
+			if note := e.Note(); !strings.Contains(note, "Pull request acme/api#7") || !strings.Contains(note, "Pull request acme/web#8") {
+				t.Errorf("%q", note)
+			}
+			last := map[string]string{}
+			for _, p := range h.proposed() {
+				last[p.Repo] = strings.Join(p.Together, ",")
+			}
+			if last["acme/api"] != "acme/web#8" || last["acme/web"] != "acme/api#7" {
+				t.Errorf("linked %v", last)
+			}
+		})
+	}
+}
+
+// A worker that dies between the first push and the second one loses nothing: another one opens both pull requests.
+func TestCrashBetweenPushes(t *testing.T) {
+	t.Parallel()
+	r, h, _ := publishingFleet(t, nil)
+	r.second()
+	var runs atomic.Int32
+	r.agent.do = func(ctx context.Context, s agent.Spec, _ agent.Host) (agent.Result, error) {
+		if runs.Add(1) == 1 {
+			r.inBoth(s)
+			saved := answer("so far").Session
+			saved.Data = append(saved.Data, line(s.Prompt.ID)...)
+			s.Checkpoint(ctx, saved)
+		}
+		return answer("I mended both."), nil
+	}
+	id, died := "", make(chan struct{})
+	stop := r.worker(r.disk(t.TempDir()), dying, func(c *Config) {
+		c.Publisher = h
+		c.Commands = func(_ context.Context, repo, _ string) ([]string, error) {
+			if repo == "acme/web" && r.in("acme/api", "fake/a") != "" {
+				r.crash(id)
+				close(died)
+			}
+			return nil, nil
+		}
+	})
+	task := r.both("a")
+	id = task.ID
+	r.submit(task)
+	<-died
+	stop()
+	if api, web := r.in("acme/api", "fake/a"), r.in("acme/web", "fake/a"); api != "do it, work" || web != "" {
+		t.Fatalf("before: %q, %q", api, web)
+	}
+	r.worker(r.disk(t.TempDir()), func(c *Config) { c.Publisher = h })
+	e := r.ending(id)
+	if note := e.Note(); !strings.Contains(note, "Pull request acme/api#7") || !strings.Contains(note, "Pull request acme/web#8") {
+		t.Errorf("%q, %+v", note, e)
+	}
+	if api, web := r.in("acme/api", "fake/a"), r.in("acme/web", "fake/a"); api != "do it, work" || web != "do it, work" {
+		t.Errorf("after: %q, %q", api, web)
+	}
+}
+
+// An interrupted run goes on at another worker with the changes in all clones.
+func TestAllClonesAreHandedOver(t *testing.T) {
+	t.Parallel()
+	r := newRemote(t)
+	r.second()
+	r.work = r.inBoth
+	stop := r.worker(r.disk(t.TempDir()))
+	id := r.submit(r.both("a"))
+	<-r.started
+	stop()
+	r.worker(r.disk(t.TempDir()))
+	s := r.resumed(id)
+	for _, dir := range []string{s.Dir, s.Also[0].Dir} {
+		if got := r.files(dir); got["README.md"] != "changed\n" || got["untracked.txt"] != "untracked\n" || got["committed.txt"] != "committed\n" {
+			t.Errorf("%s has %v", dir, got)
+		}
+	}
+	if s.Prompt.Text == "" || strings.Contains(s.Prompt.Text, "could not be saved") {
+		t.Errorf("prompt %q", s.Prompt.Text)
+	}
+}
+
+// What could not be saved of a further clone is told.
+func TestUnsavedFurtherClone(t *testing.T) {
+	t.Parallel()
+	r := newRemote(t)
+	r.second()
+	r.work = func(s agent.Spec) {
+		r.everything(s)
+		r.git(s.Also[0].Dir, "update-ref", "-d", "HEAD")
+	}
+	stop := r.worker(r.disk(t.TempDir()))
+	id := r.submit(r.both("a"))
+	<-r.started
+	stop()
+	r.worker(r.disk(t.TempDir()))
+	if s := r.resumed(id); !strings.Contains(s.Prompt.Text, "Your commits and changes in acme/web could not be saved.") {
+		t.Errorf("prompt %q", s.Prompt.Text)
+	}
+}
+
+// byRepository has permissions by "login repository".
+type byRepository map[string]forge.Permission
+
+func (byRepository) Name() string { return "github" }
+
+func (l byRepository) Permission(_ context.Context, repo, login string) (forge.Permission, error) {
+	return cmp.Or(l[login+" "+repo], forge.PermissionNone), nil
+}
+
+func (byRepository) Private(context.Context, string) (bool, error) { return true, nil }
+
+// Before a run and before it takes up a message, the asker's rights in each repository count.
+func TestRightsInSeveralRepositories(t *testing.T) {
+	t.Parallel()
+	r := newRemote(t)
+	r.second()
+	runs := r.converses()
+	h := &hub{}
+	levels := byRepository{"ann acme/api": "write", "ann acme/web": "write", "rita acme/api": "write", "rita acme/web": "read", "eve acme/api": "write"}
+	r.worker(r.disk(t.TempDir()), func(c *Config) {
+		c.Publisher, c.Commands, c.Policy.Rights = h, h.commands, &tasks.Rights{Forge: levels}
+	})
+	if e := r.ending(r.submitAs("eve", r.both("a"))); e.Kind != tasks.Refused || e.Reason != "eve has no access to acme/web." {
+		t.Errorf("%+v", e)
+	}
+	first := r.submitAs("ann", r.both("b"))
+	run := <-runs
+	refused := r.submitAs("eve", r.both("b"))
+	other := r.submitAs("ann", r.repoTask("b")) // in one repository only
+	if m := run.rest(); m.Text != "" {
+		t.Errorf("took %q", m.Text)
+	}
+	run.end <- answer("done")
+	if e := r.ending(first); len(e.Covers) > 0 {
+		t.Errorf("covers %v", e.Covers)
+	}
+	if e := r.ending(refused); e.Kind != tasks.Refused || e.Reason != "eve has no access to acme/web." {
+		t.Errorf("%+v", e)
+	}
+	if run = <-runs; run.spec.ID != other || len(run.spec.Also) > 0 {
+		t.Errorf("then ran %s with %v", run.spec.ID, run.spec.Also)
+	}
+	run.end <- answer("done")
+	r.ending(other)
+	reads := r.submitAs("rita", r.both("c"))
+	if run = <-runs; run.spec.Profile != agent.Read || !strings.Contains(run.spec.System, "may read acme/api, acme/web but not write to all of them") {
+		t.Errorf("ran as %s: %s", run.spec.Profile, run.spec.System)
+	}
+	run.end <- answer("read")
+	r.ending(reads)
+	// The conversation has been about both: who may not read one cannot continue it in the other.
+	if e := r.ending(r.submitAs("eve", r.repoTask("c"))); e.Kind != tasks.Refused || e.Reason != "This thread has been about acme/web, which you may not read. Start a new one." {
+		t.Errorf("%+v", e)
+	}
+}
+
+// A run in several repositories reaches only what runs in each of them reach, gets none of their secrets, and trusts their
+// settings only if all are trusted.
+func TestLimitsOfSeveralRepositories(t *testing.T) {
+	t.Parallel()
+	r := newRemote(t)
+	r.second()
+	list := func(hosts ...string) environment.Declaration {
+		return environment.Declaration{Egress: hostlist.List{Mode: hostlist.Listed, Hosts: hosts}}
+	}
+	known := map[string]tasks.Repository{
+		"acme/api": {Trusted: true, Environment: list("a.example", "both.example", "x.wild.example")}, "acme/web": {Environment: list("both.example", "*.wild.example", "b.example")},
+	}
+	h := &hub{checks: []string{"make test"}}
+	var checked []agent.Script
+	r.agent.script = func(_ context.Context, s agent.Script) (agent.Scripted, error) {
+		checked = append(checked, s)
+		return agent.Scripted{Outcome: agent.Done}, nil
+	}
+	r.agent.do = func(_ context.Context, s agent.Spec, _ agent.Host) (agent.Result, error) {
+		if len(s.Also) > 0 {
+			r.inBoth(s)
+		}
+		return answer("done"), nil
+	}
+	r.worker(r.disk(t.TempDir()), func(c *Config) {
+		c.Publisher, c.Commands = h, h.commands
+		c.Policy.Repository = func(name string) (tasks.Repository, bool) { return known[name], true }
+		c.Exposed = func(repo string) map[string]string { return map[string]string{"TOKEN": "secret of " + repo} }
+	})
+	r.ending(r.submit(r.repoTask("a")))
+	alone := r.agent.specs()[0]
+	if !alone.TrustedConfig || alone.Secrets["TOKEN"] != "secret of acme/api" || len(alone.Egress.Hosts) != 3 {
+		t.Errorf("alone: %+v", alone)
+	}
+	r.ending(r.submit(r.both("b")))
+	s, want := r.agent.specs()[1], []string{"both.example", "x.wild.example"}
+	if s.TrustedConfig || len(s.Secrets) > 0 || !slices.Equal(s.Egress.Hosts, want) || s.Egress.Mode != hostlist.Listed {
+		t.Errorf("together: trusted %v, secrets %v, reaches %v", s.TrustedConfig, s.Secrets, s.Egress)
+	}
+	if len(checked) != 2 || checked[0].Repo != "acme/api" || checked[1].Repo != "acme/web" || checked[1].Dir != s.Also[0].Dir {
+		t.Fatalf("checks: %+v", checked)
+	}
+	for _, c := range checked {
+		if len(c.Secrets) > 0 || !slices.Equal(c.Egress.Hosts, want) {
+			t.Errorf("the check of %s reaches %v with %v", c.Repo, c.Egress, c.Secrets)
+		}
+	}
+}
