@@ -198,15 +198,16 @@ func New(c Config) (*Runner, error) {
 	if r.cfg.Grace <= 0 {
 		r.cfg.Grace = defaultGrace
 	}
-	var err error
+	named, err := namedCredentials(c, r.getenv)
+	if err != nil {
+		return nil, fmt.Errorf("create runner: %w", err)
+	}
 	r.model, err = gateway.NewUpstream(gateway.Config{
-		BaseURL: c.BaseURL, Credential: c.Credential, Credentials: namedCredentials(c.Credentials, r.getenv), Models: c.Models, Prices: c.Prices, Direct: c.Direct, Getenv: r.getenv, Log: r.log,
-		Headers: c.ModelHeaders, Token: c.ModelToken.Fetch, TokenLife: c.ModelToken.Life, Cloud: c.Cloud, Names: c.ModelNames,
+		BaseURL: c.BaseURL, Credentials: named, Models: c.Models, Direct: c.Direct, Getenv: r.getenv, Log: r.log, Headers: c.ModelHeaders,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("create runner: reach the model: %w", err)
 	}
-	r.cfg.Credential = r.model.Credential()
 	r.network = egress.NewNetwork(egress.Config{Getenv: r.getenv, Log: r.log})
 	switch r.cfg.Sandbox = cmp.Or(c.Sandbox, SandboxNone); r.cfg.Sandbox {
 	case SandboxNone, SandboxBwrap:

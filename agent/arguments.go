@@ -57,7 +57,7 @@ func (r *Runner) arguments(cli string, s Spec, resume *Session, session string, 
 	if s.Effort != "" {
 		args = append(args, "--effort="+s.Effort)
 	}
-	if s.MaxUSD > 0 && (len(r.cfg.Prices) == 0 || !r.model.Gated()) { // the CLI knows only the list prices; the gateway has the same maximum
+	if s.MaxUSD > 0 && !r.model.Priced() { // the CLI knows only the list prices; the gateway has the same maximum
 		args = append(args, "--max-budget-usd="+strconv.FormatFloat(s.MaxUSD, 'f', -1, 64))
 	}
 	return args, nil
@@ -211,7 +211,7 @@ func (r *Runner) environment(s Spec, d session.Dirs, a gateway.Access) []string 
 		env[name] = value
 	}
 	maps.Copy(env, a.Cloud)
-	for name, model := range r.cfg.ModelNames {
+	for name, model := range a.Names {
 		env["ANTHROPIC_DEFAULT_"+strings.ToUpper(name)+"_MODEL"] = model
 	}
 	maps.Copy(env, r.cfg.Env)

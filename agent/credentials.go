@@ -1,31 +1,38 @@
 package agent
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 
+	"github.com/errand-fleet/errand/agent/cloud"
 	"github.com/errand-fleet/errand/agent/internal/gateway"
 	"github.com/errand-fleet/errand/agent/internal/tools"
 	"github.com/errand-fleet/errand/internal/pattern"
 )
 
-// ModelCredential is one of several credentials for the model, of which exactly one value is set. A run keeps the one it
-// starts with until the model says that it cannot be used; the gateway of the run then goes on with another one of the same
-// kind.
+// ModelCredential is one of several credentials for the model: exactly one value, a token that changes, or a cloud, which may
+// have an APIKey. A run keeps the one it starts with until the model says that it cannot be used; the gateway of the run then
+// goes on with another one of the same kind.
 //
 // The values may contain {{env "NAME"}}, a variable of the worker's environment; give what CredentialSecrets returns to the
 // redactor.
 type ModelCredential struct {
 	Name         string // in logs
 	APIKey       string
-	OAuthToken   string   // of a Claude subscription
-	AuthToken    string   // a bearer token
-	Weight       float64  // its share of the runs; 0: 1
-	Repositories []string // patterns of the Spec.Repo of runs that may use it; empty: all
-	People       []string // the Spec.Person of runs that may use it; empty: all
-	DailyCap     float64  // most US dollars a day, for all workers; 0: any amount. See Learn
+	OAuthToken   string // of a Claude subscription
+	AuthToken    string // a bearer token
+	Token        ModelToken
+	Cloud        func(key string) (cloud.Provider, error) // nil: Anthropic's own API, or a gateway like it
+	Names        map[string]string                        // see Config.ModelNames; nil: those
+	Prices       PriceList                                // see Config.Prices; nil: those
+	Weight       float64                                  // its share of the runs; 0: 1
+	Repositories []string                                 // patterns of the Spec.Repo of runs that may use it; empty: all
+	People       []string                                 // the Spec.Person of runs that may use it; empty: all
+	DailyCap     float64                                  // most US dollars a day, for all workers; 0: any amount. See Learn
 }
 
 // CheckCredentials returns everything that is wrong with credentials. New refuses them then.
@@ -41,22 +48,30 @@ func CheckCredentials(list []ModelCredential, getenv func(string) string) (errs 
 // CredentialSecrets returns the values of credentials. Those that cannot be used are left out.
 func CredentialSecrets(list []ModelCredential, getenv func(string) string) (secrets []string) {
 	for _, c := range list {
-		if one, err := c.expand(getenv); err == nil {
+		if one, err := c.expand(getenv); err == nil && one.Credential != (Credential{}) {
 			secrets = append(secrets, one.APIKey+one.OAuthToken+one.AuthToken)
 		}
 	}
 	return secrets
 }
 
-// expand returns the credential with its value.
+// expand returns the credential with its value, and without its cloud.
 func (c ModelCredential) expand(getenv func(string) string) (gateway.Named, error) {
 	given := Credential{APIKey: c.APIKey, OAuthToken: c.OAuthToken, AuthToken: c.AuthToken}
 	text := c.APIKey + c.OAuthToken + c.AuthToken
-	if text == "" || given.With(text) != given {
-		return gateway.Named{}, errors.New("it has no value, or several: set one of api_key, oauth_token and auth_token")
+	free := c.Cloud != nil || c.Token.Fetch != nil // needs no value
+	switch {
+	case text == "" && !free, text != "" && c.Token.Fetch != nil, c.Cloud != nil && text != c.APIKey, given.With(text) != given:
+		return gateway.Named{}, errors.New("it has no value, or several: set one of api_key, oauth_token, auth_token and token_command")
 	}
 	if err := checkPatterns(c.Repositories); err != nil {
 		return gateway.Named{}, err
+	}
+	named := gateway.Named{
+		Token: c.Token.Fetch, TokenLife: c.Token.Life, Name: c.Name, Weight: c.Weight, Cap: c.DailyCap, Names: c.Names, Prices: c.Prices,
+	}
+	if text == "" {
+		return named, nil
 	}
 	value, err := tools.Secret("credential", text, getenv)
 	if err != nil {
@@ -65,17 +80,37 @@ func (c ModelCredential) expand(getenv func(string) string) (gateway.Named, erro
 	if value == "" || strings.ContainsAny(value, "\r\n") {
 		return gateway.Named{}, errors.New("its value is empty or has more than one line")
 	}
-	return gateway.Named{Credential: given.With(value), Name: c.Name, Weight: c.Weight, Cap: c.DailyCap}, nil
+	named.Credential = given.With(value)
+	return named, nil
 }
 
-// namedCredentials returns the credentials with their values.
-func namedCredentials(list []ModelCredential, getenv func(string) string) (named []gateway.Named) {
-	for _, c := range list {
-		if one, err := c.expand(getenv); err == nil { // checked by New
-			named = append(named, one)
+// namedCredentials returns the credentials with their values, at least one.
+func namedCredentials(cfg Config, getenv func(string) string) (named []gateway.Named, err error) {
+	for _, c := range cfg.Credentials {
+		one, err := c.expand(getenv)
+		if err != nil {
+			continue // New has checked it
+		}
+		if c.Cloud != nil {
+			if one.Cloud, err = c.Cloud(one.APIKey); err != nil {
+				return nil, fmt.Errorf("credential %q: %w", c.Name, err)
+			}
+			one.Credential = Credential{}
+		}
+		named = append(named, one)
+	}
+	if len(named) == 0 {
+		named = []gateway.Named{{Credential: cfg.Credential, Token: cfg.ModelToken.Fetch, TokenLife: cfg.ModelToken.Life, Cloud: cfg.Cloud}}
+	}
+	for i := range named {
+		if n := &named[i]; n.Names == nil {
+			n.Names = cfg.ModelNames
+		}
+		if n := &named[i]; n.Prices == nil {
+			n.Prices = cfg.Prices
 		}
 	}
-	return named
+	return named, nil
 }
 
 // What is known of a credential for the model: see package gateway.
@@ -91,6 +126,41 @@ func (r *Runner) Credentials() map[string]CredentialState { return r.model.State
 // Learn takes over what other workers know of credentials, and which ones have reached their cap: the Runner does not
 // know what other workers have spent. A new run does not start with those.
 func (r *Runner) Learn(all map[string]CredentialState) { r.model.Learn(all) }
+
+// ModelCheck is what came of asking the model with one credential. The only one has no name.
+type ModelCheck struct {
+	Name, Host string
+	Problem    *Error // with the provider's own sentence; nil: the model has answered, unless Closed
+	Closed     bool   // nothing was asked: only the CLI may use a subscription
+}
+
+// CheckModel asks the model for one token with each credential, as a run's gateway would, and without starting the CLI. An empty
+// model is the one that the CLI starts with.
+func CheckModel(ctx context.Context, r *Runner, model string) (list []ModelCheck) {
+	for _, c := range r.model.Check(ctx, model) {
+		one := ModelCheck{Name: c.Name, Host: c.Host, Closed: c.Closed}
+		if c.Said != "" {
+			one.Problem = NewError(checkedClass(c.Status), r.cfg.Redactor.String(c.Said))
+		}
+		list = append(list, one)
+	}
+	return list
+}
+
+// checkedClass returns the class of a refusal; 0: there was no answer, perhaps for lack of a credential.
+func checkedClass(status int) Class {
+	switch status {
+	case 0, http.StatusUnauthorized, http.StatusForbidden:
+		return ClassAuth
+	case http.StatusPaymentRequired:
+		return ClassBilling
+	case http.StatusBadRequest, http.StatusNotFound: // clouds have both for a model that the region lacks
+		return ClassModel
+	case http.StatusTooManyRequests:
+		return ClassRateLimit
+	}
+	return ClassOverloaded
+}
 
 // openFailure is why a run has no gateway.
 func openFailure(err error) *Error {

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -12,6 +13,7 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -19,6 +21,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/errand-fleet/errand/agent/cloud"
 	"github.com/errand-fleet/errand/internal/modelfake"
 )
 
@@ -212,6 +215,8 @@ func TestCLICappedCredentials(t *testing.T) {
 
 func TestCheckCredentials(t *testing.T) {
 	t.Parallel()
+	token := ModelToken{Fetch: func(context.Context) (string, error) { return "token", nil }}
+	sky := func(string) (cloud.Provider, error) { return nil, errors.New("no clouds today") }
 	env := func(name string) string { return map[string]string{"K": "key-value-1", "LINES": "a\nb"}[name] }
 	for _, c := range []struct {
 		credential ModelCredential
@@ -223,6 +228,8 @@ func TestCheckCredentials(t *testing.T) {
 		{ModelCredential{AuthToken: `{{env "NONE"}}`}, "NONE is not set"},
 		{ModelCredential{AuthToken: `{{env "LINES"}}`}, "more than one line"},
 		{ModelCredential{APIKey: "a", Repositories: []string{"["}}, "not a pattern"},
+		{ModelCredential{AuthToken: "a", Token: token}, "no value, or several"},
+		{ModelCredential{AuthToken: "a", Cloud: sky}, "no value, or several"},
 	} {
 		c.credential.Name = "it"
 		list := []ModelCredential{c.credential}
@@ -236,5 +243,23 @@ func TestCheckCredentials(t *testing.T) {
 	}
 	if got := CredentialSecrets([]ModelCredential{{APIKey: `{{env "K"}}`}}, env); got[0] != "key-value-1" {
 		t.Errorf("secrets %q", got)
+	}
+	for name, c := range map[string]struct {
+		credential ModelCredential
+		secrets    []string
+		err        string // of New; empty: none
+	}{
+		"token":           {ModelCredential{Token: token}, nil, ""},
+		"cloud":           {ModelCredential{Cloud: sky}, nil, `credential "it": no clouds today`},
+		"cloud and a key": {ModelCredential{Cloud: sky, APIKey: `{{env "K"}}`}, []string{"key-value-1"}, `credential "it": no clouds today`},
+	} {
+		c.credential.Name = "it"
+		list := []ModelCredential{c.credential}
+		if errs, secrets := CheckCredentials(list, env), CredentialSecrets(list, env); len(errs) > 0 || !slices.Equal(secrets, c.secrets) {
+			t.Errorf("%s: %v, secrets %q", name, errs, secrets)
+		}
+		if _, err := New(Config{LogDir: t.TempDir(), Credentials: list, Getenv: env}); (c.err == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), c.err) {
+			t.Errorf("%s: New: %v", name, err)
+		}
 	}
 }

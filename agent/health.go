@@ -17,7 +17,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/errand-fleet/errand/agent/internal/gateway"
 	"github.com/errand-fleet/errand/agent/internal/keeper"
 	"github.com/errand-fleet/errand/agent/internal/redact"
 	"github.com/errand-fleet/errand/agent/internal/sandbox"
@@ -215,10 +214,7 @@ func (r *Runner) ask(ctx context.Context, cli string, d session.Dirs, args ...st
 	ctx, cancel := context.WithTimeout(ctx, healthLimit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, cli, args...)
-	way := gateway.Access{BaseURL: r.cfg.BaseURL, Credential: r.cfg.Credential.With("sk-ant-any")} // it only checks that there is one
-	if r.cfg.Cloud != nil {
-		way = gateway.Access{Cloud: r.cfg.Cloud.Environment("http://127.0.0.1:9")}
-	}
+	way := r.model.Sample()
 	cmd.Dir, cmd.Env = d.Home, r.environment(Spec{ID: "health"}, d, way)
 	cmd.WaitDelay = time.Second
 	if secret := way.Credential.Piped(); secret != "" {

@@ -280,7 +280,7 @@ func (l *liveRun) setCost(res *Result, last *protocol.Result) {
 	if api := res.API; api != nil {
 		res.CostUSD, res.Usage = api.CostUSD, api.Usage
 		res.Session.CostUSD, res.Session.Usage = before.CostUSD+api.CostUSD, before.Usage.Plus(api.Usage)
-		atListPrices := len(l.r.cfg.Prices) == 0 // as the CLI counts
+		atListPrices := !l.r.model.Priced() // as the CLI counts
 		if claimed.CostUSD < 0 || atListPrices && share > res.CostUSD*1.01+0.0001 {
 			l.doubtCost(claimed.CostUSD, res.CostUSD)
 		}

@@ -286,7 +286,7 @@ var classes = map[Class]struct {
 	ClassModel: {
 		RetryNever,
 		"Model not available to this account. Choose another one.",
-		"Set ERRAND_MODEL to a model of the account; if every model is missing, check ANTHROPIC_BASE_URL.",
+		"Set ERRAND_MODEL to a model of the account; if every model is missing, check the region, or ANTHROPIC_BASE_URL.",
 	},
 	ClassContext: {
 		RetryNever,

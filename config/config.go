@@ -138,6 +138,7 @@ type Model struct {
 	TokenCommand string        `env:"ERRAND_MODEL_TOKEN_COMMAND"`                                            // prints a bearer token, instead of the other credentials
 	TokenLife    time.Duration `env:"ERRAND_MODEL_TOKEN_LIFE" envDefault:"5m" check:"limit"`                 // after which TokenCommand is run again
 	BaseURL      string        `env:"ANTHROPIC_BASE_URL" envDefault:"https://api.anthropic.com" check:"url"` // without a slash at the end
+	Upstream     string        `env:"ERRAND_GATEWAY_UPSTREAM" check:"url"`                                   // a gateway between the fleet and every provider, instead of the providers' own URLs
 	Gateway      string        `env:"ERRAND_GATEWAY" envDefault:"on" check:"oneof on off"`                   // GatewayOn or GatewayOff
 	Name         string        `env:"ERRAND_MODEL"`                                                          // model that the CLI uses; empty = the CLI's default
 

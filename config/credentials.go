@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -10,23 +11,34 @@ import (
 	"github.com/errand-fleet/errand/internal/pattern"
 )
 
-// Credential is one of several credentials for the model, the preferred ones first. One of the values is set; it contains
-// {{env "NAME"}} for a secret, which is read when the agent's runner is created.
+// Credential is one of several credentials for the model, the preferred ones first. One of the values is set, except in a cloud;
+// it contains {{env "NAME"}} for a secret, which is read when the agent's runner is created.
 type Credential struct {
-	Name         string   `yaml:"name"`
-	APIKey       string   `yaml:"api_key"`
-	OAuthToken   string   `yaml:"oauth_token"`  // of a Claude subscription
-	AuthToken    string   `yaml:"auth_token"`   // a bearer token, as gateways expect it
-	Weight       float64  `yaml:"weight"`       // its share of the runs; 0 = 1
-	Repositories []string `yaml:"repositories"` // patterns of owner/name whose runs may use it; empty = all
-	People       []string `yaml:"people"`       // names in people: whose runs may use it; empty = all
-	Pools        []string `yaml:"pools"`        // whose workers use it; empty = all
-	DailyCap     float64  `yaml:"daily_cap"`    // most US dollars a day (UTC); 0 = no cap
+	Name         string `yaml:"name"`
+	APIKey       string `yaml:"api_key"`
+	OAuthToken   string `yaml:"oauth_token"`   // of a Claude subscription
+	AuthToken    string `yaml:"auth_token"`    // a bearer token, as gateways expect it
+	TokenCommand string `yaml:"token_command"` // prints a bearer token, which is used for Model.TokenLife
+	Provider     string `yaml:"provider"`      // a cloud; empty = ProviderAnthropic
+	Region       string `yaml:"region"`        // of Bedrock and Vertex AI
+	Profile      string `yaml:"profile"`       // Bedrock: in AWS' own files; empty = the worker's credentials of AWS
+	Project      string `yaml:"project"`       // of Vertex AI
+	File         string `yaml:"file"`          // Vertex AI: with a credential; empty = Google's application default
+	Resource     string `yaml:"resource"`      // of Foundry
+
+	Models       map[string]string `yaml:"models"`       // what the provider calls opus, sonnet and haiku; empty = as Model says
+	Weight       float64           `yaml:"weight"`       // its share of the runs; 0 = 1
+	Repositories []string          `yaml:"repositories"` // patterns of owner/name whose runs may use it; empty = all
+	People       []string          `yaml:"people"`       // names in people: whose runs may use it; empty = all
+	Pools        []string          `yaml:"pools"`        // whose workers use it; empty = all
+	DailyCap     float64           `yaml:"daily_cap"`    // most US dollars a day (UTC); 0 = no cap
 }
 
 // Kind describes the kind of the credential.
 func (c Credential) Kind() string {
 	switch {
+	case c.Provider != "":
+		return c.Provider
 	case c.APIKey != "":
 		return "API key"
 	case c.OAuthToken != "":
@@ -49,18 +61,7 @@ func (v routingCheck) credentials(r Routing) {
 			v.add("has the name of another one", "give each credential its own", at...)
 		}
 		seen[c.Name] = true
-		values := 0
-		for key, value := range map[string]string{"api_key": c.APIKey, "oauth_token": c.OAuthToken, "auth_token": c.AuthToken} {
-			if value == "" {
-				continue
-			}
-			if values++; !strings.Contains(value, "{{") {
-				v.add(inPlain, inPlainRemedy, append(at, key)...)
-			}
-		}
-		if values != 1 {
-			v.add("has no value, or several", "write one of api_key, oauth_token and auth_token", at...)
-		}
+		v.credential(c, at)
 		if !(c.Weight >= 0 && c.Weight <= maxWeight) { // written so that it also holds for .nan
 			v.add(fmt.Sprintf("must be a number above 0, at most %d", maxWeight), "", append(at, "weight")...)
 		}
@@ -76,12 +77,67 @@ func (v routingCheck) credentials(r Routing) {
 	}
 }
 
+// fields are the keys of a credential that only some providers have, and those that each of them needs.
+func (c Credential) fields() (values map[string]string, may, must []string) {
+	values = map[string]string{
+		"api_key": c.APIKey, "oauth_token": c.OAuthToken, "auth_token": c.AuthToken, "token_command": c.TokenCommand,
+		"region": c.Region, "profile": c.Profile, "project": c.Project, "file": c.File, "resource": c.Resource,
+	}
+	switch c.Provider {
+	case ProviderBedrock:
+		return values, []string{"api_key", "region", "profile"}, nil
+	case ProviderVertex:
+		return values, []string{"region", "project", "file"}, []string{"region", "project"}
+	case ProviderFoundry:
+		return values, []string{"api_key", "resource"}, nil
+	}
+	return values, []string{"api_key", "oauth_token", "auth_token", "token_command"}, nil
+}
+
+// credential checks what a credential consists of.
+func (v routingCheck) credential(c Credential, at []string) {
+	if c.Provider != "" && !slices.Contains([]string{ProviderBedrock, ProviderVertex, ProviderFoundry}, c.Provider) {
+		v.add("must be bedrock, vertex or foundry", "leave it out for Anthropic's API, and for gateways like it", append(at, "provider")...)
+		return
+	}
+	values, may, must := c.fields()
+	secrets := 0
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		secret := slices.Contains([]string{"api_key", "oauth_token", "auth_token"}, key)
+		switch set := values[key] != ""; {
+		case !set && slices.Contains(must, key):
+			v.add("has no "+key, "write one", at...)
+		case set && !slices.Contains(may, key):
+			v.add("is not for this provider", "the keys here are "+strings.Join(may, ", "), append(at, key)...)
+		case set && secret && !strings.Contains(values[key], "{{"):
+			v.add(inPlain, inPlainRemedy, append(at, key)...)
+		}
+		if values[key] != "" && (secret || key == "token_command") {
+			secrets++
+		}
+	}
+	if c.Provider == "" && secrets != 1 {
+		v.add("has no value, or several", "write one of api_key, oauth_token, auth_token and token_command", at...)
+	}
+	if c.File != "" && !filepath.IsAbs(c.File) {
+		v.add("is not an absolute path", "", append(at, "file")...)
+	}
+	if c.APIKey != "" && c.Profile != "" {
+		v.add("has an API key and a profile", "remove one of them", at...)
+	}
+	for name := range c.Models {
+		if !slices.Contains([]string{"opus", "sonnet", "haiku"}, name) {
+			v.add("has "+name, "write opus, sonnet and haiku", append(at, "models")...)
+		}
+	}
+}
+
 // checkCredentials refuses another way to the model beside the credentials of errand.yaml, and repositories without one.
 func (c *Config) checkCredentials(p *Problems) {
 	const remedy = "unset it, or remove the section credentials"
 	for _, s := range c.settings() {
 		switch s.name {
-		case "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", "ERRAND_MODEL_TOKEN_COMMAND", c.Cloud.Used():
+		case "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", "ERRAND_MODEL_TOKEN_COMMAND", "AWS_BEARER_TOKEN_BEDROCK", "ANTHROPIC_FOUNDRY_API_KEY", c.Cloud.Used():
 			if !s.field.IsZero() {
 				p.add(s.name, "is set beside the credentials in "+c.Paths.File, remedy)
 			}
@@ -89,6 +145,11 @@ func (c *Config) checkCredentials(p *Problems) {
 	}
 	if c.Model.Gateway == GatewayOff {
 		p.add("ERRAND_GATEWAY", "is off, so runs could not change their credential", "set it to on, or remove the section credentials")
+	}
+	for _, one := range c.CredentialsHere() {
+		if one.Provider == ProviderFoundry && one.Resource+c.Cloud.FoundryURL == "" {
+			p.add(c.Paths.File+": credentials: "+one.Name, "has no resource", "write one, or set ANTHROPIC_FOUNDRY_BASE_URL")
+		}
 	}
 	if len(c.CredentialsHere()) == 0 {
 		p.add("ERRAND_POOL", "is "+c.Worker.Pool+", a pool that may use none of the credentials in "+c.Paths.File, "add it to the pools of one of the credentials")

@@ -17,6 +17,10 @@ credentials:
     repositories: ["Acme/*"]
   - {name: plan, oauth_token: '{{env "PLAN"}}'}
   - {name: old, auth_token: '{{env "OLD"}}'}
+  - {name: vault, token_command: vault read}
+  - {name: aws, provider: bedrock, profile: prod, models: {sonnet: eu.sonnet}}
+  - {name: gcp, provider: vertex, project: p, region: eu, file: /g.json}
+  - {name: azure, provider: foundry, resource: acme, api_key: '{{env "OLD"}}'}
 `
 
 func TestCredentials(t *testing.T) {
@@ -30,15 +34,19 @@ func TestCredentials(t *testing.T) {
 		{Name: "team-a", APIKey: `{{env "TEAM_A_KEY"}}`, Weight: 2.5, Repositories: []string{"Acme/*"}},
 		{Name: "plan", OAuthToken: `{{env "PLAN"}}`},
 		{Name: "old", AuthToken: `{{env "OLD"}}`},
+		{Name: "vault", TokenCommand: "vault read"},
+		{Name: "aws", Provider: "bedrock", Profile: "prod", Models: map[string]string{"sonnet": "eu.sonnet"}},
+		{Name: "gcp", Provider: "vertex", Project: "p", Region: "eu", File: "/g.json"},
+		{Name: "azure", Provider: "foundry", Resource: "acme", APIKey: `{{env "OLD"}}`},
 	}
 	if diff := cmp.Diff(want, c.Routing.Credentials); diff != "" {
 		t.Errorf("credentials (-want +got):\n%s", diff)
 	}
-	if got := []string{want[0].Kind(), want[1].Kind(), want[2].Kind()}; !cmp.Equal(got, []string{"API key", "subscription", "bearer token"}) {
+	if got := []string{want[0].Kind(), want[1].Kind(), want[2].Kind(), want[4].Kind()}; !cmp.Equal(got, []string{"API key", "subscription", "bearer token", "bedrock"}) {
 		t.Errorf("kinds %q", got)
 	}
 	var printed bytes.Buffer
-	if err := c.Print(&printed); err != nil || leaks(printed.String()) || !strings.Contains(printed.String(), "3 credentials for the model") {
+	if err := c.Print(&printed); err != nil || leaks(printed.String()) || !strings.Contains(printed.String(), "7 credentials for the model") {
 		t.Errorf("%v, printed:\n%s", err, &printed)
 	}
 	for way, text := range everyWay(t, c) {
@@ -57,8 +65,8 @@ func TestCredentialProblems(t *testing.T) {
 		{`- {name: A, api_key: '{{env "K"}}'}`, "f:2: credentials.1 has no name of lower-case letters, digits and dashes; add `name: team-a`; logs show it"},
 		{`- {name: a, api_key: '{{env "K"}}'}
   - {name: a, api_key: '{{env "L"}}'}`, "f:3: credentials.2 has the name of another one; give each credential its own"},
-		{name + "weight: 1", "f:2: credentials.1 has no value, or several; write one of api_key, oauth_token and auth_token"},
-		{`- {name: a, api_key: '{{env "K"}}', auth_token: '{{env "K"}}'}`, "f:2: credentials.1 has no value, or several; write one of api_key, oauth_token and auth_token"},
+		{name + "weight: 1", "f:2: credentials.1 has no value, or several; write one of api_key, oauth_token, auth_token and token_command"},
+		{`- {name: a, api_key: '{{env "K"}}', auth_token: '{{env "K"}}'}`, "f:2: credentials.1 has no value, or several; write one of api_key, oauth_token, auth_token and token_command"},
 		{name + "oauth_token: hush", `f:3: credentials.1.oauth_token holds a credential; put it into the environment as NAME and write {{env "NAME"}} in its place`},
 		{name + `api_key: '{{env "K"}}'
     weight: -1`, "f:4: credentials.1.weight must be a number above 0, at most 1000"},
@@ -70,8 +78,26 @@ func TestCredentialProblems(t *testing.T) {
     daily_cap: -1`, "f:4: credentials.1.daily_cap is not an amount; write US dollars, like 20 or 2.5, or 0 for no cap"},
 		{name + `api_key: '{{env "K"}}'
     people: [eve]`, `f:4: credentials.1.people has "eve", who is not among the people; write a name that people: has`},
-		{name + `key: '{{env "K"}}'`, `f:3: knows no key "key"; remove it or correct its spelling; the keys here are name, api_key, oauth_token, auth_token, weight, repositories, people, pools, daily_cap` + "\n" +
-			"f:2: credentials.1 has no value, or several; write one of api_key, oauth_token and auth_token"},
+		{name + "provider: aws", "f:3: credentials.1.provider must be bedrock, vertex or foundry; leave it out for Anthropic's API, and for gateways like it"},
+		{name + `provider: bedrock
+    project: p`, "f:4: credentials.1.project is not for this provider; the keys here are api_key, region, profile"},
+		{name + `provider: bedrock
+    profile: p
+    api_key: '{{env "K"}}'`, "f:2: credentials.1 has an API key and a profile; remove one of them"},
+		{name + `provider: foundry
+    api_key: hush`, `f:4: credentials.1.api_key holds a credential; put it into the environment as NAME and write {{env "NAME"}} in its place`},
+		{name + `provider: vertex
+    project: p`, "f:2: credentials.1 has no region; write one"},
+		{name + `provider: vertex
+    project: p
+    region: eu
+    file: g.json`, "f:6: credentials.1.file is not an absolute path"},
+		{name + `region: eu
+    token_command: vault`, "f:3: credentials.1.region is not for this provider; the keys here are api_key, oauth_token, auth_token, token_command"},
+		{name + `token_command: vault
+    models: {gpt: x}`, "f:4: credentials.1.models has gpt; write opus, sonnet and haiku"},
+		{name + `key: '{{env "K"}}'`, `f:3: knows no key "key"; remove it or correct its spelling; the keys here are name, api_key, oauth_token, auth_token, token_command, provider, region, profile, project, file, resource, models, weight, repositories, people, pools, daily_cap` + "\n" +
+			"f:2: credentials.1 has no value, or several; write one of api_key, oauth_token, auth_token and token_command"},
 		{"a: {api_key: hush}", "f:2: does not have the right form; write a list, each entry after a dash"},
 	} {
 		t.Run(tc.text, func(t *testing.T) {
@@ -102,6 +128,9 @@ func TestCredentialsBesideOthers(t *testing.T) {
 		{RoleWorker, "CLAUDE_CODE_OAUTH_TOKEN", "k", "CLAUDE_CODE_OAUTH_TOKEN is set beside the credentials in /etc/errand.yaml; unset it, or remove the section credentials"},
 		{RoleWorker, "ERRAND_MODEL_TOKEN_COMMAND", "k", "ERRAND_MODEL_TOKEN_COMMAND is set beside the credentials in /etc/errand.yaml; unset it, or remove the section credentials"},
 		{RoleWorker, "CLAUDE_CODE_USE_BEDROCK", "1", "CLAUDE_CODE_USE_BEDROCK is set beside the credentials in /etc/errand.yaml; unset it, or remove the section credentials"},
+		{RoleWorker, "AWS_BEARER_TOKEN_BEDROCK", "k", "AWS_BEARER_TOKEN_BEDROCK is set beside the credentials in /etc/errand.yaml; unset it, or remove the section credentials"},
+		{RoleWorker, "", "credentials: [{name: a, provider: foundry}]", "/etc/errand.yaml: credentials: a has no resource; write one, or set ANTHROPIC_FOUNDRY_BASE_URL"},
+		{RoleWorker, "ERRAND_GATEWAY_UPSTREAM", "https://gateway.example", ""},
 		{RoleWorker, "ERRAND_GATEWAY", "off", "ERRAND_GATEWAY is off, so runs could not change their credential; set it to on, or remove the section credentials"},
 		{RoleWorker, "", "repositories: {acme/api: {}, acme/web: {}}\ncredentials: [{name: a, api_key: '{{env \"K\"}}', repositories: [acme/api]}]", "/etc/errand.yaml: repositories.acme/web has no credential for the model; add it to the repositories of one of the credentials"},
 		{RoleWorker, "", "credentials: [{name: a, api_key: '{{env \"K\"}}', pools: [gpu]}]", "ERRAND_POOL is default, a pool that may use none of the credentials in /etc/errand.yaml; add it to the pools of one of the credentials"},

@@ -42,6 +42,17 @@ func (c Config) Provider() string {
 	return ProviderAnthropic
 }
 
+// providersInUse lists who offers the model.
+func (c Config) providersInUse() (list []string) {
+	for _, one := range c.Routing.Credentials {
+		list = append(list, cmp.Or(one.Provider, ProviderAnthropic))
+	}
+	if len(list) == 0 {
+		return []string{c.Provider()}
+	}
+	return list
+}
+
 // PricedModel is a pattern of models and their price.
 type PricedModel struct {
 	Pattern string

@@ -69,13 +69,25 @@ func (c CredentialUse) CappedAt(now time.Time) time.Time {
 	return now.UTC().Truncate(24 * time.Hour).Add(24 * time.Hour)
 }
 
-// UseCredentials adds to states what their credentials have spent today.
-func UseCredentials(ctx context.Context, s *store.Store, states map[string]agent.CredentialState) (list []CredentialUse, err error) {
+// UseCredentials adds to states what their credentials have spent today, also in the open runs of other workers than the one
+// whose states they are. It publishes what those of this one have spent; a reader has none.
+func UseCredentials(ctx context.Context, s *store.Store, worker string, states map[string]agent.CredentialState) (list []CredentialUse, err error) {
+	own := map[string]float64{}
+	for name, state := range states {
+		if state.Live > 0 {
+			own[name] = state.Live
+		}
+	}
+	open, err := s.Credentials.ShareOpen(ctx, worker, own)
+	if err != nil {
+		return nil, err
+	}
 	for _, name := range slices.Sorted(maps.Keys(states)) {
 		one := CredentialUse{Name: name, CredentialState: states[name]}
 		if one.Spent, err = s.Costs.Spent(ctx, credentialScope+name); err != nil {
 			return nil, err
 		}
+		one.Live += open[name]
 		list = append(list, one)
 	}
 	return list, nil
@@ -90,5 +102,5 @@ func (f *Fleet) Credentials(ctx context.Context) ([]CredentialUse, error) {
 	if err != nil {
 		return nil, err
 	}
-	return UseCredentials(ctx, f.desk.store, readCredentials(body))
+	return UseCredentials(ctx, f.desk.store, "", readCredentials(body))
 }

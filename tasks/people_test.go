@@ -101,7 +101,7 @@ func TestNamesOfVoters(t *testing.T) {
 	f := newFleet(t)
 	f.desk.policy.People = people
 	task := f.task("a", "x")
-	task.Source, task.Actor = "slack", "U7"
+	task.Source, task.Actor = "chat", "U7"
 	if _, err := f.desk.Submit(WithVisitor(t.Context(), Visitor{Login: "Ann-Acme", Role: Admin}), task); err != nil {
 		t.Fatal(err)
 	}

@@ -20,6 +20,9 @@ type Provider interface {
 	// Host is where requests go, for people.
 	Host() string
 
+	// Kind describes for what else the CLI could have got this Environment: providers of the same kind take the same questions.
+	Kind() string
+
 	// Environment returns the variables with which the CLI sends its requests to base, unsigned. base has no slash at its end.
 	Environment(base string) map[string]string
 
@@ -27,7 +30,11 @@ type Provider interface {
 	// no run needs.
 	Question(method, path string) (q Question, ok bool)
 
-	// Direct changes the URL of such a request to that of the cloud.
+	// Smallest returns the path of a question to a model, and the anthropic_version in its body; empty: the body names the model, and
+	// has none. An empty model is the one that the CLI starts with.
+	Smallest(model string) (path, named, version string)
+
+	// Direct changes the URL of such a request, which may have been made for another provider of this Kind, to that of the cloud.
 	Direct(u *url.URL)
 
 	// Sign adds the credential to a request, which is changed no more after it. The errors say what is wrong with the credential. It

@@ -37,6 +37,9 @@ func checkModel(ctx context.Context, c config.Config, stdout io.Writer) error {
 	if h := runner.Health(ctx, c.Worker.MinClaude); !h.OK {
 		return fmt.Errorf("check the model: %s: %s", h.Problem, h.Remedy)
 	}
+	if err := checkCredentials(ctx, c, runner, stdout); err != nil {
+		return err
+	}
 	res, err := runner.Run(ctx, agent.Spec{
 		ID: "check-model", Dir: dir, Prompt: agent.Message{Text: "Reply with the word OK and nothing else."},
 		Profile: agent.Read, Model: c.Model.Name, MaxUSD: checkUSD, Limit: checkLimit,
@@ -51,5 +54,25 @@ func checkModel(ctx context.Context, c config.Config, stdout io.Writer) error {
 		return fmt.Errorf("check the model: %w", err)
 	}
 	fmt.Fprintf(stdout, "ok: %s answers\n", res.Model)
+	return nil
+}
+
+// checkCredentials asks the model with each of several credentials, because the task has only one of them.
+func checkCredentials(ctx context.Context, c config.Config, runner *agent.Runner, stdout io.Writer) error {
+	if len(c.Routing.Credentials) == 0 {
+		return nil
+	}
+	bad := 0
+	for _, f := range wire.CheckCredentials(ctx, runner, c.Model.Name) {
+		if f.Why == "" {
+			fmt.Fprintf(stdout, "ok: %s\n", f.What)
+			continue
+		}
+		bad++
+		fmt.Fprintf(stdout, "%s: %s\n%s\n", f.What, f.Why, f.Remedy)
+	}
+	if bad > 0 {
+		return fmt.Errorf("check the model: %d of the credentials do not work", bad)
+	}
 	return nil
 }

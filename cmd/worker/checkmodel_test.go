@@ -1,13 +1,27 @@
 package main
 
 import (
+	"bytes"
+	"fmt"
+	"io"
+	"log/slog"
 	"maps"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/cmd/internal/wire"
+	"github.com/errand-fleet/errand/config"
+	"github.com/errand-fleet/errand/internal/cloudfake"
 	"github.com/errand-fleet/errand/internal/modelfake"
+	"github.com/errand-fleet/errand/tasks"
 )
 
 // The check asks the model as a run would, and says what is wrong in the provider's words.
@@ -37,4 +51,122 @@ func TestCheckModel(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The check asks with each credential, and says what is wrong in the provider's words.
+func TestCheckCredentials(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.model.Answer("", modelfake.Turn{Text: "OK"})
+	s := cloudfake.NewBedrock(w.model.URL(), time.Hour)
+	t.Cleanup(s.Close)
+	s.Account("AKIAGOODACCOUNT00001", "aws-secret-good", false)
+	behind, err := url.Parse(w.model.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := httputil.NewSingleHostReverseProxy(behind)
+	model := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, req *http.Request) {
+		if req.Header.Get("X-Api-Key") != "key-that-is-good-4715" {
+			rw.WriteHeader(http.StatusUnauthorized)
+			_, _ = io.WriteString(rw, `{"type":"error","error":{"type":"authentication_error","message":"invalid x-api-key"}}`)
+			return
+		}
+		proxy.ServeHTTP(rw, req)
+	}))
+	t.Cleanup(model.Close)
+	file, profiles := filepath.Join(t.TempDir(), "credential"), ""
+	for name, id := range map[string]string{"good": "AKIAGOODACCOUNT00001", "bad": "AKIAGONEACCOUNT00001"} {
+		profiles += fmt.Sprintf("[%s]\naws_access_key_id = %s\naws_secret_access_key = aws-secret-%s\naws_session_token = token-of-%s\n", name, id, name, id)
+	}
+	w.write(file, profiles)
+	delete(w.env, "ANTHROPIC_API_KEY")
+	w.env["HOME"], w.env["AWS_SHARED_CREDENTIALS_FILE"], w.env["ANTHROPIC_BEDROCK_BASE_URL"] = t.TempDir(), file, s.URL()
+	w.env["ANTHROPIC_BASE_URL"], w.env["GOOD"], w.env["BAD"], w.env["ERRAND_MODEL"] = model.URL, "key-that-is-good-4715", "key-that-is-bad-4716", "opus"
+	w.write(w.env["ERRAND_CONFIG"], "repositories: {"+repo+": {trusted: true}}\nchannels: {"+channel+": {repository: "+repo+`}}
+credentials:
+  - {name: key, api_key: '{{env "GOOD"}}'}
+  - {name: bad-key, api_key: '{{env "BAD"}}'}
+  - {name: aws, provider: bedrock, region: `+cloudfake.Region+`, profile: good}
+  - {name: gone, provider: bedrock, region: `+cloudfake.Region+`, profile: bad}
+  - {name: model, provider: bedrock, region: `+cloudfake.Region+`, profile: good, models: {opus: us.anthropic.claude-opus-5-5}}
+`)
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Args = []string{underTest, "check-model"}
+	for name, value := range w.env {
+		cmd.Env = append(cmd.Env, name+"="+value)
+	}
+	out, err := cmd.CombinedOutput()
+	if err == nil {
+		t.Error("it succeeded")
+	}
+	host := strings.TrimPrefix(model.URL, "http://")
+	for _, line := range []string{
+		"ok: credential key for the model: " + host + " answers\n",
+		"credential bad-key for the model does not work at " + host + ": 401 Unauthorized: invalid x-api-key\nSet a valid credential",
+		"ok: credential aws for the model: Amazon Bedrock answers\n",
+		"credential gone for the model does not work at Amazon Bedrock: 403 Forbidden: The security token included in the request is expired\nSet a valid credential",
+		"credential model for the model does not work at Amazon Bedrock: 400 Bad Request: The provided model identifier is invalid.\nSet ERRAND_MODEL to a model of the account",
+		"check the model: 3 of the credentials do not work",
+	} {
+		if !strings.Contains(string(out), line) {
+			t.Errorf("%q is not in\n%s", line, out)
+		}
+	}
+	if bytes.Contains(out, []byte("key-that-is")) || bytes.Contains(out, []byte("aws-secret")) {
+		t.Errorf("it shows a credential: %s", out)
+	}
+}
+
+// The doctor of a standalone process asks the model itself. A front door, which has no credential, says what workers know.
+func TestDoctorAsksTheModel(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		turn modelfake.Turn
+		says []string
+	}{
+		"good": {modelfake.Turn{Text: "OK"}, []string{`the credential for the model: 127.0.0.1:`, ` answers"`}},
+		"bad": {
+			modelfake.Turn{Status: http.StatusForbidden, Message: "This organization has been disabled."},
+			[]string{`"error"`, `"403 Forbidden: This organization has been disabled."`, "Set a valid credential"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.model.Answer("", c.turn)
+			got := w.get(w.standalone() + "/api/health/services")
+			for _, text := range c.says {
+				if !strings.Contains(got, text) {
+					t.Errorf("%q is not in %s", text, got)
+				}
+			}
+		})
+	}
+	t.Run("elsewhere", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t)
+		base := w.frontDoor()
+		services := func(want string) {
+			t.Helper()
+			if got := w.get(base + "/api/health/services"); !strings.Contains(got, "workers hold the credentials for the model") || !strings.Contains(got, want) {
+				t.Errorf("%q is not in %s", want, got)
+			}
+		}
+		services("`worker check-model` on a worker's machine asks the provider")
+		c, err := config.Load(w.getenv, config.RoleFrontdoor)
+		if err != nil {
+			t.Fatal(err)
+		}
+		parts, err := wire.New(c, slog.New(slog.DiscardHandler), quick)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = parts.Close() })
+		held := agent.CredentialState{Until: time.Now().Add(time.Hour), Status: 429, HeldAt: time.Now()}
+		if _, err := tasks.ShareCredentials(t.Context(), parts.Store, map[string]agent.CredentialState{"team": held}); err != nil {
+			t.Fatal(err)
+		}
+		services("team is held until ")
+	})
 }

@@ -26,7 +26,7 @@ func (w *world) inCloud(name string, life time.Duration) (s *cloudfake.Server) {
 	switch name {
 	case "bedrock":
 		s = cloudfake.NewBedrock(w.model.URL(), life)
-		set["CLAUDE_CODE_USE_BEDROCK"], set["AWS_REGION"], set["ANTHROPIC_BEDROCK_BASE_URL"] = "1", cloudfake.Region, s.URL()
+		set["CLAUDE_CODE_USE_BEDROCK"], set["AWS_REGION"], set["ERRAND_GATEWAY_UPSTREAM"] = "1", cloudfake.Region, s.URL()
 		set["AWS_CONTAINER_CREDENTIALS_FULL_URI"] = s.URL() + cloudfake.CredentialsPath
 	case "vertex":
 		var err error

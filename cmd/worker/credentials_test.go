@@ -7,11 +7,13 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/errand-fleet/errand/internal/cloudfake"
 	"github.com/errand-fleet/errand/internal/modelfake"
 )
 
@@ -38,15 +40,14 @@ func TestSeveralCredentials(t *testing.T) {
 	}))
 	t.Cleanup(model.Close)
 	delete(w.env, "ANTHROPIC_API_KEY")
-	w.env["ANTHROPIC_BASE_URL"], w.env["FIRST_KEY"], w.env["SECOND_KEY"] = model.URL, "first-key-of-a-team-4711", "second-key-of-a-team-4712"
+	delete(w.env, "ANTHROPIC_BASE_URL")
+	w.env["ERRAND_GATEWAY_UPSTREAM"], w.env["FIRST_KEY"], w.env["SECOND_KEY"] = model.URL, "first-key-of-a-team-4711", "second-key-of-a-team-4712"
 	yaml := "repositories: {" + repo + ": {trusted: true}}\nchannels: {" + channel + ": {repository: " + repo + `}}
 credentials:
   - {name: first, api_key: '{{env "FIRST_KEY"}}'}
   - {name: second, api_key: '{{env "SECOND_KEY"}}', repositories: [acme/*]}
 `
-	if err := os.WriteFile(w.env["ERRAND_CONFIG"], []byte(yaml), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	w.write(w.env["ERRAND_CONFIG"], yaml)
 	base := w.frontDoor()
 	log := &safeBuffer{}
 	w.processTo(log)
@@ -69,4 +70,100 @@ credentials:
 	}
 	w.search("the worker's log", log.Bytes())
 	w.secretsStayInside()
+}
+
+// Runs go on with another account of a cloud when the quota of the first one is used up, or when it is refused. Requests are signed
+// for the account that is in use, and the agent finds neither credential.
+func TestCloudsWithTwoAccounts(t *testing.T) {
+	t.Parallel()
+	const first, second = "AKIAFIRSTACCOUNT0001", "AKIASECONDACCOUNT002"
+	for name, c := range map[string]struct{ known, used bool }{"exhausted": {true, true}, "refused": {}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.model.Answer("", modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Bash", Input: map[string]string{"command": collecting}}}}, modelfake.Turn{Text: "Answered."})
+			s := cloudfake.NewBedrock(w.model.URL(), time.Hour)
+			t.Cleanup(s.Close)
+			if c.known {
+				s.Account(first, "aws-secret-of-the-first", c.used)
+			}
+			s.Account(second, "aws-secret-of-the-second", false)
+			delete(w.env, "ANTHROPIC_API_KEY")
+			delete(w.env, "ANTHROPIC_BASE_URL")
+			file, profiles := filepath.Join(t.TempDir(), "credential"), ""
+			for name, id := range map[string]string{"first": first, "second": second} {
+				profiles += fmt.Sprintf("[%s]\naws_access_key_id = %s\naws_secret_access_key = aws-secret-of-the-%s\naws_session_token = token-of-%s\n", name, id, name, id)
+			}
+			w.write(file, profiles)
+			w.env["HOME"], w.env["AWS_SHARED_CREDENTIALS_FILE"], w.env["ANTHROPIC_BEDROCK_BASE_URL"] = t.TempDir(), file, s.URL()
+			w.write(w.env["ERRAND_CONFIG"], "repositories: {"+repo+": {trusted: true}}\nchannels: {"+channel+": {repository: "+repo+`}}
+credentials:
+  - {name: first, provider: bedrock, region: `+cloudfake.Region+`, profile: first}
+  - {name: second, provider: bedrock, region: `+cloudfake.Region+`, profile: second}
+`)
+			base := w.frontDoor()
+			w.process()
+			for _, text := range []string{"one", "two"} {
+				if got := w.answers(w.mention(text, ""), 1)[0]; !strings.Contains(got, "Answered.") {
+					t.Fatalf("%s", got)
+				}
+			}
+			if a, b := s.AskedBy(first), s.AskedBy(second); a != 0 || b < 4 {
+				t.Errorf("accepted %d questions of the first account, and %d of the second", a, b)
+			}
+			_, _, refused := s.Asked()
+			if tasks := w.get(base + "/api/tasks"); strings.Count(tasks, `"credential": "second"`) != 2 || len(refused) > 2 {
+				t.Errorf("refused %q, tasks: %s", refused, tasks)
+			}
+			w.issued = append(w.issued, first, second, "aws-secret-of-the-first", "aws-secret-of-the-second")
+			w.secretsStayInside()
+		})
+	}
+}
+
+// A token that a command prints replaces a fixed one that is refused, and neither is known to the agent.
+func TestTokenCommandBesideAToken(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.model.Answer("", modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Bash", Input: map[string]string{"command": collecting}}}}, modelfake.Turn{Text: "Answered."})
+	behind, err := url.Parse(w.model.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := httputil.NewSingleHostReverseProxy(behind)
+	model := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, req *http.Request) {
+		if req.Header.Get("Authorization") != "Bearer printed-token-of-the-vault-4713" {
+			rw.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		proxy.ServeHTTP(rw, req)
+	}))
+	t.Cleanup(model.Close)
+	delete(w.env, "ANTHROPIC_API_KEY")
+	file := filepath.Join(t.TempDir(), "token")
+	w.write(file, "printed-token-of-the-vault-4713\n")
+	w.env["ANTHROPIC_BASE_URL"], w.env["FIXED"] = model.URL, "fixed-token-of-a-team-4714"
+	w.write(w.env["ERRAND_CONFIG"], "repositories: {"+repo+": {trusted: true}}\nchannels: {"+channel+": {repository: "+repo+`}}
+credentials:
+  - {name: fixed, auth_token: '{{env "FIXED"}}'}
+  - {name: vault, token_command: cat `+file+`}
+`)
+	base := w.frontDoor()
+	w.process()
+	if got := w.answers(w.mention("one", ""), 1)[0]; !strings.Contains(got, "Answered.") {
+		t.Fatalf("%s", got)
+	}
+	if tasks := w.get(base + "/api/tasks"); !strings.Contains(tasks, `"credential": "vault"`) {
+		t.Errorf("tasks: %s", tasks)
+	}
+	w.issued = append(w.issued, "printed-token-of-the-vault-4713")
+	w.secretsStayInside()
+}
+
+// write writes a file.
+func (w *world) write(name, text string) {
+	w.Helper()
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		w.Fatal(err)
+	}
 }

@@ -94,14 +94,22 @@ func (s *Server) invoke(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, http.StatusBadRequest, "ValidationException", http.Header{"X-Amzn-Errortype": {"ValidationException"}}, object{"message": "Malformed input request"})
 		return
 	}
+	if !strings.HasPrefix(r.PathValue("model"), "eu.") { // the profiles of the region
+		s.refuse(w, http.StatusBadRequest, "ValidationException", http.Header{"X-Amzn-Errortype": {"ValidationException"}}, object{"message": "The provided model identifier is invalid."})
+		return
+	}
 	streamed := r.PathValue("action") == "invoke-with-response-stream"
 	if !streamed && r.PathValue("action") != "invoke" {
 		http.NotFound(w, r)
 		return
 	}
-	if !s.accept() {
-		s.refuse(w, http.StatusTooManyRequests, "ThrottlingException", http.Header{"X-Amzn-Errortype": {"ThrottlingException"}},
-			object{"message": "Too many tokens, please wait before trying again."})
+	account := authorization.FindStringSubmatch(r.Header.Get("Authorization"))[1]
+	if !s.accept(account) {
+		message := "Too many tokens, please wait before trying again."
+		if s.exhausted(account) {
+			message = "Too many tokens per day, please wait before trying again."
+		}
+		s.refuse(w, http.StatusTooManyRequests, "ThrottlingException", http.Header{"X-Amzn-Errortype": {"ThrottlingException"}}, object{"message": message})
 		return
 	}
 	question["model"], question["stream"] = r.PathValue("model"), streamed

@@ -26,6 +26,8 @@ type Server struct {
 	secrets  map[string]issued // by key or token
 	throttle int
 	asked    int // accepted questions
+	asker    map[string]int
+	used     map[string]bool // accounts whose quota is used up
 	refused  []string
 }
 
@@ -38,7 +40,7 @@ type issued struct {
 type object = map[string]any
 
 func start(model string, life time.Duration, tls bool, routes func(*Server) http.Handler) *Server {
-	s := &Server{model: model, life: life, secrets: map[string]issued{}, left: make(chan struct{}, 1)}
+	s := &Server{model: model, life: life, secrets: map[string]issued{}, asker: map[string]int{}, used: map[string]bool{}, left: make(chan struct{}, 1)}
 	if tls {
 		s.http = httptest.NewTLSServer(routes(s))
 	} else {
@@ -58,6 +60,27 @@ func (s *Server) Throttle(n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.throttle = n
+}
+
+// Account lets requests in that are signed with the credential of an account, and refuses questions of it if its quota is used up.
+func (s *Server) Account(id, secret string, used bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.secrets[id], s.used[id] = issued{secret, time.Now().Add(time.Hour)}, used
+}
+
+// AskedBy returns how many questions of an account were accepted.
+func (s *Server) AskedBy(id string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.asker[id]
+}
+
+// exhausted reports whether the quota of an account is used up.
+func (s *Server) exhausted(account string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.used[account]
 }
 
 // Left gets a value when someone has gone away before their question was answered.
@@ -116,15 +139,19 @@ func answer(w http.ResponseWriter, status int, body any) {
 	_ = json.NewEncoder(w).Encode(body)
 }
 
-// accept counts a question, and reports whether it is answered.
-func (s *Server) accept() bool {
+// accept counts a question of an account, and reports whether it is answered.
+func (s *Server) accept(account string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.used[account] {
+		return false
+	}
 	if s.throttle > 0 {
 		s.throttle--
 		return false
 	}
 	s.asked++
+	s.asker[account]++
 	return true
 }
 

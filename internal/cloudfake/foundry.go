@@ -56,7 +56,7 @@ func (s *Server) message(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, http.StatusBadRequest, "400", nil, object{"error": object{"code": "400", "message": "Malformed request"}})
 		return
 	}
-	if !strings.HasSuffix(r.URL.Path, "/count_tokens") && !s.accept() {
+	if !strings.HasSuffix(r.URL.Path, "/count_tokens") && !s.accept("") {
 		s.refuse(w, http.StatusTooManyRequests, "429", http.Header{"Retry-After": {"1"}},
 			object{"error": object{"code": "429", "message": "Requests have exceeded the rate limit of your current tier."}})
 		return

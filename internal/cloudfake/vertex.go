@@ -70,7 +70,7 @@ func (s *Server) predict(w http.ResponseWriter, r *http.Request) {
 	case model == "count-tokens" && action == "rawPredict":
 		path += "/count_tokens"
 	case action == "rawPredict", action == "streamRawPredict":
-		if !s.accept() {
+		if !s.accept("") {
 			s.refuse(w, http.StatusTooManyRequests, "RESOURCE_EXHAUSTED", nil, object{"error": object{
 				"code": 429, "status": "RESOURCE_EXHAUSTED",
 				"message": "Quota exceeded for aiplatform.googleapis.com/online_prediction_requests_per_base_model",

@@ -14,6 +14,7 @@ import (
 // those that have reached their cap. It is safe for concurrent use.
 type credentialSharer struct {
 	*Config
+	worker string // its ID
 
 	mu sync.Mutex // one at a time
 }
@@ -49,7 +50,10 @@ func (c *credentialSharer) share(ctx context.Context) {
 func (c *credentialSharer) addCaps(ctx context.Context, own, fleet map[string]agent.CredentialState) error {
 	capped := maps.Clone(own)
 	maps.DeleteFunc(capped, func(_ string, s agent.CredentialState) bool { return s.Cap <= 0 })
-	used, err := tasks.UseCredentials(ctx, c.Store, capped)
+	if len(capped) == 0 {
+		return nil
+	}
+	used, err := tasks.UseCredentials(ctx, c.Store, c.worker, capped)
 	for _, u := range used {
 		state := fleet[u.Name]
 		state.CappedUntil = u.CappedAt(time.Now())

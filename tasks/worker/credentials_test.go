@@ -41,7 +41,7 @@ func TestWorkersShareCredentials(t *testing.T) {
 
 	other := &fakeAgent{credentials: map[string]agent.CredentialState{"a": {Cap: 1}, "b": {}, "c": {Cap: 1}}}
 	f.idle(func(c *Config) { c.Runner = other }).credentials.share(t.Context())
-	for name, c := range map[string]struct{ capped, held bool }{"a": {true, false}, "b": {false, true}, "c": {}} {
+	for name, c := range map[string]struct{ capped, held bool }{"a": {true, false}, "b": {false, true}, "c": {true, false}} { // c with open runs
 		if s := other.Credentials()[name]; s.CappedUntil.After(now) != c.capped || s.Until.After(now) != c.held {
 			t.Errorf("the other worker knows of %s: %+v", name, s)
 		}
@@ -64,5 +64,51 @@ func TestWorkersShareCredentials(t *testing.T) {
 	}
 	if diff := gocmp.Diff(map[string]float64{"a": 1.2, "b": 0, "c": 0.1, "0123abcd": 0}, shown); diff != "" || err != nil {
 		t.Errorf("%v, credentials (-want +got):\n%s", err, diff)
+	}
+}
+
+// Open runs of two workers reach a cap together. When one of them ends, its cost counts once.
+func TestOpenRunsOfAllWorkersReachACap(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	end := make(chan struct{})
+	f.agent.credentials = map[string]agent.CredentialState{"a": {Cap: 2}}
+	f.agent.do = func(context.Context, agent.Spec, agent.Host) (agent.Result, error) {
+		f.agent.change("a", agent.CredentialState{Cap: 2, Live: 0.8})
+		<-end
+		f.agent.change("a", agent.CredentialState{Cap: 2}) // its gateway closes
+		r := costing(0.8)
+		r.API = &agent.API{Credential: "a", Shares: map[string]agent.CredentialShare{"a": {USD: 0.8}}}
+		return r, nil
+	}
+	f.worker()
+	other := &fakeAgent{credentials: map[string]agent.CredentialState{"a": {Cap: 2}}}
+	second := f.idle(func(c *Config) { c.Runner = other })
+	second.beat(t.Context())
+	capped := func(live float64, want bool) {
+		t.Helper()
+		other.change("a", agent.CredentialState{Cap: 2, Live: live})
+		second.credentials.share(t.Context())
+		if got := other.Credentials()["a"].CappedUntil.After(time.Now()); got != want {
+			t.Errorf("with $%.2f more, the cap is reached: %t", live, got)
+		}
+	}
+	id := f.submit(f.task("t", "x"))
+	for open := 0.0; open != 0.8; { // at its next heartbeat
+		all, err := f.store.Credentials.ShareOpen(t.Context(), "", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		open = all["a"]
+	}
+	capped(0.9, false)
+	capped(1.3, true)
+	close(end)
+	f.ending(id) // 0.8 is settled, and no longer open
+	capped(0.9, false)
+	capped(1.3, true)
+	list, err := tasks.FleetOf(f.desk).Credentials(t.Context())
+	if err != nil || len(list) != 1 || list[0].Spent != 0.8 || list[0].Live != 1.3 || list[0].CappedAt(time.Now()).IsZero() {
+		t.Errorf("%v, the console knows %+v", err, list)
 	}
 }

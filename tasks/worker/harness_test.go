@@ -316,6 +316,13 @@ func (a *fakeAgent) Learn(known map[string]agent.CredentialState) {
 	}
 }
 
+// change changes what is known of a credential.
+func (a *fakeAgent) change(name string, s agent.CredentialState) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.credentials[name] = s
+}
+
 // breaks gives the CLI a problem; nil repairs it.
 func (a *fakeAgent) breaks(e *agent.Error) {
 	a.mu.Lock()

@@ -202,7 +202,7 @@ func New(c Config) (*Worker, error) {
 	w.waker = waker{Config: shared, caps: c.Policy.Limits.Caps(c.Credential)}
 	w.tasks = &taskReader{shared}
 	w.health = &health{Config: shared, news: make(chan struct{}, 1)}
-	w.credentials = &credentialSharer{Config: shared}
+	w.credentials = &credentialSharer{Config: shared, worker: w.id}
 	w.admission = &admission{shared, w.credentials}
 	w.isolation = &isolation{Config: shared, health: w.health, waker: w.waker}
 	w.changes = &changeKeeper{shared}

@@ -82,7 +82,7 @@ type windowView struct {
 
 func newCredentialViews(all []tasks.CredentialUse, now time.Time) (list []credentialView) {
 	for _, c := range all {
-		v := credentialView{Name: c.Name, Level: "ok", State: "in use", Spent: legible.Dollars(c.Spent)}
+		v := credentialView{Name: c.Name, Level: "ok", State: "in use", Spent: legible.Dollars(c.Spent + c.Live)}
 		if c.Cap > 0 {
 			v.Spent += " of " + legible.Dollars(c.Cap)
 		}

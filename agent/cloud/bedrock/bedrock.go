@@ -23,7 +23,8 @@ import (
 
 // Config says which Bedrock, and with which credential.
 type Config struct {
-	Region   string // empty: that of AWS' own configuration
+	Region   string // empty: that of the profile, or of AWS' own configuration
+	Profile  string // in AWS' own files; empty: as they say
 	Endpoint string // base URL of all requests; empty: those of the region
 	Key      string // an API key of Bedrock; empty: credentials of AWS, by the chain of its SDK
 }
@@ -42,6 +43,9 @@ func New(ctx context.Context, cfg Config) (*Bedrock, error) {
 	var options []func(*config.LoadOptions) error
 	if cfg.Region != "" {
 		options = append(options, config.WithRegion(cfg.Region))
+	}
+	if cfg.Profile != "" {
+		options = append(options, config.WithSharedConfigProfile(cfg.Profile))
 	}
 	loaded, err := config.LoadDefaultConfig(ctx, options...)
 	if err != nil {
@@ -71,6 +75,16 @@ func (b *Bedrock) Name() string { return "Amazon Bedrock" }
 
 // Host implements cloud.Provider.
 func (b *Bedrock) Host() string { return b.runtime.Host }
+
+// Kind implements cloud.Provider. The CLI asks the inference profiles of its region's part of the world. Elsewhere than in these two, a
+// region may have its own.
+func (b *Bedrock) Kind() string {
+	part, _, _ := strings.Cut(b.cfg.Region, "-")
+	if part != "eu" && part != "us" || strings.HasPrefix(b.cfg.Region, "us-gov-") {
+		part = b.cfg.Region
+	}
+	return b.Name() + " " + part
+}
 
 // Environment implements cloud.Provider.
 func (b *Bedrock) Environment(base string) map[string]string {
@@ -113,6 +127,18 @@ func (b *Bedrock) Question(method, path string) (q cloud.Question, ok bool) {
 	}
 	model, ok := unescape(m[1])
 	return cloud.Question{Model: model, Streamed: m[2] == "invoke-with-response-stream", Free: m[2] == "count-tokens"}, ok
+}
+
+// Smallest implements cloud.Provider. The CLI asks the inference profile of its part of the world (seen with CLI 2.1.329).
+func (b *Bedrock) Smallest(model string) (path, named, version string) {
+	if model = cmp.Or(model, "claude-opus-5-5"); strings.HasPrefix(model, "claude-") {
+		part, _, _ := strings.Cut(b.cfg.Region, "-")
+		if part != "eu" && part != "us" {
+			part = "global"
+		}
+		model = part + ".anthropic." + model
+	}
+	return "/model/" + url.PathEscape(model) + "/invoke", model, "bedrock-2023-05-31"
 }
 
 // Direct implements cloud.Provider.

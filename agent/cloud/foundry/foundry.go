@@ -71,6 +71,9 @@ func (f *Foundry) Name() string { return "Microsoft Foundry" }
 // Host implements cloud.Provider.
 func (f *Foundry) Host() string { return f.base.Host }
 
+// Kind implements cloud.Provider.
+func (f *Foundry) Kind() string { return f.Name() }
+
 // Environment implements cloud.Provider.
 func (f *Foundry) Environment(base string) map[string]string {
 	return map[string]string{"CLAUDE_CODE_USE_FOUNDRY": "1", "CLAUDE_CODE_SKIP_FOUNDRY_AUTH": "1", "ANTHROPIC_FOUNDRY_BASE_URL": base}
@@ -80,6 +83,11 @@ func (f *Foundry) Environment(base string) map[string]string {
 func (f *Foundry) Question(method, path string) (q cloud.Question, ok bool) {
 	q.Free = path == "/v1/messages/count_tokens"
 	return q, method == http.MethodPost && (q.Free || path == "/v1/messages")
+}
+
+// Smallest implements cloud.Provider.
+func (f *Foundry) Smallest(model string) (path, named, version string) {
+	return "/v1/messages", cmp.Or(model, "claude-sonnet-4-5"), ""
 }
 
 // Direct implements cloud.Provider.

@@ -4,11 +4,14 @@ package vertex
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
+	"os"
 	"regexp"
+	"strings"
 	"time"
 
 	"golang.org/x/oauth2"
@@ -18,15 +21,19 @@ import (
 	"github.com/errand-fleet/errand/agent/internal/fetch"
 )
 
-// Config says which Vertex AI. The credential is Google's application default: a file, workload identity, or the machine's account.
+// Config says which Vertex AI, and with which credential.
 type Config struct {
 	Project  string
 	Region   string // such as europe-west1, eu or global
+	File     string // with a credential of Google; empty: Google's application default
 	Endpoint string // base URL with its version, like https://aiplatform.googleapis.com/v1; empty: that of the region
 }
 
 // identifier is the form of a model's ID. Whatever else could become another path at a gateway that decodes it.
 var identifier = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9.@_-]*$`)
+
+// publisher is the part of a path between project and model.
+const publisher = "/publishers/anthropic/models/"
 
 // scope is what the tokens allow. Vertex AI has no narrower one.
 const scope = "https://www.googleapis.com/auth/cloud-platform"
@@ -49,7 +56,7 @@ func New(ctx context.Context, cfg Config) (*Vertex, error) {
 		return nil, err
 	}
 	client := &http.Client{Timeout: 30 * time.Second}
-	found, err := google.FindDefaultCredentials(context.WithValue(context.WithoutCancel(ctx), oauth2.HTTPClient, client), scope)
+	found, err := find(context.WithValue(context.WithoutCancel(ctx), oauth2.HTTPClient, client), cfg.File)
 	if err != nil {
 		return nil, fmt.Errorf("find credentials of Google: %w", err)
 	}
@@ -62,8 +69,26 @@ func New(ctx context.Context, cfg Config) (*Vertex, error) {
 		return token, 0, nil
 	}
 	v.models = regexp.MustCompile(`^/projects/` + regexp.QuoteMeta(cfg.Project) + `/locations/` + regexp.QuoteMeta(cfg.Region) +
-		`/publishers/anthropic/models/([^/:]+):(rawPredict|streamRawPredict)$`)
+		publisher + `([^/:]+):(rawPredict|streamRawPredict)$`)
 	return v, nil
+}
+
+// find returns the credential in a file, or else Google's application default: a file, workload identity, or the machine's account.
+func find(ctx context.Context, file string) (*google.Credentials, error) {
+	if file == "" {
+		return google.FindDefaultCredentials(ctx, scope)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	var kind struct {
+		Type google.CredentialsType `json:"type"`
+	}
+	if err := json.Unmarshal(text, &kind); err != nil {
+		return nil, fmt.Errorf("read %s: %w", file, err)
+	}
+	return google.CredentialsFromJSONWithType(ctx, text, kind.Type, scope) // the operator has chosen the file
 }
 
 // endpoint returns the base URL of a region. Those of several countries are at addresses of another form.
@@ -82,6 +107,9 @@ func (v *Vertex) Name() string { return "Google Vertex AI" }
 
 // Host implements cloud.Provider.
 func (v *Vertex) Host() string { return v.base.Host }
+
+// Kind implements cloud.Provider.
+func (v *Vertex) Kind() string { return v.Name() }
 
 // Environment implements cloud.Provider.
 func (v *Vertex) Environment(base string) map[string]string {
@@ -107,8 +135,21 @@ func (v *Vertex) Question(method, path string) (q cloud.Question, ok bool) {
 	return cloud.Question{Model: model, Streamed: m[2] == "streamRawPredict"}, true
 }
 
+// Smallest implements cloud.Provider.
+func (v *Vertex) Smallest(model string) (path, named, version string) {
+	model = cmp.Or(model, "claude-opus-5-5")
+	return publisher + url.PathEscape(model) + ":rawPredict", model, "vertex-2023-10-16"
+}
+
 // Direct implements cloud.Provider.
-func (v *Vertex) Direct(u *url.URL) { cloud.Redirect(u, v.base) }
+func (v *Vertex) Direct(u *url.URL) {
+	for _, path := range []*string{&u.Path, &u.RawPath} {
+		if _, model, ok := strings.Cut(*path, publisher); ok {
+			*path = "/projects/" + v.cfg.Project + "/locations/" + v.cfg.Region + publisher + model
+		}
+	}
+	cloud.Redirect(u, v.base)
+}
 
 // Sign implements cloud.Provider.
 func (v *Vertex) Sign(req *http.Request, _ []byte) error {

@@ -75,3 +75,35 @@ func TestDirect(t *testing.T) {
 		t.Error("there is no project")
 	}
 }
+
+// A question that the CLI asks for one project and region goes to those of another credential, signed with its file.
+func TestDirectToAnotherProject(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "other.json")
+	if err := os.WriteFile(file, []byte(`{"type": "authorized_user", "client_id": "c", "client_secret": "s", "refresh_token": "r"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	v, err := New(t.Context(), Config{Project: "other", Region: "us-east5", File: file})
+	if err != nil {
+		t.Fatal(err)
+	}
+	u, err := url.Parse("/projects/acme/locations/eu/publishers/anthropic/models/claude-sonnet-4-5%4020250929:rawPredict")
+	if err != nil {
+		t.Fatal(err)
+	}
+	v.Direct(u)
+	if got := u.String(); got != "https://us-east5-aiplatform.googleapis.com/v1/projects/other/locations/us-east5/publishers/anthropic/models/claude-sonnet-4-5%4020250929:rawPredict" {
+		t.Error(got)
+	}
+	for name, text := range map[string]string{"absent": "", "not JSON": "x", "of no type": "{}"} {
+		file := filepath.Join(t.TempDir(), "file")
+		if text != "" {
+			if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := New(t.Context(), Config{Project: "other", Region: "eu", File: file}); err == nil || !strings.Contains(err.Error(), "find credentials of Google") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

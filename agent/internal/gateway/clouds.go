@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/errand-fleet/errand/agent/cloud"
 )
@@ -25,7 +26,7 @@ func takeToken(u *url.URL) string {
 // cloudRoutes handles what the CLI asks of a cloud.
 func (g *Gateway) cloudRoutes(proxy http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		q, ok := g.upstream.cfg.Cloud.Question(req.Method, req.URL.EscapedPath())
+		q, ok := g.start.Cloud.Question(req.Method, req.URL.EscapedPath())
 		switch {
 		case !ok:
 			apiError(w, http.StatusNotFound, "not_found_error", "runs have no use for this path")
@@ -94,4 +95,27 @@ func refusal(req *http.Request, message string) *http.Response {
 		Status: "401 Unauthorized", StatusCode: http.StatusUnauthorized, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: req,
 		Header: http.Header{"Content-Type": {"application/json"}}, ContentLength: int64(len(body)), Body: io.NopCloser(bytes.NewReader(body)),
 	}
+}
+
+// cloudError returns the type of an error of Bedrock; empty: it has none.
+func cloudError(res *http.Response) string {
+	kind, _, _ := strings.Cut(res.Header.Get("X-Amzn-Errortype"), ":")
+	return kind
+}
+
+// deniesModel reports whether a refusal is about the model and not about the credential: the account may lack one of its models.
+func deniesModel(res *http.Response) bool {
+	return res.StatusCode == http.StatusForbidden && cloudError(res) == "AccessDeniedException"
+}
+
+// quotaHold returns how long a credential is held for a quota of its account in a cloud; 0: a refusal says nothing of one, such as of
+// a short overload. Bedrock has quotas of a day ("Too many tokens per day"), Vertex AI those of a minute ("Quota exceeded for …").
+func quotaHold(res *http.Response) time.Duration {
+	switch text := refusalText(res); {
+	case cloudError(res) == "ThrottlingException" && bytes.Contains(text, []byte("per day")):
+		return holdFor
+	case bytes.Contains(text, []byte("RESOURCE_EXHAUSTED")) && bytes.Contains(text, []byte("Quota exceeded")):
+		return time.Minute
+	}
+	return 0
 }

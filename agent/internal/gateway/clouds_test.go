@@ -1,16 +1,20 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/errand-fleet/errand/agent/cloud"
 )
@@ -18,6 +22,7 @@ import (
 // sky is a cloud whose models are at /ask/MODEL.
 type sky struct {
 	base *url.URL
+	kind string
 
 	mu   sync.Mutex
 	fail error
@@ -25,11 +30,18 @@ type sky struct {
 
 func (*sky) Name() string                              { return "Sky" }
 func (*sky) Host() string                              { return "sky.example" }
+func (s *sky) Kind() string                            { return s.kind }
 func (*sky) Environment(base string) map[string]string { return map[string]string{"SKY_URL": base} }
-func (s *sky) Direct(u *url.URL)                       { cloud.Redirect(u, s.base) }
+func (*sky) Smallest(model string) (path, named, version string) {
+	return "/ask/" + model, model, "sky-1"
+}
+func (s *sky) Direct(u *url.URL) { cloud.Redirect(u, s.base) }
 
 func (*sky) Question(method, path string) (q cloud.Question, ok bool) {
 	name, ok := strings.CutPrefix(path, "/ask/")
+	if path == "/count" {
+		return cloud.Question{Free: true}, true
+	}
 	if path == "/list" {
 		return cloud.Question{Free: true}, method == http.MethodGet
 	}
@@ -70,7 +82,7 @@ func newSky(t *testing.T, run Run) (s *sky, base string, requests func() []arriv
 		t.Fatal(err)
 	}
 	s = &sky{base: base9}
-	u, err := NewUpstream(Config{Cloud: s, Getenv: func(string) string { return "" }, Log: slog.New(slog.DiscardHandler), Headers: http.Header{"X-Team": {"platform"}}})
+	u, err := NewUpstream(Config{Credentials: []Named{{Cloud: s}}, Getenv: func(string) string { return "" }, Log: slog.New(slog.DiscardHandler), Headers: http.Header{"X-Team": {"platform"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -193,9 +205,102 @@ func TestCloudModels(t *testing.T) {
 		"a profile":          {[]string{"sonnet"}, map[string]string{"sonnet": "arn:aws:bedrock:eu-west-1:1:application-inference-profile/abc"}, "arn:aws:bedrock:eu-west-1:1:application-inference-profile/abc", true},
 		"profile not chosen": {[]string{"sonnet"}, map[string]string{"opus": "arn:aws:bedrock:eu-west-1:1:application-inference-profile/abc"}, "arn:aws:bedrock:eu-west-1:1:application-inference-profile/abc", false},
 	} {
-		u := &Upstream{cfg: Config{Cloud: &sky{}, Names: c.names}}
-		if got := among(u.models("", c.allowed), c.model); got != c.want {
+		k := &key{Named: Named{Cloud: &sky{}, Names: c.names}}
+		if got := among(k.models("", c.allowed), c.model); got != c.want {
 			t.Errorf("%s: %v", name, got)
 		}
+	}
+}
+
+// A refusal of a cloud holds its credential if that, or a quota of its account, is the reason. The run goes on in another account of
+// the same kind, at that account's address.
+func TestCloudAccounts(t *testing.T) {
+	t.Parallel()
+	const aws = "X-Amzn-Errortype"
+	for name, c := range map[string]struct {
+		status       int
+		header       http.Header
+		text, path   string
+		status2      int // that the CLI gets
+		held, moves  bool
+		holdsAtLeast time.Duration
+	}{
+		"a day's quota":       {status: 429, header: http.Header{aws: {"ThrottlingException:http://x"}}, text: `{"message":"Too many tokens per day, please wait"}`, status2: 200, held: true, moves: true, holdsAtLeast: 4 * time.Minute},
+		"a service quota":     {status: 400, header: http.Header{aws: {"ServiceQuotaExceededException"}}, text: `{}`, status2: 200, held: true, moves: true},
+		"a minute's quota":    {status: 429, text: `{"error":{"status":"RESOURCE_EXHAUSTED","message":"Quota exceeded for aiplatform"}}`, status2: 200, held: true, moves: true, holdsAtLeast: 50 * time.Second},
+		"a tier's limit":      {status: 429, header: http.Header{"Retry-After": {"60"}}, text: `{"error":{"code":"429"}}`, status2: 200, held: true, moves: true},
+		"expired":             {status: 403, header: http.Header{aws: {"ExpiredTokenException"}}, text: `{}`, status2: 200, held: true, moves: true},
+		"unauthenticated":     {status: 401, text: `{"error":{"status":"UNAUTHENTICATED"}}`, status2: 200, held: true, moves: true},
+		"lacks the model":     {status: 403, header: http.Header{aws: {"AccessDeniedException"}}, text: `{}`, status2: 200, moves: true},
+		"throttled":           {status: 429, header: http.Header{aws: {"ThrottlingException"}}, text: `{"message":"Too many tokens, please wait"}`, status2: 429},
+		"overloaded":          {status: 429, text: `{"error":{"status":"RESOURCE_EXHAUSTED","message":"Resource exhausted. Please try again later."}}`, status2: 429},
+		"wrong question":      {status: 400, header: http.Header{aws: {"ValidationException"}}, text: `{}`, status2: 400},
+		"may not list":        {status: 403, header: http.Header{aws: {"AccessDeniedException"}}, text: `{}`, path: "/list", status2: 403},
+		"is refused a list":   {status: 403, header: http.Header{aws: {"UnrecognizedClientException"}}, text: `{}`, path: "/list", status2: 403},
+		"may not count":       {status: 403, header: http.Header{aws: {"AccessDeniedException"}}, text: `{}`, path: "/count", status2: 403},
+		"refused, of a count": {status: 401, text: `{}`, path: "/count", status2: 200, held: true, moves: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+				w.Header().Set("Content-Type", "application/json")
+				if strings.HasPrefix(req.URL.Path, "/a/") {
+					maps.Copy(w.Header(), c.header)
+					w.WriteHeader(c.status)
+					_, _ = io.WriteString(w, c.text)
+				}
+			}))
+			t.Cleanup(server.Close)
+			in := func(name, kind string) Named {
+				base, err := cloud.Base(server.URL + "/" + name)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return Named{Name: name, Cloud: &sky{base: base, kind: kind}}
+			}
+			u, err := NewUpstream(Config{
+				Credentials: []Named{in("a", "eu"), apiKey("key"), in("far", "us"), in("b", "eu")},
+				Getenv:      func(string) string { return "" }, Log: slog.New(slog.DiscardHandler),
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			g := open(t, u)
+			address, method := u.Access(g).Cloud["SKY_URL"], http.MethodPost
+			if c.path == "/list" {
+				method = http.MethodGet
+			}
+			status, text := send(t, method, address+cmp.Or(c.path, "/ask/claude-opus-5-5"), `{"model":"claude-opus-5-5"}`)
+			if status != c.status2 || status != http.StatusOK && text != c.text {
+				t.Errorf("%d %s", status, text)
+			}
+			states := u.States()
+			if until := states["a"].Until; until.IsZero() == c.held || c.held && time.Until(until) < c.holdsAtLeast {
+				t.Errorf("held until %v", until)
+			}
+			if moved := g.keys.current.Name == "b"; moved != c.moves || !states["b"].Until.IsZero() {
+				t.Errorf("the run has %s", g.keys.current.Name)
+			}
+		})
+	}
+}
+
+// The CLI is started for the credential that a run gets: in the mode of its cloud, or with a token for its API.
+func TestAccessFollowsTheCredential(t *testing.T) {
+	t.Parallel()
+	b := newBank(t)
+	in := Named{Name: "aws", Cloud: &sky{kind: "eu"}, Names: map[string]string{"sonnet": "eu.sonnet"}, Prices: PriceList{{Pattern: "*"}}}
+	u, _ := several(t, b, in, apiKey("key"))
+	first := open(t, u)
+	if a := u.Access(first); a.Cloud["SKY_URL"] == "" || a.Credential != (Credential{}) || a.Names["sonnet"] != "eu.sonnet" || len(first.seen.prices) != 1 || !first.allows("eu.sonnet") {
+		t.Errorf("in the cloud: %+v", a)
+	}
+	u.keys.hold(u.keys.keys[0], time.Now().Add(time.Hour), http.StatusForbidden)
+	second := open(t, u)
+	if a := u.Access(second); a.Cloud != nil || a.Credential.APIKey == "" || a.Names != nil || len(second.seen.prices) != 0 {
+		t.Errorf("with a key: %+v", a)
+	}
+	if status, _ := ask(t, second); status != http.StatusOK || !slices.Equal(b.taken(), []string{"key-key"}) {
+		t.Errorf("status %d", status)
 	}
 }

@@ -38,6 +38,7 @@ type Gateway struct {
 	url, token string
 	upstream   *Upstream
 	keys       *lease
+	start      *key // the credential that the CLI is started for
 	seen       traffic
 	models     []string // the run may ask these, guarded by seen.mu: see models
 
@@ -106,8 +107,8 @@ func (u *Upstream) Open(run Run) (*Gateway, error) {
 func (u *Upstream) newGateway(run Run, keys *lease) *Gateway {
 	ctx, cut := context.WithCancel(context.Background())
 	g := &Gateway{
-		url: "http://" + run.Addr, upstream: u, keys: keys, cut: cut, note: run.Note, conns: connlimit.New(MaxConns),
-		models: u.models(run.Model, u.cfg.Models), seen: traffic{max: run.MaxUSD, prices: u.cfg.Prices},
+		url: "http://" + run.Addr, upstream: u, keys: keys, start: keys.current, cut: cut, note: run.Note, conns: connlimit.New(MaxConns),
+		models: keys.current.models(run.Model, u.cfg.Models), seen: traffic{max: run.MaxUSD, prices: keys.current.Prices},
 		token: "sk-ant-run-" + rand.Text(), // with the prefix of the model's own keys, which redactors know
 	}
 	g.begun.Store(!run.Held)
@@ -148,20 +149,19 @@ func (g *Gateway) routes() http.Handler {
 	proxy := &httputil.ReverseProxy{
 		Rewrite: func(p *httputil.ProxyRequest) {
 			g.cleanHeader(p.Out.Header)
-			if c := g.upstream.cfg.Cloud; c != nil {
+			if g.start.Cloud != nil { // the credential decides where it goes
 				cleanForCloud(p.Out)
-				c.Direct(p.Out.URL)
 				return
 			}
 			p.SetURL(g.upstream.url)
 		},
-		Transport:     observer{next: g.transport(), seen: &g.seen, note: g.note},
+		Transport:     observer{next: keyed{g}, seen: &g.seen, note: g.note},
 		FlushInterval: -1, // at once
 		ErrorLog:      g.server.ErrorLog,
 		// Without the gateway the CLI would see a broken connection: it would retry, and report that in the end.
 		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
 	}
-	if g.upstream.cfg.Cloud != nil {
+	if g.start.Cloud != nil {
 		return g.cloudRoutes(proxy)
 	}
 	mux := http.NewServeMux()
@@ -172,20 +172,12 @@ func (g *Gateway) routes() http.Handler {
 	return mux
 }
 
-// transport returns the way to the model.
-func (g *Gateway) transport() http.RoundTripper {
-	if g.upstream.cfg.Cloud != nil {
-		return g.upstream.transport
-	}
-	return keyed{next: g.upstream.transport, g: g}
-}
-
 // authenticated checks the run's token before next.
 func (g *Gateway) authenticated(next http.Handler) http.Handler {
-	name, pass := g.keys.kind.With(g.token).header()
+	name, pass := g.start.With(g.token).header()
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		shown, expected := req.Header.Get(name), pass
-		if g.upstream.cfg.Cloud != nil {
+		if g.start.Cloud != nil {
 			shown, expected = takeToken(req.URL), g.token
 		}
 		if subtle.ConstantTimeCompare([]byte(shown), []byte(expected)) != 1 {

@@ -24,7 +24,7 @@ import (
 func newUpstream(t testing.TB, url string, credential Credential) *Upstream {
 	t.Helper()
 	u, err := NewUpstream(Config{
-		BaseURL: url, Credential: credential, Getenv: func(string) string { return "" }, Log: slog.New(slog.DiscardHandler),
+		BaseURL: url, Credentials: []Named{{Credential: credential}}, Getenv: func(string) string { return "" }, Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -185,7 +185,7 @@ func (h *held) RoundTrip(req *http.Request) (*http.Response, error) {
 func TestGatewayDiesWithItsRun(t *testing.T) {
 	t.Parallel()
 	model := &held{asked: make(chan struct{})}
-	g := newGateway(t, "http://model.test", kinds["key"], func(u *Upstream) { u.transport = model })
+	g := newGateway(t, "http://model.test", kinds["key"], func(u *Upstream) { u.keys.keys[0].transport = model })
 	addr := strings.TrimPrefix(g.url, "http://")
 	var open []net.Conn
 	ask := "POST /v1/messages HTTP/1.1\r\nHost: x\r\nX-Api-Key: " + g.token + "\r\nContent-Length: " + strconv.Itoa(len(anyQuestion)) + "\r\n\r\n" + anyQuestion

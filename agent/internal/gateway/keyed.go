@@ -13,10 +13,7 @@ import (
 
 // keyed is the transport of a gateway that adds the credential. If there are several and the model says that one cannot be
 // used, it sends the request again with another one, so that the CLI notices nothing.
-type keyed struct {
-	next http.RoundTripper
-	g    *Gateway
-}
+type keyed struct{ g *Gateway }
 
 func (t keyed) RoundTrip(req *http.Request) (*http.Response, error) {
 	ring := t.g.keys.ring
@@ -26,7 +23,8 @@ func (t keyed) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, http.ErrServerClosed
 	}
 	for {
-		if c, ok := req.Context().Value(callKey{}).(*call); ok {
+		c, isCall := req.Context().Value(callKey{}).(*call)
+		if isCall {
 			c.key, c.lease = k, t.g.keys
 		}
 		res, err := t.send(req, k, len(tried) > 0)
@@ -34,22 +32,27 @@ func (t keyed) RoundTrip(req *http.Request) (*http.Response, error) {
 			return nil, err
 		}
 		ring.observe(k, res.Header)
-		if !ring.several() {
+		denied := deniesModel(res)
+		if !ring.several() || req.GetBody == nil || denied && !isCall { // lists and counts need a right of their own
 			return res, nil
 		}
 		until := unusable(res, time.Now())
-		if until.IsZero() {
+		if until.IsZero() && !denied {
 			if held && res.StatusCode == http.StatusOK {
 				ring.release(k)
 			}
 			t.g.seen.keyed(req, k.Name, time.Time{})
 			return res, nil
 		}
-		ring.hold(k, until, res.StatusCode)
+		var freeAt time.Time
+		if !denied {
+			ring.hold(k, until, res.StatusCode)
+			freeAt = t.g.keys.freeAt()
+		}
 		tried = append(tried, k)
 		other, otherHeld := t.g.keys.next(tried)
-		if other == nil || req.GetBody == nil {
-			t.g.seen.keyed(req, k.Name, t.g.keys.freeAt())
+		if other == nil {
+			t.g.seen.keyed(req, k.Name, freeAt)
 			return res, nil
 		}
 		_ = res.Body.Close()
@@ -61,7 +64,11 @@ func (t keyed) RoundTrip(req *http.Request) (*http.Response, error) {
 // send sends a request with a credential.
 func (t keyed) send(req *http.Request, k *key, again bool) (*http.Response, error) {
 	sent := req.Clone(req.Context())
-	sent.Header.Set(k.header())
+	if k.Cloud != nil {
+		k.Cloud.Direct(sent.URL)
+	} else {
+		sent.Header.Set(k.header())
+	}
 	if again {
 		body, err := req.GetBody()
 		if err != nil {
@@ -69,7 +76,7 @@ func (t keyed) send(req *http.Request, k *key, again bool) (*http.Response, erro
 		}
 		sent.Body = body
 	}
-	return t.next.RoundTrip(sent)
+	return k.transport.RoundTrip(sent)
 }
 
 const (
@@ -85,10 +92,13 @@ func unusable(res *http.Response, now time.Time) time.Time {
 	switch res.StatusCode {
 	case http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusForbidden:
 	case http.StatusBadRequest:
-		if !lacksCredit(res) {
+		if !lacksCredit(res) && cloudError(res) != "ServiceQuotaExceededException" {
 			return time.Time{}
 		}
 	case http.StatusTooManyRequests:
+		if hold := quotaHold(res); hold > 0 {
+			return now.Add(hold)
+		}
 		reset := resetIn(res.Header, "Reset", now)
 		switch rejected := res.Header.Get("Anthropic-Ratelimit-Unified-Status") == "rejected"; {
 		case rejected && !reset.IsZero():
@@ -110,17 +120,22 @@ const maxRefusal = 64 << 10
 
 // lacksCredit reports whether an answer with status 400 says that the account has no credit. Its body can still be read.
 func lacksCredit(res *http.Response) bool {
-	begin, _ := io.ReadAll(io.LimitReader(res.Body, maxRefusal)) // the reader of the body gets the error again
-	res.Body = struct {
-		io.Reader
-		io.Closer
-	}{io.MultiReader(bytes.NewReader(begin), res.Body), res.Body}
 	var refusal struct {
 		Error struct {
 			Type    string `json:"type"`
 			Message string `json:"message"`
 		} `json:"error"`
 	}
-	err := json.Unmarshal(begin, &refusal, jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
+	err := json.Unmarshal(refusalText(res), &refusal, jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
 	return err == nil && (refusal.Error.Type == "billing_error" || strings.HasPrefix(refusal.Error.Message, "Your credit balance is too low"))
+}
+
+// refusalText returns the beginning of a refusal. Its body can still be read.
+func refusalText(res *http.Response) []byte {
+	begin, _ := io.ReadAll(io.LimitReader(res.Body, maxRefusal)) // the reader of the body gets the error again
+	res.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(bytes.NewReader(begin), res.Body), res.Body}
+	return begin
 }

@@ -1,19 +1,38 @@
 package gateway
 
 import (
+	"cmp"
+	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"net/http"
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/errand-fleet/errand/agent/cloud"
 )
 
 // Named is one of several credentials for the model.
 type Named struct {
 	Credential
-	Name   string
-	Weight float64 // its share of the runs; 0: 1
-	Cap    float64 // most US dollars a day; 0: any amount
+	Token     func(context.Context) (string, error) // instead of Credential: returns a token; nil: none
+	TokenLife time.Duration                         // how long a token is used
+	Cloud     cloud.Provider                        // instead of Credential; nil: Anthropic's own API, or a gateway like it
+	Name      string
+	Weight    float64           // its share of the runs; 0: 1
+	Cap       float64           // most US dollars a day; 0: any amount
+	Names     map[string]string // what the provider calls the models of families
+	Prices    PriceList         // come before the list prices
+}
+
+// kind describes credentials that can replace each other in a run: the CLI, and the models that it asks, depend on nothing else.
+func (n Named) kind() string {
+	if n.Cloud != nil {
+		return fmt.Sprint(n.Cloud.Kind(), n.Names)
+	}
+	return fmt.Sprint(n.With("any"), n.Names)
 }
 
 // keyring has the credentials of all gateways. It is safe for concurrent use.
@@ -24,9 +43,11 @@ type keyring struct {
 	keys []*key // the preferred ones first
 }
 
-// key is a credential of a keyring, whose mu guards the fields below Named.
+// key is a credential of a keyring, whose mu guards state and runs.
 type key struct {
 	Named
+	kind      string            // see Named.kind
+	transport http.RoundTripper // the way to the model with it
 
 	state KeyState
 	runs  int // that use it now
@@ -57,7 +78,7 @@ func (r *keyring) take(names []string) (*lease, error) {
 	if k == nil { // the answer of the model decides about one that is held
 		k = soonest(uncapped)
 	}
-	l.kind = k.With("any")
+	l.kind = k.kind
 	l.move(k)
 	return l, nil
 }
@@ -87,7 +108,7 @@ func (r *keyring) release(k *key) {
 type lease struct {
 	ring    *keyring
 	allowed []*key
-	kind    Credential // a credential of the kind that the CLI was started with, for which it behaves differently
+	kind    string // that the CLI was started with, for which it behaves differently
 
 	// Guarded by ring.mu:
 	current *key             // nil: the lease was returned
@@ -101,7 +122,7 @@ func (l *lease) next(tried []*key) (k *key, held bool) {
 	defer l.ring.mu.Unlock()
 	now := time.Now()
 	usable := func(k *key) bool {
-		return k.usable(now) && !slices.Contains(tried, k) && k.With("any") == l.kind
+		return k.usable(now) && !slices.Contains(tried, k) && k.kind == l.kind
 	}
 	switch {
 	case l.current == nil: // the run is over, and its requests end
@@ -127,6 +148,13 @@ func (l *lease) move(to *key) {
 	if l.current = to; to != nil {
 		to.runs++
 	}
+}
+
+// cloud returns the cloud that is asked now, or that of a credential after the end of the lease; nil: none.
+func (l *lease) cloud(otherwise *key) cloud.Provider {
+	l.ring.mu.Lock()
+	defer l.ring.mu.Unlock()
+	return cmp.Or(l.current, otherwise).Cloud
 }
 
 // freeAt returns when a run with the same permissions finds a credential that is not held, perhaps one of another kind.

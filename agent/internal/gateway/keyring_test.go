@@ -110,7 +110,7 @@ func open(t *testing.T, u *Upstream, names ...string) *Gateway {
 // ask asks a question as the CLI of the run would.
 func ask(t *testing.T, g *Gateway) (status int, text string) {
 	t.Helper()
-	return answerTo(t, request(t, g, g.keys.kind, messagesPath, anyQuestion))
+	return answerTo(t, request(t, g, g.start.Credential, messagesPath, anyQuestion))
 }
 
 // A credential that the model refuses is left out until its time, and the run goes on with another one, in the same request.
@@ -325,7 +325,7 @@ func TestStreamsWithSeveralCredentials(t *testing.T) {
 	})
 	u, log := several(t, b, apiKey("a"), apiKey("b"), apiKey("c"))
 	g := open(t, u, "a", "b")
-	res, err := http.DefaultTransport.RoundTrip(request(t, g, g.keys.kind, messagesPath, anyQuestion))
+	res, err := http.DefaultTransport.RoundTrip(request(t, g, g.start.Credential, messagesPath, anyQuestion))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -348,7 +348,7 @@ func TestStreamsWithSeveralCredentials(t *testing.T) {
 	gone := make(chan struct{})
 	go func() {
 		defer close(gone)
-		answerTo(t, request(t, g, g.keys.kind, messagesPath, anyQuestion).WithContext(ctx))
+		answerTo(t, request(t, g, g.start.Credential, messagesPath, anyQuestion).WithContext(ctx))
 	}()
 	<-waits
 	cancel()
@@ -393,7 +393,7 @@ func TestCountingTokensWithSeveralCredentials(t *testing.T) {
 	b.says("key-a", refusing(http.StatusUnauthorized))
 	u, _ := several(t, b, apiKey("a"), apiKey("b"))
 	g := open(t, u)
-	if status, text := answerTo(t, request(t, g, g.keys.kind, messagesPath+"/count_tokens", anyQuestion)); status != http.StatusOK || g.Seen().Calls != 0 || g.Seen().Credential != "" {
+	if status, text := answerTo(t, request(t, g, g.start.Credential, messagesPath+"/count_tokens", anyQuestion)); status != http.StatusOK || g.Seen().Calls != 0 || g.Seen().Credential != "" {
 		t.Errorf("%d %s, %+v", status, text, g.Seen())
 	}
 }

@@ -22,7 +22,7 @@ type KeyState struct {
 	Reported time.Time `json:"reported,omitzero"` // about when a worker last had the credential
 
 	CappedUntil time.Time `json:"-"` // the cap is reached: only runs under way that have no other credential use it
-	Live        float64   `json:"-"` // US dollars that the open runs of this worker have spent, which are not settled yet
+	Live        float64   `json:"-"` // US dollars that open runs have spent, which are not settled yet: those of this worker, or of the fleet
 }
 
 // Newer returns s with what of o is newer: whether it is held, and its windows.

@@ -166,21 +166,21 @@ var cliChoice = []string{"default", "best", "opusplan"}
 
 // models returns the models that a run may ask: its own (empty: none), and those that an operator allows (none: any
 // that the CLI offers).
-func (u *Upstream) models(own string, allowed []string) []string {
+func (k *key) models(own string, allowed []string) []string {
 	list := append([]string{SmallModel}, allowed...)
 	if own != "" {
 		list = append(list, own)
 	}
-	if u.cfg.Cloud != nil { // the CLI asks for other versions there, which depend on the region
+	if k.Cloud != nil { // the CLI asks for other versions there, which depend on the region
 		list = append(list, "haiku")
 	}
 	if len(allowed) == 0 || slices.ContainsFunc(list, func(name string) bool { return slices.Contains(cliChoice, name) }) {
 		list = append(list, cliModels...)
-		if u.cfg.Cloud != nil {
+		if k.Cloud != nil {
 			list = append(list, families...)
 		}
 	}
-	for kind, name := range u.cfg.Names { // which need not show the family
+	for kind, name := range k.Names { // which need not show the family
 		if kind == "haiku" || len(allowed) == 0 || slices.ContainsFunc(list, func(allowed string) bool { return family(allowed) == kind }) {
 			list = append(list, name)
 		}
@@ -196,9 +196,9 @@ func (u *Upstream) StartModel(own string) string {
 		if k.APIKey == "" && k.OAuthToken != "" {
 			cliDefault = "claude-sonnet-5-5"
 		}
-		return !among(u.models("", u.cfg.Models), cliDefault)
+		return k.Cloud != nil || !among(k.models("", u.cfg.Models), cliDefault)
 	}
-	if own != "" || len(u.cfg.Models) == 0 || u.cfg.Cloud == nil && !slices.ContainsFunc(u.keys.keys, refused) {
+	if own != "" || len(u.cfg.Models) == 0 || !slices.ContainsFunc(u.keys.keys, refused) {
 		return own
 	}
 	return u.cfg.Models[0]
@@ -211,7 +211,7 @@ func (g *Gateway) Allow(name string) {
 	}
 	g.seen.mu.Lock()
 	defer g.seen.mu.Unlock()
-	g.models = append(g.models, g.upstream.models(name, []string{name})...)
+	g.models = append(g.models, g.start.models(name, []string{name})...)
 }
 
 // allows reports whether a call may ask a model.

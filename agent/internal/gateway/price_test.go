@@ -66,7 +66,7 @@ func TestOwnPrices(t *testing.T) {
 		_, _ = io.WriteString(w, `{"model":"claude-opus-5-5","usage":{"input_tokens":1000000}}`)
 	})
 	u, _ := several(t, model, apiKey("a"))
-	u.cfg.Prices = list
+	u.keys.keys[0].Prices = list
 	g, err := u.Open(Run{MaxUSD: 3, Note: func(string, ...any) {}})
 	if err != nil {
 		t.Fatal(err)

@@ -27,22 +27,22 @@ type signer struct {
 	replaced time.Time // when a token was last fetched because one was refused; used by the function for Renew
 }
 
-// newSigner returns the transport that a configuration wants in front of another one.
-func newSigner(next http.RoundTripper, cfg Config) *signer {
+// newSigner returns the transport that a credential and a configuration want in front of another one.
+func newSigner(next http.RoundTripper, c Named, cfg Config) *signer {
 	s := &signer{next: next, headers: cfg.Headers}
-	if cfg.Token == nil {
+	if c.Token == nil {
 		return s
 	}
 	last := ""
 	s.tokens = &fetch.Shared[string]{Get: func(ctx context.Context) (string, time.Duration, error) {
-		token, err := cfg.Token(ctx)
+		token, err := c.Token(ctx)
 		if err == nil && token == "" {
 			err = errors.New("the token is empty")
 		}
 		switch {
 		case err == nil:
 			last = token
-			return token, cfg.TokenLife, nil
+			return token, c.TokenLife, nil
 		case last == "":
 			cfg.Log.Warn("get a token for the model", "err", err)
 			return "", failurePause, err

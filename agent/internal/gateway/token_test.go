@@ -68,13 +68,13 @@ func TestTokenOfACommand(t *testing.T) {
 	var broken error
 	u, err := NewUpstream(Config{
 		BaseURL: c.URL, Getenv: func(string) string { return "" }, Log: slog.New(slog.DiscardHandler),
-		Headers: http.Header{"X-Team": {"platform"}}, TokenLife: time.Hour,
-		Token: func(context.Context) (string, error) {
+		Headers: http.Header{"X-Team": {"platform"}},
+		Credentials: []Named{{TokenLife: time.Hour, Token: func(context.Context) (string, error) {
 			mu.Lock()
 			defer mu.Unlock()
 			fetched++
 			return prints, broken
-		},
+		}}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -84,7 +84,7 @@ func TestTokenOfACommand(t *testing.T) {
 	}
 	g := startGateway(t, u)
 	own := u.Access(g).Credential
-	if own.AuthToken == "" || own.AuthToken == "one" || own.AuthToken == u.Credential().AuthToken {
+	if own.AuthToken == "" || own.AuthToken == "one" || own.AuthToken == g.start.AuthToken {
 		t.Errorf("the run has %+v", own)
 	}
 	ask := func(want int) {
@@ -140,7 +140,7 @@ func (m *model) RoundTrip(req *http.Request) (*http.Response, error) {
 
 // signed returns a signer in front of m, and how to ask through it: that returns the status, or 0 with an error.
 func signed(m *model, fetch func(context.Context) (string, error)) func(context.Context) (int, error) {
-	s := newSigner(m, Config{Token: fetch, TokenLife: 5 * time.Minute, Log: slog.New(slog.DiscardHandler)})
+	s := newSigner(m, Named{Token: fetch, TokenLife: 5 * time.Minute}, Config{Log: slog.New(slog.DiscardHandler)})
 	return func(ctx context.Context) (int, error) {
 		req, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://llm.corp.example"+messagesPath, strings.NewReader(anyQuestion))
 		if err != nil {
@@ -318,7 +318,7 @@ func TestClientCertificate(t *testing.T) {
 	}{{"with it", certFile, keyFile, true}, {"without it", "", "", false}} {
 		env := map[string]string{"NODE_EXTRA_CA_CERTS": ca, "CLAUDE_CODE_CLIENT_CERT": c.cert, "CLAUDE_CODE_CLIENT_KEY": c.key}
 		u, err := NewUpstream(Config{
-			BaseURL: server.URL, Credential: Credential{APIKey: "key"}, Getenv: func(name string) string { return env[name] }, Log: slog.New(slog.DiscardHandler),
+			BaseURL: server.URL, Credentials: []Named{{Credential: Credential{APIKey: "key"}}}, Getenv: func(name string) string { return env[name] }, Log: slog.New(slog.DiscardHandler),
 		})
 		if err != nil {
 			t.Fatal(err)

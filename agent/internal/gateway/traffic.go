@@ -83,7 +83,7 @@ func (g *Gateway) Trouble() string {
 		return ""
 	}
 	host, check := g.upstream.url.Host, "ANTHROPIC_BASE_URL"
-	if c := g.upstream.cfg.Cloud; c != nil {
+	if c := g.keys.cloud(g.start); c != nil {
 		host, check = c.Host(), "the region or endpoint of "+c.Name()
 	}
 	switch {

@@ -269,7 +269,9 @@ func TestUpstreamFollowsTheEnvironment(t *testing.T) {
 		defer inside.Close()
 		for upstream, want := range map[string]string{"http://model.test/x": "by proxy to http://model.test/x/v1/messages", inside.URL: "directly"} {
 			env := map[string]string{"http_proxy": proxy.URL, "NO_PROXY": "127.0.0.1"}
-			g := newGateway(t, upstream, kinds["key"], func(u *Upstream) { u.transport, _ = NewTransport(func(name string) string { return env[name] }) })
+			g := newGateway(t, upstream, kinds["key"], func(u *Upstream) {
+				u.keys.keys[0].transport, _ = NewTransport(func(name string) string { return env[name] })
+			})
 			if status, text := answerTo(t, request(t, g, kinds["key"], "/v1/messages", anyQuestion)); status != http.StatusOK || text != want {
 				t.Errorf("%s: %d %q, want %q", upstream, status, text, want)
 			}
@@ -290,7 +292,7 @@ func TestUpstreamFollowsTheEnvironment(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			g := newGateway(t, model.URL, kinds["key"], func(u *Upstream) { u.transport = transport })
+			g := newGateway(t, model.URL, kinds["key"], func(u *Upstream) { u.keys.keys[0].transport = transport })
 			status, text := answerTo(t, request(t, g, kinds["key"], "/v1/messages", anyQuestion))
 			if want != "" && text != want || want == "" && (status != 0 || !strings.Contains(g.Seen().Problem, "certificate")) {
 				t.Errorf("with %q: %d %q, %+v", name, status, text, g.Seen())

@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"cmp"
-	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -12,36 +11,28 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"time"
 
 	"golang.org/x/net/http/httpproxy"
-
-	"github.com/errand-fleet/errand/agent/cloud"
 )
 
 // Config says how all runs get to the model.
 type Config struct {
-	BaseURL     string // of the model; empty: the CLI's default
-	Credential  Credential
-	Credentials []Named                               // instead of Credential, the preferred ones first; nil: there is only that one
-	Prices      PriceList                             // come before the list prices
-	Models      []string                              // further models that a run may ask; empty: those that the CLI offers
-	Direct      bool                                  // runs get the credential itself and have no gateway
-	Headers     http.Header                           // further headers of requests
-	Token       func(context.Context) (string, error) // returns a token that replaces Credential; nil: none
-	TokenLife   time.Duration                         // how long a token is used
-	Names       map[string]string                     // what the provider calls the models of families
-	Cloud       cloud.Provider                        // instead of BaseURL and Credential; nil: Anthropic's own API, or a gateway like it
+	BaseURL     string      // of the model, except in a cloud; empty: the CLI's default
+	Credentials []Named     // at least one, the preferred ones first. The only one need not have a name
+	Models      []string    // further models that a run may ask; empty: those that the CLI offers
+	Direct      bool        // runs get the credential itself and have no gateway
+	Headers     http.Header // further headers of requests
 	Getenv      func(string) string
 	Log         *slog.Logger
 }
 
 // Upstream is the model's API, as all gateways share it.
 type Upstream struct {
-	cfg       Config
-	url       *url.URL
-	transport http.RoundTripper
-	keys      *keyring
+	cfg  Config
+	url  *url.URL
+	keys *keyring
 }
 
 // NewUpstream checks the configuration. It logs a warning about certificates that it cannot use, and leaves them out as
@@ -58,41 +49,45 @@ func NewUpstream(cfg Config) (*Upstream, error) {
 	if err := withClientCertificate(transport, cfg.Getenv); err != nil {
 		cfg.Log.Warn("the client certificate for the model is left out", "err", err)
 	}
-	up := &Upstream{cfg: cfg, url: u, transport: transport}
-	if cfg.Token != nil {
-		up.cfg.Credential = Credential{AuthToken: "fetched for each request"}
-	}
-	up.keys = &keyring{log: cfg.Log}
+	up := &Upstream{cfg: cfg, url: u, keys: &keyring{log: cfg.Log}}
 	for _, c := range cfg.Credentials {
-		up.keys.keys = append(up.keys.keys, &key{Named: c, state: KeyState{Cap: c.Cap}})
-	}
-	if len(cfg.Credentials) == 0 {
-		up.keys.keys = []*key{{Named: Named{Credential: up.cfg.Credential}}}
-	}
-	up.cfg.Credential = up.keys.keys[0].Credential
-	switch {
-	case cfg.Cloud != nil:
-		up.transport = cloudSigner{next: transport, cloud: cfg.Cloud, headers: cfg.Headers, log: cfg.Log}
-	case cfg.Token != nil || len(cfg.Headers) > 0:
-		up.transport = newSigner(transport, cfg)
+		up.keys.keys = append(up.keys.keys, newKey(c, transport, cfg))
 	}
 	return up, nil
 }
 
-// Credential returns the credential, or the preferred one of several. It stands for a token that changes if there is one.
-func (u *Upstream) Credential() Credential { return u.cfg.Credential }
+// newKey returns a credential, with its way to the model over transport.
+func newKey(c Named, transport http.RoundTripper, cfg Config) *key {
+	if c.Token != nil {
+		c.Credential = Credential{AuthToken: "fetched for each request"}
+	}
+	k := &key{Named: c, kind: c.kind(), transport: transport, state: KeyState{Cap: c.Cap}}
+	switch {
+	case c.Cloud != nil:
+		k.transport = cloudSigner{next: transport, cloud: c.Cloud, headers: cfg.Headers, log: cfg.Log}
+	case c.Token != nil || len(cfg.Headers) > 0:
+		k.transport = newSigner(transport, c, cfg)
+	}
+	return k
+}
 
 // Gated reports whether runs get to the model through a gateway.
 func (u *Upstream) Gated() bool {
-	return u.cfg.Cloud != nil || len(u.cfg.Credentials) > 0 || !u.cfg.Direct && u.cfg.Credential != (Credential{})
+	first := u.keys.keys[0]
+	return first.Cloud != nil || first.Name != "" || !u.cfg.Direct && first.Credential != (Credential{})
+}
+
+// Priced reports whether runs are charged at other prices than the CLI knows.
+func (u *Upstream) Priced() bool {
+	return u.Gated() && slices.ContainsFunc(u.keys.keys, func(k *key) bool { return len(k.Prices) > 0 })
 }
 
 // Access tells the CLI how to get to the model.
 type Access struct {
-	BaseURL     string // empty: the CLI's default
-	Credential  Credential
-	Credentials []Named           // instead of Credential, the preferred ones first; nil: there is only that one
-	Cloud       map[string]string // instead: variables for the CLI's mode of a cloud
+	BaseURL    string // empty: the CLI's default
+	Credential Credential
+	Cloud      map[string]string // instead: variables for the CLI's mode of a cloud
+	Names      map[string]string // what the provider calls the models of families
 }
 
 // Access returns the access of a run whose gateway is g. The CLI gets a credential of the same kind with and without a
@@ -100,13 +95,30 @@ type Access struct {
 // address offers. _CLAUDE_CODE_ASSUME_FIRST_PARTY_BASE_URL would change that, but would also make the CLI send requests
 // with the gateway's token to api.anthropic.com itself.
 func (u *Upstream) Access(g *Gateway) Access {
-	switch {
-	case g == nil:
-		return Access{BaseURL: u.cfg.BaseURL, Credential: u.cfg.Credential}
-	case u.cfg.Cloud != nil: // the CLI sends no credential there, so the run's token is a part of the path
-		return Access{Cloud: u.cfg.Cloud.Environment(g.url + "/" + g.token)}
+	if g == nil {
+		return u.keys.keys[0].access(u.cfg.BaseURL, "")
 	}
-	return Access{BaseURL: g.url, Credential: g.keys.kind.With(g.token)}
+	return g.start.access(g.url, g.token)
+}
+
+// Sample returns an access with which the CLI finds no model: it can only check that there is one.
+func (u *Upstream) Sample() Access {
+	const nowhere = "http://127.0.0.1:9"
+	if first := u.keys.keys[0]; first.Cloud != nil {
+		return first.access(nowhere, "any")
+	}
+	return u.keys.keys[0].access(u.cfg.BaseURL, "sk-ant-any")
+}
+
+// access returns the access at a base URL with a token; empty: with the credential itself.
+func (k *key) access(base, token string) Access {
+	switch {
+	case k.Cloud != nil: // the CLI sends no credential there, so the run's token is a part of the path
+		return Access{Cloud: k.Cloud.Environment(base + "/" + token), Names: k.Names}
+	case token == "":
+		return Access{BaseURL: base, Credential: k.Credential, Names: k.Names}
+	}
+	return Access{BaseURL: base, Credential: k.With(token), Names: k.Names}
 }
 
 // NewTransport returns the transport of all gateways. It connects as the CLI would: through the proxy and with the

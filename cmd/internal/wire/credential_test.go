@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/errand-fleet/errand/config"
 )
@@ -64,7 +65,7 @@ func TestModelTokenOfCancelledRequest(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := modelToken(config.Model{TokenCommand: "sleep 1000"}).Fetch(ctx); !errors.Is(err, context.Canceled) {
+	if _, err := modelToken("sleep 1000", time.Minute).Fetch(ctx); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 }

@@ -270,16 +270,18 @@ type diagnoser interface {
 	Diagnose(ctx context.Context) []doctor.Finding
 }
 
-// examine checks the services of all sources concurrently, so that the slowest one determines the time.
+// examine checks the model and the services of all sources concurrently, so that the slowest one determines the time.
 func (p *Parts) examine(ctx context.Context) (list []store.Finding) {
-	found := make([][]doctor.Finding, len(p.Sources))
+	n := len(p.Sources)
+	found := make([][]doctor.Finding, n+3)
 	var all sync.WaitGroup
 	for i, s := range p.Sources {
 		if s, ok := s.(diagnoser); ok {
 			all.Go(func() { found[i] = s.Diagnose(ctx) })
 		}
 	}
-	found = append(found, p.checkObjects(ctx), p.webhooks.Diagnose(ctx))
+	all.Go(func() { found[n+2] = p.checkModel(ctx) })
+	found[n], found[n+1] = p.checkObjects(ctx), p.webhooks.Diagnose(ctx)
 	all.Wait()
 	for _, findings := range found {
 		for _, c := range findings {

@@ -1,10 +1,17 @@
 package wire
 
 import (
+	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
 	"maps"
 	"net/http"
+	"os"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/agent/cloud"
@@ -18,16 +25,59 @@ import (
 func credentials(c config.Config) (list []agent.ModelCredential) {
 	for _, one := range c.CredentialsHere() {
 		list = append(list, agent.ModelCredential{
-			Name: one.Name, APIKey: one.APIKey, OAuthToken: one.OAuthToken, AuthToken: one.AuthToken, Weight: one.Weight,
-			Repositories: one.Repositories, People: one.People, DailyCap: one.DailyCap,
+			Name: one.Name, APIKey: one.APIKey, OAuthToken: one.OAuthToken, AuthToken: one.AuthToken, Token: modelToken(one.TokenCommand, c.Model.TokenLife),
+			Cloud: credentialCloud(c.Cloud, one), Names: one.Models, Prices: modelPrices(c, cmp.Or(one.Provider, config.ProviderAnthropic)),
+			Weight: one.Weight, Repositories: one.Repositories, People: one.People, DailyCap: one.DailyCap,
 		})
 	}
 	return list
 }
 
-// modelPrices are what the operator says that models cost.
-func modelPrices(c config.Config) (list agent.PriceList) {
-	for _, m := range c.Routing.PricesOf(c.Provider()) {
+// credentialCloud returns what opens the cloud of a credential; nil: it has none. The base URLs of clouds are for all of their
+// credentials.
+func credentialCloud(c config.Cloud, one config.Credential) func(key string) (cloud.Provider, error) {
+	if one.Provider == "" {
+		return nil
+	}
+	return func(key string) (cloud.Provider, error) {
+		return modelCloud(config.Cloud{
+			Bedrock: one.Provider == config.ProviderBedrock, Region: one.Region, BedrockURL: c.BedrockURL, BedrockKey: config.Secret(key),
+			Vertex: one.Provider == config.ProviderVertex, VertexProject: one.Project, VertexRegion: one.Region, VertexURL: c.VertexURL,
+			Foundry: one.Provider == config.ProviderFoundry, FoundryResource: one.Resource, FoundryURL: c.FoundryURL, FoundryKey: config.Secret(key),
+		}, one.Profile, one.File)
+	}
+}
+
+// credentialName returns the name under which workers share the limits of the model's credential, or of all credentials
+// together. It is the same on every worker. The credential cannot be derived from it, because it is long and random.
+func credentialName(c config.Config) string {
+	secret := c.Model.APIKey.Reveal() + c.Model.OAuthToken.Reveal() + c.Model.AuthToken.Reveal() + c.Model.TokenCommand
+	several := agent.CredentialSecrets(credentials(c), os.Getenv)
+	for _, one := range c.CredentialsHere() {
+		if one.Provider+one.TokenCommand != "" { // which may have no secret in the environment
+			several = append(several, fmt.Sprint(one))
+		}
+	}
+	if len(several) > 0 {
+		slices.Sort(several)
+		secret = strings.Join(several, "\x00")
+	}
+	where := c.Model.BaseURL
+	if used := c.Cloud.Used(); used != "" { // whose credential changes
+		cl := c.Cloud
+		secret = used + cl.BedrockKey.Reveal() + cl.FoundryKey.Reveal()
+		where = strings.Join([]string{cl.Region, cl.BedrockURL, cl.VertexProject, cl.VertexRegion, cl.VertexURL, cl.FoundryResource, cl.FoundryURL}, "\x00")
+	}
+	if secret == "" {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(strings.Join([]string{"errand credential", where, secret}, "\x00")))
+	return hex.EncodeToString(sum[:6])
+}
+
+// modelPrices are what the operator says that models cost at a provider.
+func modelPrices(c config.Config, provider string) (list agent.PriceList) {
+	for _, m := range c.Routing.PricesOf(provider) {
 		list = append(list, agent.ModelPrice{Pattern: m.Pattern, Price: agent.Price{
 			Input: *m.Input, Output: *m.Output, CacheRead: m.CacheRead, CacheWrite: m.CacheWrite, CacheWriteHour: m.CacheWriteHour,
 		}})
@@ -45,24 +95,24 @@ func modelHeaders(m config.Model) http.Header {
 }
 
 // modelToken returns the token that a command prints, if there is one.
-func modelToken(m config.Model) agent.ModelToken {
-	if m.TokenCommand == "" {
+func modelToken(command string, life time.Duration) agent.ModelToken {
+	if command == "" {
 		return agent.ModelToken{}
 	}
-	return agent.ModelToken{Life: m.TokenLife, Fetch: func(ctx context.Context) (string, error) {
-		out, err := config.RunSecretCommand(ctx, m.TokenCommand)
+	return agent.ModelToken{Life: life, Fetch: func(ctx context.Context) (string, error) {
+		out, err := config.RunSecretCommand(ctx, command)
 		return strings.TrimSpace(string(out)), err
 	}}
 }
 
-// modelCloud returns the cloud that offers the model; nil: none is used.
-func modelCloud(c config.Cloud) (cloud.Provider, error) {
+// modelCloud returns the cloud that offers the model; nil: none is used. It may have a profile of AWS or a file of Google.
+func modelCloud(c config.Cloud, profile, file string) (cloud.Provider, error) {
 	ctx := context.Background() // files are read, and Google's library may ask whether this is a machine of Google
 	switch {
 	case c.Bedrock:
-		return bedrock.New(ctx, bedrock.Config{Region: c.Region, Endpoint: c.BedrockURL, Key: c.BedrockKey.Reveal()})
+		return bedrock.New(ctx, bedrock.Config{Region: c.Region, Profile: profile, Endpoint: c.BedrockURL, Key: c.BedrockKey.Reveal()})
 	case c.Vertex:
-		return vertex.New(ctx, vertex.Config{Project: c.VertexProject, Region: c.VertexRegion, Endpoint: c.VertexURL})
+		return vertex.New(ctx, vertex.Config{Project: c.VertexProject, Region: c.VertexRegion, File: file, Endpoint: c.VertexURL})
 	case c.Foundry:
 		return foundry.New(foundry.Config{Resource: c.FoundryResource, Endpoint: c.FoundryURL, Key: c.FoundryKey.Reveal()})
 	}

@@ -2,8 +2,6 @@ package wire
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -130,6 +128,9 @@ func secretFiles(c config.Config) []string {
 	keys := []string{c.GitHub.AppKeyFile, c.Commits.KeyFile, c.Redis.KeyFile}
 	for _, name := range secretFileVariables {
 		keys = append(keys, os.Getenv(name))
+	}
+	for _, one := range c.Routing.Credentials {
+		keys = append(keys, one.File)
 	}
 	for _, key := range keys {
 		if key != "" {
@@ -295,27 +296,6 @@ func tellContainment(r *agent.Runner, log *slog.Logger) {
 	for _, notice := range p.Notices {
 		log.Warn("runs are not fully contained", "why", notice)
 	}
-}
-
-// credentialName returns the name under which workers share the limits of the model's credential, or of all credentials
-// together. It is the same on every worker. The credential cannot be derived from it, because it is long and random.
-func credentialName(c config.Config) string {
-	secret := c.Model.APIKey.Reveal() + c.Model.OAuthToken.Reveal() + c.Model.AuthToken.Reveal() + c.Model.TokenCommand
-	if several := agent.CredentialSecrets(credentials(c), os.Getenv); len(several) > 0 {
-		slices.Sort(several)
-		secret = strings.Join(several, "\x00")
-	}
-	where := c.Model.BaseURL
-	if used := c.Cloud.Used(); used != "" { // whose credential changes
-		cl := c.Cloud
-		secret = used + cl.BedrockKey.Reveal() + cl.FoundryKey.Reveal()
-		where = strings.Join([]string{cl.Region, cl.BedrockURL, cl.VertexProject, cl.VertexRegion, cl.VertexURL, cl.FoundryResource, cl.FoundryURL}, "\x00")
-	}
-	if secret == "" {
-		return ""
-	}
-	sum := sha256.Sum256([]byte(strings.Join([]string{"errand credential", where, secret}, "\x00")))
-	return hex.EncodeToString(sum[:6])
 }
 
 // diagnoseLimit bounds how long a start waits for Redis.

@@ -64,6 +64,7 @@ type Parts struct {
 	notices      []store.Finding // about the configuration
 	redisChecked bool            // Redis has answered once
 	traces       *traces.Exporter
+	runner       *agent.Runner // of the worker; nil: this process has none
 }
 
 // Options are settings that tests change, except Process.
@@ -270,6 +271,7 @@ func (p *Parts) Worker(version, address string, o Options) (*worker.Worker, erro
 	if err != nil {
 		return nil, err
 	}
+	p.runner = runner
 	tellContainment(runner, p.Log)
 	w := workspace.Config{Dir: filepath.Join(c.Paths.State, "workspace"), URL: func(repo string) string { return c.GitHub.URL + "/" + repo + ".git" }, Log: p.Log}
 	if p.Forge != nil {
@@ -330,16 +332,16 @@ func newRunner(c config.Config, r *agent.Redactor, log *slog.Logger) (*agent.Run
 	if !slices.Contains(c.Given, "ERRAND_CLAUDE") {
 		cli = "" // each run looks for it, first in this checkout
 	}
-	provider, err := modelCloud(c.Cloud)
+	provider, err := modelCloud(c.Cloud, "", "")
 	if err != nil {
 		return nil, err
 	}
 	return agent.New(agent.Config{
 		CLI: cli, LogDir: LogDir(c), BaseURL: base, Grace: c.Worker.Grace, Redactor: r, Log: log, Servers: servers(c), Registries: registries(c),
-		Credentials: credentials(c), ModelHeaders: modelHeaders(c.Model), ModelToken: modelToken(c.Model), Cloud: provider, ModelNames: modelNames(c.Model),
+		Credentials: credentials(c), ModelHeaders: modelHeaders(c.Model), ModelToken: modelToken(c.Model.TokenCommand, c.Model.TokenLife), Cloud: provider, ModelNames: modelNames(c.Model),
 		Direct:  c.Model.Gateway == config.GatewayOff,
 		Models:  askable(c),
-		Prices:  modelPrices(c),
+		Prices:  modelPrices(c, c.Provider()),
 		Sandbox: sandbox(c), Hidden: hidden(c), Shown: shown(c, hidden(c)), Secrets: secretFiles(c), MaxProcesses: c.Worker.Processes,
 		MaxMemory:  int64(c.Worker.MemoryGB) << 30,
 		MaxDisk:    int64(c.Worker.DiskGB) << 30,

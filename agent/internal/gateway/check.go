@@ -1,0 +1,139 @@
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/errand-fleet/errand/agent/cloud"
+	"github.com/errand-fleet/errand/agent/internal/redact"
+)
+
+// checkLimit bounds the smallest question, with the time for a token.
+const checkLimit = 30 * time.Second
+
+// Checked is what came of the smallest question with a credential.
+type Checked struct {
+	Name   string // of the credential
+	Host   string // that was asked, or the name of a cloud
+	Status int    // of the answer; 0: there was none
+	Said   string // why it is no good; empty if it is
+	Closed bool   // the question was not asked: only the CLI may use a subscription
+}
+
+// Check asks the model the smallest question with each credential, in the way that gateways send those of runs. It holds and frees
+// none. Without the name of a model it asks that which the CLI starts with.
+func (u *Upstream) Check(ctx context.Context, model string) []Checked {
+	list := make([]Checked, len(u.keys.keys))
+	var all sync.WaitGroup
+	for i, k := range u.keys.keys {
+		all.Go(func() {
+			ctx, cancel := context.WithTimeout(ctx, checkLimit)
+			defer cancel()
+			list[i] = u.check(ctx, k, model)
+		})
+	}
+	all.Wait()
+	return list
+}
+
+func (u *Upstream) check(ctx context.Context, k *key, model string) Checked {
+	c := Checked{Name: k.Name, Host: u.url.Host}
+	if k.Cloud != nil {
+		c.Host = k.Cloud.Name()
+	}
+	if c.Closed = k.OAuthToken != ""; c.Closed {
+		return c
+	}
+	req, err := u.smallest(ctx, k, k.modelName(model))
+	if err == nil && k.Cloud != nil {
+		body, _ := req.GetBody() // of memory
+		text, _ := io.ReadAll(body)
+		err = k.Cloud.Sign(req.Clone(ctx), text) // says more than the answer to a run
+	}
+	var res *http.Response
+	if err == nil {
+		res, err = k.transport.RoundTrip(req)
+	}
+	if err != nil {
+		c.Said = redact.Clip(err.Error(), 300)
+		return c
+	}
+	defer res.Body.Close()
+	if c.Status = res.StatusCode; c.Status != http.StatusOK {
+		c.Said = sentence(res)
+	}
+	return c
+}
+
+// modelName returns what the provider calls a model, also one that people choose by the name of its family.
+func (k *key) modelName(name string) string {
+	if known, ok := k.Names[name]; ok {
+		return known
+	}
+	if i := slices.IndexFunc(cliModels, func(id string) bool { return slices.Contains(families, name) && family(id) == name }); i >= 0 {
+		return cliModels[i]
+	}
+	return name
+}
+
+// smallest returns the question, without the credential unless it is a header.
+func (u *Upstream) smallest(ctx context.Context, k *key, model string) (*http.Request, error) {
+	question := map[string]any{"max_tokens": 1, "messages": []map[string]string{{"role": "user", "content": "Say OK."}}}
+	path, version := messagesPath, ""
+	if k.Cloud != nil {
+		path, model, version = k.Cloud.Smallest(model)
+	} else if model == "" {
+		model = cliModels[0]
+	}
+	if version != "" { // the path names the model
+		question["anthropic_version"] = version
+	} else {
+		question["model"] = model
+	}
+	body, err := json.Marshal(question)
+	if err != nil {
+		return nil, err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, path, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Anthropic-Version", "2023-06-01")
+	if k.Cloud != nil {
+		k.Cloud.Direct(req.URL)
+		return req, nil
+	}
+	cloud.Redirect(req.URL, u.url)
+	if k.Credential != (Credential{}) {
+		req.Header.Set(k.header())
+	}
+	return req, nil
+}
+
+// sentence returns the provider's own sentence in a refusal.
+func sentence(res *http.Response) string {
+	text := refusalText(res)
+	var refusal struct {
+		Message string `json:"message"` // Bedrock's
+		Error   struct {
+			Message string `json:"message"`
+		} `json:"error"`
+	}
+	_ = json.Unmarshal(text, &refusal, jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true)) // otherwise the text itself
+	for _, said := range []string{refusal.Error.Message, refusal.Message, string(text)} {
+		if said = strings.TrimSpace(said); said != "" {
+			return res.Status + ": " + redact.Clip(said, 300)
+		}
+	}
+	return res.Status
+}
