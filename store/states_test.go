@@ -172,7 +172,7 @@ const others = "SweepObjects Announce Announced Enqueue Counts InLine Leader Run
 	"Costs.Days Access.SaveLogin Access.Login Access.DropLogin Access.Once Access.TakeLogin Access.Save Access.Read Access.List Access.Remove " +
 	"Audit.Append Audit.List Audit.Verify Tally.Hours " +
 	"Halts.Pause Halts.Resume Halts.Paused Halts.Cordon Halts.Uncordon Halts.Cordoned " +
-	"Environments.Rebuild Environments.Rebuilds "
+	"Environments.Rebuild Environments.RebuildOf Environments.Rebuilds "
 
 // TestStateMachine tries every step in every situation, and wants the transitions that docs/runs.md draws, no less
 // and no more.

@@ -1,0 +1,123 @@
+package tasks
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/errand-fleet/errand/tasks/internal/format"
+)
+
+// Person is one human with accounts in several sources, under a name that the operator chose. An account may be
+// empty.
+type Person struct {
+	Name   string
+	Slack  string // user ID
+	GitHub string // login
+	Email  string // at the login to the console
+}
+
+// Account returns a person's account in a source, or "".
+func (p Person) Account(source string) string {
+	switch source {
+	case "slack":
+		return p.Slack
+	case "github":
+		return p.GitHub
+	case "chat":
+		return p.Email
+	}
+	return ""
+}
+
+// People maps accounts to people. It affects how they are named, which account of the forge and which tasks are theirs,
+// and what counts towards the same budget and limit.
+type People []Person
+
+// Find returns the person with an account in a source, and whether the person is known. Like GitHub, it ignores case.
+func (p People) Find(source, account string) (Person, bool) {
+	for _, one := range p {
+		if own := one.Account(source); own != "" && strings.EqualFold(own, account) {
+			return one, true
+		}
+	}
+	return Person{}, false
+}
+
+// Author returns the person who asked for a task, and whether the person is known.
+func (p People) Author(t Task) (Person, bool) { return p.of(Asker{t.Source, t.Actor, t.Login}) }
+
+// of returns a person by their login on the forge, if the front door knows it, or else by their account.
+func (p People) of(by Asker) (Person, bool) {
+	if one, ok := p.Find("github", by.Login); ok {
+		return one, true
+	}
+	return p.Find(by.Source, by.Account)
+}
+
+// asker returns who asked for a task, as in its scopes: the name of a person or an account, on the forge if that is
+// known. So all accounts of a person count as one.
+func (p People) asker(t Task) string {
+	who := t.Source + "/" + t.Actor
+	if one, known := p.Author(t); known {
+		who = one.Name
+	} else if t.Login != "" {
+		who = forgeSource + "/" + t.Login
+	}
+	return format.OneWord(who)
+}
+
+// Asker returns the configured name of the person who asked for a task or retried it; empty if they have none.
+func (p People) Asker(t Task) string {
+	one, _ := p.of(t.askedBy())
+	return one.Name
+}
+
+// NameOf returns the name of the person who asked for a task: the configured one, the source's or the account. It is published, so
+// the account is that on the forge if the front door knows it; the one there may be a private address.
+func (p People) NameOf(t Task) string {
+	if one, ok := p.Author(t); ok {
+		return one.Name
+	}
+	return cmp.Or(t.Name, t.Login, t.Actor)
+}
+
+// named returns the name of the person with the account "source/account", or the argument.
+func (p People) named(who string) string {
+	source, account, _ := strings.Cut(who, "/")
+	if one, ok := p.Find(source, account); ok {
+		return one.Name
+	}
+	for _, one := range p {
+		if format.OneWord(one.Name) == who { // as in scopes
+			return one.Name
+		}
+	}
+	return who
+}
+
+// filter returns what to filter by for a person: the name itself and, if it is a configured name or one of the person's
+// accounts, the scopes of the person and of their accounts. It returns nil for an empty name, which matches everyone.
+func (p People) filter(who string) []string {
+	if who == "" {
+		return nil
+	}
+	list := []string{who}
+	for _, one := range p {
+		names := []string{one.Name}
+		for _, source := range []string{"slack", "github", "chat"} {
+			if account := one.Account(source); account != "" {
+				names = append(names, source+"/"+account) // in tasks from before they had a name
+			}
+		}
+		if slices.ContainsFunc(names, func(name string) bool {
+			_, bare, _ := strings.Cut(name, "/")
+			return strings.EqualFold(name, who) || strings.EqualFold(bare, who)
+		}) {
+			for _, name := range names {
+				list = append(list, userScope+name)
+			}
+		}
+	}
+	return list
+}
