@@ -342,7 +342,7 @@ const maxMenu = 99
 
 // RepositoryMenu asks which repository a task is about.
 func RepositoryMenu(id string, repositories []string) (text string, blocks []slack.Block) {
-	text = WhichRepository + " I will start when you choose one. If this menu is gone, edit your message to begin with [repo=owner/name]."
+	text = WhichRepository + " I will start when you choose one. If this menu is gone, ask again and begin with [repo=owner/name]."
 	var options []*slack.OptionBlockObject
 	for _, repo := range repositories[:min(len(repositories), maxMenu)] {
 		options = append(options, slack.NewOptionBlockObject(repo, plainText(Cut(repo, maxButton)), nil))
