@@ -78,19 +78,28 @@ func (in *interpreter) runCommand(ctx context.Context, o origin, text string) (s
 // maxOwn is how many of a person's tasks are shown to them.
 const maxOwn = 10
 
-// ownTasks returns the newest tasks of a person, those that have not ended first.
-func (in *interpreter) ownTasks(ctx context.Context, user string) ([]tasks.Status, error) {
-	list, err := in.desk.List(ctx, tasks.Filter{Person: sourceName + "/" + user, Limit: maxOwn})
-	slices.SortStableFunc(list.Tasks, func(a, b tasks.Status) int {
-		switch {
-		case a.Ending == nil && b.Ending != nil:
-			return -1
-		case a.Ending != nil && b.Ending == nil:
-			return 1
+// ownTasks returns the tasks that a person asked for in Slack: what runs, what waits, and then the newest ones that have
+// ended. Those under way are listed by themselves, because any number of tasks may be newer.
+func (in *interpreter) ownTasks(ctx context.Context, user string) (own []tasks.Status, err error) {
+	for _, state := range []string{"running", "absorbed", "waiting", "ended"} {
+		f := tasks.Filter{State: state, Source: sourceName, Person: sourceName + "/" + user, Limit: maxOwn}
+		for range 2 { // a busy fleet has more tasks than one listing examines
+			list, err := in.desk.List(ctx, f)
+			if err != nil {
+				return nil, err
+			}
+			for _, st := range list.Tasks {
+				known := slices.ContainsFunc(own, func(k tasks.Status) bool { return k.Task.ID == st.Task.ID })
+				if !known && len(own) < maxOwn { // it is known if its state has changed meanwhile
+					own = append(own, st)
+				}
+			}
+			if f.Before = list.Next; f.Before == "" || len(own) == maxOwn {
+				break
+			}
 		}
-		return 0
-	})
-	return list.Tasks, err
+	}
+	return own, nil
 }
 
 // ofPerson describes what is under way for a person or, if nothing is, how their latest task ended; one line a task.
@@ -100,7 +109,7 @@ func (in *interpreter) ofPerson(ctx context.Context, user string) (string, error
 		return "", err
 	}
 	if len(list) == 0 {
-		return "You have no tasks.", nil
+		return render.NoTasks, nil
 	}
 	lines := []string{intake.Describe(list[0], in.now())}
 	for _, st := range list[1:] {

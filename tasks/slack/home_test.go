@@ -5,9 +5,12 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/internal/slackfake"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/slack/render"
 )
 
 // home opens the app's home tab as a user and returns the texts of the view that is published for it.
@@ -47,7 +50,7 @@ func TestHome(t *testing.T) {
 			if err := f.OpenHome(t.Context(), ann, "messages"); err != nil {
 				t.Error(err)
 			}
-			equal(t, "without tasks", f.home(ann), []string{"Your latest tasks", "You have no tasks."})
+			equal(t, "without tasks", f.home(ann), []string{"Your latest tasks", render.NoTasks})
 			f.say(bob, general, "", at+"sing")
 			first, claim := f.running("[repo=acme/api] count <@U0BOB>\nand more")
 			f.mention("wait")
@@ -65,7 +68,7 @@ func TestHome(t *testing.T) {
 				equal(t, what, got, want)
 			}
 			wait := f.tasks()[0]
-			check("at first", entry(wait, "wait", "⏳ Waiting: no worker is alive", ""), entry(first, "count @U0BOB", "⏳ Working", " · acme/api"))
+			check("at first", entry(first, "count @U0BOB", "⏳ Working", " · acme/api"), entry(wait, "wait", "⏳ Waiting: no worker is alive", ""))
 			f.end(first, claim, answered("Forty-two."))
 			f.mention("last")
 			check("again", entry(f.tasks()[0], "last", "⏳ Waiting: no worker is alive", ""), entry(wait, "wait", "⏳ Waiting: no worker is alive", ""), entry(first, "count @U0BOB", "✅ Done (2m5s)", " · acme/api"))
@@ -89,4 +92,41 @@ func TestHomeIsBounded(t *testing.T) {
 		t.Error(err)
 	}
 	f.said("publish view: not_enabled")
+}
+
+// A long run is shown although more tasks than fit are newer. Tasks of the same person in other sources are not.
+func TestHomeShowsWhatRuns(t *testing.T) {
+	t.Parallel()
+	f := newFrontDoor(t, Config{}, tasks.Policy{People: tasks.People{{Name: "ann", Slack: ann, GitHub: "ann-gh"}}})
+	f.running("run for two hours")
+	for i := range maxOwn + 2 {
+		task, claim := f.running(fmt.Sprint("question ", i))
+		f.finish(claim, answered("Yes."))
+		review := tasks.Task{
+			ID: tasks.NewID(time.Now(), "github", fmt.Sprint("acme-api-", i)), Source: "github", Kind: "review", Thread: fmt.Sprintf("github/acme/api#%d/review", i),
+			Class: tasks.Review, Profile: agent.Read, Actor: "ann-gh", Prompt: "review", Repo: "acme/api", Origin: task.Origin,
+		}
+		if _, err := f.desk.Submit(t.Context(), review); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := f.home(ann)[1:]
+	equal(t, "tasks", []any{len(got), strings.Contains(strings.Join(got, ""), "review")}, []any{maxOwn, false})
+	equal(t, "the first two", []bool{strings.HasPrefix(got[0], "run for two hours\n⏳ Working"), strings.HasPrefix(got[1], "question 11\n✅")}, []bool{true, true})
+	f.command(ann, general, "status")
+	if said := f.word(general, ann, 1); !strings.HasPrefix(said, "“run for two hours” has been running for ") || strings.Contains(said, "\n") {
+		t.Errorf("status: %s", said)
+	}
+}
+
+// Slack takes 3,000 characters for a task, which text that has to be escaped reaches soon.
+func TestHomeEscapes(t *testing.T) {
+	t.Parallel()
+	f := newFrontDoor(t, Config{}, tasks.Policy{})
+	task, claim := f.running(strings.Repeat("&", 500))
+	q := tasks.Question{Key: "k", Text: strings.Repeat("&", 500), Until: time.Now().Add(time.Hour)}
+	f.ask(task, claim, q)
+	got := f.home(ann)
+	equal(t, "tasks", []any{len(got), strings.Contains(got[1], strings.Repeat("&amp;", 100))}, []any{2, true})
+	equal(t, "log", f.log.String(), "")
 }
