@@ -342,8 +342,13 @@ func slackMessage(text string) slack.Message {
 // start.
 func occupy(t *testing.T, b *intake.Background) (release func()) {
 	t.Helper()
+	return occupyAll(t, b, intake.MaxBackground)
+}
+
+func occupyAll(t *testing.T, b *intake.Background, n int) (release func()) {
+	t.Helper()
 	hold := make(chan struct{})
-	for range intake.MaxBackground {
+	for range n {
 		b.GoWhenFree(context.Background(), func(context.Context) { <-hold })
 	}
 	return func() {

@@ -2,8 +2,10 @@ package slack
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/slack-go/slack"
 
@@ -12,6 +14,9 @@ import (
 
 // appHomeOpened is the type of the event that a person has opened the app's page.
 const appHomeOpened = "app_home_opened"
+
+// anyDirect stands for a channel in which everyone may ask who may ask at all.
+const anyDirect = "D"
 
 // onHome shows a person their tasks when they open the app's home tab. It is made anew each time.
 func (in *interpreter) onHome(ev event) (after func(context.Context)) {
@@ -25,9 +30,29 @@ func (in *interpreter) onHome(ev event) (after func(context.Context)) {
 	}
 }
 
+// A home tab is made from a listing of many tasks. Each person gets one at most this often, and only a few are made at
+// once.
+const (
+	homeEvery = 5 * time.Second
+	maxHomes  = 4
+)
+
+// showHome publishes a person's page. Those who may not ask get none.
 func (in *interpreter) showHome(ctx context.Context, user string) error {
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
+	if in.limiter != nil {
+		if wait, err := in.limiter.Allow(ctx, "slack/home/"+user, homeEvery, 1); err != nil || wait > 0 {
+			return err
+		}
+	}
+	err := in.mayAsk(ctx, origin{User: user, Channel: anyDirect})
+	if _, ok := errors.AsType[forbidden](err); ok {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
 	own, err := in.ownTasks(ctx, user)
 	if err != nil {
 		return err

@@ -13,13 +13,16 @@ import (
 	"github.com/errand-fleet/errand/tasks/slack/render"
 )
 
+// settleHomes returns when no home tab is being made any more.
+func (f *frontDoor) settleHomes() { occupyAll(f.T, f.source.listener.homes, maxHomes)() }
+
 // home opens the app's home tab as a user and returns the texts of the view that is published for it.
 func (f *frontDoor) home(user string) (list []string) {
 	f.Helper()
 	if err := f.OpenHome(f.Context(), user, "home"); err != nil {
 		f.Fatal(err)
 	}
-	f.settleCalls()
+	f.settleHomes()
 	view, ok := f.Home(user)
 	if !ok {
 		f.Fatalf("no home\nlog:\n%s", f.log)
@@ -128,5 +131,29 @@ func TestHomeEscapes(t *testing.T) {
 	f.ask(task, claim, q)
 	got := f.home(ann)
 	equal(t, "tasks", []any{len(got), strings.Contains(got[1], strings.Repeat("&amp;", 100))}, []any{2, true})
+	equal(t, "log", f.log.String(), "")
+}
+
+// People who may not ask get no page, and nobody gets one for every click. Making pages takes no place of other calls.
+func TestHomeIsCheap(t *testing.T) {
+	t.Parallel()
+	f := newFrontDoor(t, Config{}, tasks.Policy{}, slackfake.Config{Users: []slackfake.User{{ID: bob, Guest: true}}})
+	f.source = f.process(Config{Limiter: f.store.Memos})
+	f.listen(t.Context(), f.desk)
+	release := occupy(t, f.source.listener.background)
+	defer release()
+	for _, user := range []string{ann, bob, ann, carol} {
+		if err := f.OpenHome(t.Context(), user, "home"); err != nil {
+			t.Error(err)
+		}
+	}
+	f.settleHomes()
+	calls := f.Calls("views.publish")
+	equal(t, "calls", len(calls), 2)
+	for _, user := range []string{ann, carol} {
+		if _, ok := f.Home(user); !ok {
+			t.Errorf("%s has no page", user)
+		}
+	}
 	equal(t, "log", f.log.String(), "")
 }

@@ -37,6 +37,7 @@ type listener struct {
 	inbound     *intake.Inbound
 	background  *intake.Background // calls that no answer waits for
 	pressing    *intake.Background // interactions under way
+	homes       *intake.Background // home tabs that are made
 	limit       time.Duration      // to deal with an event
 	now         func() time.Time
 	log         *slog.Logger
@@ -85,8 +86,12 @@ func (l *listener) handle(ctx, life context.Context, env envelope) error {
 		l.log.Warn("handle event", "event", env.EventID, "err", err)
 		return err
 	}
+	calls := l.background
+	if env.Event.Type == appHomeOpened {
+		calls = l.homes
+	}
 	if after != nil {
-		l.background.Go(life, after)
+		calls.Go(life, after)
 	}
 	return nil
 }
