@@ -85,21 +85,18 @@ func (i *Inbound) LastRefused() bool {
 	return i.refused.After(i.last)
 }
 
-// MaxBackground is how many calls of a Background may be under way, unless it is a small one.
+// MaxBackground is how many calls of one Background may be under way.
 const MaxBackground = 16
 
-// Background runs calls in goroutines, only so many at once. Make it with NewBackground.
+// Background runs calls in goroutines, at most MaxBackground at once. Make it with NewBackground.
 type Background struct {
 	running chan struct{}
 	log     *slog.Logger
 }
 
-// NewBackground returns a Background for MaxBackground calls at once. It logs the calls it skips.
-func NewBackground(log *slog.Logger) *Background { return NewSmallBackground(log, MaxBackground) }
-
-// NewSmallBackground returns a Background for n calls at once, so that they do not displace others.
-func NewSmallBackground(log *slog.Logger, n int) *Background {
-	return &Background{running: make(chan struct{}, n), log: log}
+// NewBackground returns a Background that logs the calls it skips.
+func NewBackground(log *slog.Logger) *Background {
+	return &Background{running: make(chan struct{}, MaxBackground), log: log}
 }
 
 // Go calls do in a new goroutine, with ctx, and reports whether it did. A call that would be one too many is logged and
@@ -108,7 +105,7 @@ func (b *Background) Go(ctx context.Context, do func(context.Context)) bool {
 	select {
 	case b.running <- struct{}{}:
 	default:
-		b.log.Warn("background call skipped", "limit", cap(b.running))
+		b.log.Warn("background call skipped", "limit", MaxBackground)
 		return false
 	}
 	b.start(ctx, do)

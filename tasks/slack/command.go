@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"slices"
 	"strings"
 
 	"github.com/slack-go/slack"
@@ -88,18 +87,13 @@ func (in *interpreter) ownTasks(ctx context.Context, user string) (own []tasks.S
 			if err != nil {
 				return nil, err
 			}
-			for _, st := range list.Tasks {
-				known := slices.ContainsFunc(own, func(k tasks.Status) bool { return k.Task.ID == st.Task.ID })
-				if !known && len(own) < maxOwn { // it is known if its state has changed meanwhile
-					own = append(own, st)
-				}
-			}
-			if f.Before = list.Next; f.Before == "" || len(own) == maxOwn {
+			own = append(own, list.Tasks...)
+			if f.Before = list.Next; f.Before == "" || len(own) >= maxOwn {
 				break
 			}
 		}
 	}
-	return own, nil
+	return own[:min(len(own), maxOwn)], nil
 }
 
 // ofPerson describes what is under way for a person or, if nothing is, how their latest task ended; one line a task.
@@ -109,7 +103,7 @@ func (in *interpreter) ofPerson(ctx context.Context, user string) (string, error
 		return "", err
 	}
 	if len(list) == 0 {
-		return render.NoTasks, nil
+		return "You have no recent tasks in Slack.", nil
 	}
 	lines := []string{intake.Describe(list[0], in.now())}
 	for _, st := range list[1:] {

@@ -10,7 +10,6 @@ import (
 	"github.com/errand-fleet/errand/internal/slackfake"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/intake"
-	"github.com/errand-fleet/errand/tasks/slack/render"
 )
 
 // command gives a slash command as a user.
@@ -74,7 +73,7 @@ func TestSlashCommandAnswers(t *testing.T) {
 	}
 	told(general, "", help)
 	told("G0SECRET", " Help! ", help)
-	told(general, "status", render.NoTasks)
+	told(general, "status", "You have no recent tasks in Slack.")
 	told(general, "stop", inThread)
 	told("G0SECRET", "count", cannotPost)
 	told(general, "[speed=3] count", "There is no option \"speed\". The options are "+optionNames+".")

@@ -342,13 +342,8 @@ func slackMessage(text string) slack.Message {
 // start.
 func occupy(t *testing.T, b *intake.Background) (release func()) {
 	t.Helper()
-	return occupyAll(t, b, intake.MaxBackground)
-}
-
-func occupyAll(t *testing.T, b *intake.Background, n int) (release func()) {
-	t.Helper()
 	hold := make(chan struct{})
-	for range n {
+	for range intake.MaxBackground {
 		b.GoWhenFree(context.Background(), func(context.Context) { <-hold })
 	}
 	return func() {

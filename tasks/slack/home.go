@@ -15,27 +15,21 @@ import (
 // appHomeOpened is the type of the event that a person has opened the app's page.
 const appHomeOpened = "app_home_opened"
 
-// anyDirect stands for a channel in which everyone may ask who may ask at all.
-const anyDirect = "D"
-
 // onHome shows a person their tasks when they open the app's home tab. It is made anew each time.
 func (in *interpreter) onHome(ev event) (after func(context.Context)) {
 	if ev.Tab != "home" || !userForm.fits(ev.User) {
 		return nil
 	}
 	return func(ctx context.Context) {
-		if err := in.showHome(ctx, ev.User); err != nil && ctx.Err() == nil {
+		err := in.showHome(ctx, ev.User)
+		if _, refused := errors.AsType[forbidden](err); err != nil && !refused && ctx.Err() == nil {
 			in.log.Warn("show home", "user", ev.User, "err", err)
 		}
 	}
 }
 
-// A home tab is made from a listing of many tasks. Each person gets one at most this often, and only a few are made at
-// once.
-const (
-	homeEvery = 5 * time.Second
-	maxHomes  = 4
-)
+// homeEvery is how often a person gets a new page, which takes a listing of many tasks.
+const homeEvery = 5 * time.Second
 
 // showHome publishes a person's page. Those who may not ask get none.
 func (in *interpreter) showHome(ctx context.Context, user string) error {
@@ -46,11 +40,7 @@ func (in *interpreter) showHome(ctx context.Context, user string) error {
 			return err
 		}
 	}
-	err := in.mayAsk(ctx, origin{User: user, Channel: anyDirect})
-	if _, ok := errors.AsType[forbidden](err); ok {
-		return nil
-	}
-	if err != nil {
+	if err := in.mayAsk(ctx, origin{User: user, Channel: "D"}); err != nil { // in direct messages, which may be the only place
 		return err
 	}
 	own, err := in.ownTasks(ctx, user)

@@ -10,11 +10,10 @@ import (
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/internal/slackfake"
 	"github.com/errand-fleet/errand/tasks"
-	"github.com/errand-fleet/errand/tasks/slack/render"
 )
 
 // settleHomes returns when no home tab is being made any more.
-func (f *frontDoor) settleHomes() { occupyAll(f.T, f.source.listener.homes, maxHomes)() }
+func (f *frontDoor) settleHomes() { occupy(f.T, f.source.listener.homes)() }
 
 // home opens the app's home tab as a user and returns the texts of the view that is published for it.
 func (f *frontDoor) home(user string) (list []string) {
@@ -53,7 +52,7 @@ func TestHome(t *testing.T) {
 			if err := f.OpenHome(t.Context(), ann, "messages"); err != nil {
 				t.Error(err)
 			}
-			equal(t, "without tasks", f.home(ann), []string{"Your latest tasks", render.NoTasks})
+			equal(t, "without tasks", f.home(ann), []string{"Your latest tasks", "You have no recent tasks in Slack."})
 			f.say(bob, general, "", at+"sing")
 			first, claim := f.running("[repo=acme/api] count <@U0BOB>\nand more")
 			f.mention("wait")

@@ -142,7 +142,7 @@ func New(cfg Config) (*Source, error) {
 	l := &listener{
 		secret: cfg.SigningSecret, limit: submitLimit, now: cfg.Now, log: log,
 		inbound: &intake.Inbound{}, background: intake.NewBackground(log), pressing: intake.NewBackground(log),
-		homes: intake.NewSmallBackground(log, maxHomes),
+		homes: intake.NewBackground(log),
 		interpreter: in, buttons: &buttons{client: c, guard: g, picker: p, ballot: cfg.Ballot, interpreter: in, drafts: d},
 	}
 	s := &Source{

@@ -8,9 +8,6 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// NoTasks says that none were found: the oldest tasks of a busy fleet are not looked at.
-const NoTasks = "You have no recent tasks in Slack."
-
 // Home is a person's page in the app: their tasks, each with its thread (empty: unknown), and how to use errand.
 func (c Console) Home(own []tasks.Status, thread func(tasks.Task) string, help string, now time.Time) slack.HomeTabViewRequest {
 	blocks := []slack.Block{slack.NewHeaderBlock(plainText("Your latest tasks"))}
@@ -18,7 +15,7 @@ func (c Console) Home(own []tasks.Status, thread func(tasks.Task) string, help s
 		blocks = append(blocks, slack.NewSectionBlock(mrkdwnText(c.homeTask(st, thread(st.Task), now)), nil, nil))
 	}
 	if len(own) == 0 {
-		blocks = append(blocks, slack.NewSectionBlock(plainText(NoTasks), nil, nil))
+		blocks = append(blocks, slack.NewSectionBlock(plainText("You have no recent tasks in Slack."), nil, nil))
 	}
 	blocks = append(blocks, slack.NewDividerBlock(), slack.NewContextBlock("", mrkdwnText(Escape(help))))
 	return slack.HomeTabViewRequest{Type: slack.VTHomeTab, Blocks: slack.Blocks{BlockSet: blocks}}
