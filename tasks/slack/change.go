@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/errand-fleet/errand/tasks"
-	"github.com/errand-fleet/errand/tasks/intake"
 )
 
 // The answers to a change of a request. If the agent is working on it already, the thread shows the change.
@@ -71,7 +70,7 @@ func (in *interpreter) onEditedTask(ctx context.Context, env envelope, c change,
 	}
 	text, _ := cutMention(ev.Text, me.user)
 	m := message{env.origin(ev), decode(text)}
-	if _, ok := intake.ParseWord(m.text); ok || m.text == "" {
+	if _, ok := readWord(m.text); ok || m.text == "" {
 		return nil, nil
 	}
 	if err = in.guard.check(ctx, me, ev); err == nil {

@@ -58,7 +58,7 @@ func (in *interpreter) serveCommand(ctx context.Context, c command) {
 
 // runCommand does what the text of a slash command says and returns the answer.
 func (in *interpreter) runCommand(ctx context.Context, o origin, text string) (string, error) {
-	word, isWord := intake.ParseWord(text)
+	word, isWord := readWord(text)
 	switch {
 	case text == "":
 		return help, nil
@@ -121,8 +121,9 @@ const cannotPost = "I cannot post here. Invite me to this channel, or ask me in 
 // if it has one, and that message becomes the task as a mention in its place would. ask returns a sentence for the
 // person if nothing starts.
 func (in *interpreter) ask(ctx context.Context, o origin, text string) (sentence string, err error) {
+	word, isCommand := readWord(text)
 	err = in.mayAsk(ctx, o)
-	if err == nil {
+	if err == nil && !isCommand {
 		err = in.guard.pace(ctx, event{Type: appMention}, o, true)
 	}
 	if why, ok := errors.AsType[forbidden](err); ok {
@@ -134,6 +135,11 @@ func (in *interpreter) ask(ctx context.Context, o origin, text string) (sentence
 	thread, err := in.threadOf(ctx, o)
 	if err != nil {
 		return "", err
+	}
+	if isCommand {
+		now := in.now() // what the command is about came before
+		o.TS = fmt.Sprintf("%d.%06d", now.Unix(), now.Nanosecond()/1000)
+		return in.obey(ctx, o, word, thread)
 	}
 	asked := slack.MsgOptionText(render.Asked(o.User, in.redact(text)), false)
 	if o.TS, err = in.post(ctx, o, render.Marker{Part: render.RequestPart}, asked); gone(err) {
@@ -157,12 +163,7 @@ func (in *interpreter) mayAsk(ctx context.Context, o origin) error {
 // start deals with a request that the bot has posted. If nothing starts, it deletes the post and returns a sentence for
 // the person.
 func (in *interpreter) start(ctx context.Context, m message, thread tasks.Thread) (sentence string, err error) {
-	var after func(context.Context)
-	if repo, isListing := readListing(m.text); isListing {
-		after, err = in.listPulls(m.origin, repo, thread, true)
-	} else {
-		after, err = in.submit(ctx, m, thread)
-	}
+	after, err := in.begin(ctx, m, thread, true)
 	if input, ok := errors.AsType[*tasks.InputError](err); ok {
 		return input.Sentence, in.remove(ctx, m.origin, m.origin.TS)
 	}

@@ -75,6 +75,7 @@ func TestSlashCommandAnswers(t *testing.T) {
 	told("G0SECRET", " Help! ", help)
 	told(general, "status", "You have no recent tasks in Slack.")
 	told(general, "stop", inThread)
+	told(general, "Mark it as ready!", inThread)
 	told("G0SECRET", "count", cannotPost)
 	told(general, "[speed=3] count", "There is no option \"speed\". The options are "+optionNames+".")
 	equal(t, "started", []any{len(f.tasks()), len(f.Messages(general, ""))}, []any{0, 0})

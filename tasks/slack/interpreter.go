@@ -116,25 +116,19 @@ func (in *interpreter) onMessage(ctx context.Context, env envelope, ev event) (a
 	if err := in.guard.check(ctx, me, ev); err != nil {
 		return in.refuse(m.origin, answers && !untagged, err)
 	}
-	word, isCommand := intake.ParseWord(said)
+	word, isCommand := readWord(said)
 	if !isCommand {
 		if err := in.guard.pace(ctx, ev, m.origin, answers); err != nil {
 			return in.refuse(m.origin, true, err)
 		}
 	}
 	var reply string
-	repo, isListing := readListing(said)
 	switch {
 	case isCommand && !answers: // carried out for the other event
 	case isCommand:
 		reply, err = in.obey(ctx, m.origin, word, thread)
-	case readyForm.MatchString(said) && !answers:
-	case readyForm.MatchString(said):
-		reply, err = in.markReady(ctx, m.origin, thread)
-	case isListing:
-		after, err = in.listPulls(m.origin, repo, thread, answers)
 	default:
-		after, err = in.submit(ctx, m, thread)
+		after, err = in.begin(ctx, m, thread, answers)
 	}
 	if input, ok := errors.AsType[*tasks.InputError](err); ok {
 		reply, err = input.Sentence, nil
@@ -143,6 +137,24 @@ func (in *interpreter) onMessage(ctx context.Context, env envelope, ev event) (a
 		after = func(ctx context.Context) { in.notify(ctx, m.origin, reply) }
 	}
 	return after, err
+}
+
+const ready intake.Word = "ready" // the command that readyForm matches, in Slack only
+
+// readWord reads a message that is a command and no request.
+func readWord(text string) (w intake.Word, ok bool) {
+	if readyForm.MatchString(text) {
+		return ready, true
+	}
+	return intake.ParseWord(text)
+}
+
+// begin starts what a request asks for: a list or a task.
+func (in *interpreter) begin(ctx context.Context, m message, thread tasks.Thread, answers bool) (after func(context.Context), err error) {
+	if repo, isListing := readListing(m.text); isListing {
+		return in.listPulls(m.origin, repo, thread, answers)
+	}
+	return in.submit(ctx, m, thread)
 }
 
 // refuse whispers why a request is refused, if its author is to know. Any error but a forbidden means that the event
@@ -167,6 +179,8 @@ func (in *interpreter) obey(ctx context.Context, o origin, word intake.Word, thr
 	switch {
 	case word == intake.Help:
 		return help, nil
+	case word == ready:
+		return in.markReady(ctx, o, thread)
 	case o.ThreadTS == "":
 		return inThread, nil
 	case thread.Latest == "":

@@ -6,6 +6,7 @@ import (
 
 	"github.com/errand-fleet/errand/internal/slackfake"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/intake"
 	"github.com/errand-fleet/errand/tasks/slack/render"
 )
 
@@ -96,4 +97,22 @@ func TestShortcutRefused(t *testing.T) {
 		t.Error(err)
 	}
 	equal(t, "dialogs", len(f.Calls("views.open")), 3)
+}
+
+// A command in the dialog is carried out in the thread and not posted.
+func TestShortcutObeys(t *testing.T) {
+	t.Parallel()
+	f := newFrontDoor(t, Config{}, tasks.Policy{})
+	task, _ := f.running("count")
+	root := mustOrigin(t, task).root()
+	for text, want := range map[string]string{"mark as ready": noDraft, "status": "“count” has been running for ", " Stop. ": intake.Stopping} {
+		f.shortcut(ann, general, root)
+		f.submit(ann, text)
+		said := f.Ephemeral(general, ann)
+		if got := said[len(said)-1].Text; !strings.HasPrefix(got, want) {
+			t.Errorf("%s: %s", text, got)
+		}
+	}
+	equal(t, "tasks and posts", []any{len(f.tasks()), len(f.Messages(general, root))}, []any{1, 1})
+	equal(t, "stopped", f.state(task.ID).Stopping(), true)
 }
