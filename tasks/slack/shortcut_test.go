@@ -1,6 +1,9 @@
 package slack
 
 import (
+	"encoding/json"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -53,12 +56,14 @@ func TestShortcut(t *testing.T) {
 			equal(t, "signs", f.Reactions(general, thread[2].TS), []string{eyes})
 			o := mustOrigin(t, task)
 			equal(t, "origin", []string{o.TS, o.ThreadTS, o.About}, []string{thread[2].TS, root, reply})
-			system := f.briefed(task).System
-			for _, want := range []string{"@U0BOB, ", "the build is broken", "@U0CAROL (the message that the request is about), ", "since <noon>"} {
-				if !strings.Contains(system, want) {
-					t.Errorf("the agent does not read %q:\n%s", want, system)
+			brief := f.briefed(task)
+			for _, want := range []string{"@U0BOB, ", "the build is broken", "@U0CAROL, ", "since <noon>"} {
+				if !strings.Contains(brief.System, want) {
+					t.Errorf("the agent does not read %q:\n%s", want, brief.System)
 				}
 			}
+			lines := strings.Split(brief.Prompt.Text, "\n")
+			equal(t, "its prompt", slices.Delete(lines, 4, 5), []string{"why, @here?", "", strings.TrimSpace(aboutIntro), "", "```", "since <noon>", "```"})
 
 			f.begin()
 			f.shortcut(bob, general, root)
@@ -97,6 +102,26 @@ func TestShortcutRefused(t *testing.T) {
 		t.Error(err)
 	}
 	equal(t, "dialogs", len(f.Calls("views.open")), 3)
+}
+
+// The message is quoted however old it is, and also if it consists of blocks.
+func TestShortcutQuotes(t *testing.T) {
+	t.Parallel()
+	f := newFrontDoor(t, Config{}, tasks.Policy{})
+	blocks := json.RawMessage("[{\"type\":\"section\",\"text\":{\"type\":\"mrkdwn\",\"text\":\"disk ``` full\"}}]")
+	root := f.seed(slackfake.Message{User: "U0CI", BotID: "B0CI", Blocks: blocks})
+	for i := range maxMessages {
+		f.seed(slackfake.Message{User: bob, Text: fmt.Sprint("me too ", i), ThreadTS: root})
+	}
+	f.shortcut(ann, general, root)
+	f.submit(ann, "why?")
+	b := f.briefed(f.one())
+	equal(t, "in the thread", strings.Contains(b.System, "disk"), false)
+	if text := b.Prompt.Text; !strings.HasPrefix(text, "why?\n\n"+aboutIntro+"@U0CI (a bot), ") || !strings.Contains(text, ":\n````\n{") || !strings.Contains(text, "disk ``` full") {
+		t.Errorf("prompt: %s", text)
+	}
+	f.Fail("conversations.replies", slackfake.Failure{Error: "internal_error"})
+	equal(t, "unread", f.briefed(f.one()).Prompt.Text, "why?\n\nThe request is about a message that could not be read.")
 }
 
 // A command in the dialog is carried out in the thread and not posted.
