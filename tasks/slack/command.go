@@ -1,11 +1,13 @@
 package slack
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/slack-go/slack"
 
@@ -30,13 +32,27 @@ func readCommand(form url.Values) command {
 	}
 }
 
-// command carries out a slash command once Slack has its answer. It returns false if there are too many.
+// command carries out a slash command. It returns false if there are too many.
 func (l *listener) command(life context.Context, c command) bool {
 	l.inbound.Accepted(l.now())
 	if !teamForm.fits(c.Team) || !channelForm.fits(c.Channel) || !userForm.fits(c.User) {
 		return true
 	}
-	return l.pressing.Go(life, func(ctx context.Context) { l.interpreter.serveCommand(ctx, c) })
+	return l.finish(life, func(ctx context.Context) { l.interpreter.serveCommand(ctx, c) })
+}
+
+// finish does what a person asked for, even after life, and returns when that is done or Slack has to have its answer:
+// Slack sends it only once, and tells the person if no answer comes. finish returns false if there are too many.
+func (l *listener) finish(life context.Context, do func(context.Context)) bool {
+	done := make(chan struct{})
+	if !l.pressing.Go(context.WithoutCancel(life), func(ctx context.Context) { defer close(done); do(ctx) }) {
+		return false
+	}
+	select {
+	case <-done:
+	case <-time.After(l.limit):
+	}
+	return true
 }
 
 // serveCommand carries out a slash command and shows the answer, if there is one, to the person who gave it.
@@ -117,38 +133,49 @@ func (in *interpreter) ofPerson(ctx context.Context, user string) (string, error
 // cannotPost refuses a request that was made where the bot cannot answer.
 const cannotPost = "I cannot post here. Invite me to this channel, or ask me in a direct message."
 
-// ask starts a task for a person who asks without a message of their own. The bot posts the request, in the thread of o
-// if it has one, and that message becomes the task as a mention in its place would. ask returns a sentence for the
-// person if nothing starts.
+// ask deals with what a person says without a message of their own, in the thread of o if it has one. A command is carried
+// out. A request is posted by the bot, and that message becomes the task as a mention in its place would. ask returns a
+// sentence for the person, with their words, if nothing starts.
 func (in *interpreter) ask(ctx context.Context, o origin, text string) (sentence string, err error) {
 	word, isCommand := readWord(text)
 	err = in.mayAsk(ctx, o)
 	if err == nil && !isCommand {
 		err = in.guard.pace(ctx, event{Type: appMention}, o, true)
 	}
-	if why, ok := errors.AsType[forbidden](err); ok {
-		return string(why), nil
+	var thread tasks.Thread
+	if err == nil {
+		thread, err = in.threadOf(ctx, o)
 	}
-	if err != nil {
-		return "", err
-	}
-	thread, err := in.threadOf(ctx, o)
-	if err != nil {
-		return "", err
-	}
-	if isCommand {
+	switch {
+	case err == nil && isCommand:
 		now := in.now() // what the command is about came before
 		o.TS = fmt.Sprintf("%d.%06d", now.Unix(), now.Nanosecond()/1000)
-		return in.obey(ctx, o, word, thread)
-	}
-	asked := slack.MsgOptionText(render.Asked(o.User, in.redact(text)), false)
-	if o.TS, err = in.post(ctx, o, render.Marker{Part: render.RequestPart}, asked); gone(err) {
-		return cannotPost, nil
+		sentence, err = in.obey(ctx, o, word, thread)
+	case err == nil:
+		err = in.postRequest(ctx, o, text, thread)
 	}
 	if err != nil {
-		return "", err
+		return in.giveBack(o, text, err), nil
 	}
-	return in.start(ctx, message{o, text}, thread)
+	return sentence, nil
+}
+
+// giveBack says why nothing starts and returns their words to the person, who may have typed them into a dialog.
+func (in *interpreter) giveBack(o origin, text string, err error) (sentence string) {
+	why, forbid := errors.AsType[forbidden](err)
+	input, refused := errors.AsType[*tasks.InputError](err)
+	switch {
+	case forbid:
+		sentence = cmp.Or(string(why), intake.TooFast)
+	case refused:
+		sentence = input.Sentence
+	case gone(err):
+		sentence = cannotPost
+	default:
+		in.log.Warn("start request", "channel", o.Channel, "err", err)
+		sentence = tryLater
+	}
+	return sentence + "\nYou said: " + in.redact(text)
 }
 
 // mayAsk returns a forbidden if a person may not mention the bot in a channel. After any other error that is unknown.
@@ -160,17 +187,46 @@ func (in *interpreter) mayAsk(ctx context.Context, o origin) error {
 	return in.guard.check(ctx, me, event{Type: appMention, User: o.User, Channel: o.Channel})
 }
 
-// start deals with a request that the bot has posted. If nothing starts, it deletes the post and returns a sentence for
-// the person.
-func (in *interpreter) start(ctx context.Context, m message, thread tasks.Thread) (sentence string, err error) {
-	after, err := in.begin(ctx, m, thread, true)
-	if input, ok := errors.AsType[*tasks.InputError](err); ok {
-		return input.Sentence, in.remove(ctx, m.origin, m.origin.TS)
+const (
+	askLimit  = 2 * time.Minute  // for posting a request and starting it, also while errand shuts down
+	startWait = 20 * time.Second // for starting it, or deleting the post, while Redis or Slack fail
+)
+
+// postRequest posts a request and starts it. Starting it again changes nothing, so that is repeated while Redis fails. If
+// it does not start, the post is deleted.
+func (in *interpreter) postRequest(ctx context.Context, o origin, text string, thread tasks.Thread) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), askLimit)
+	defer cancel()
+	asked := slack.MsgOptionText(render.Asked(o.User, in.redact(text)), false)
+	err := patiently(ctx, talkWait, func() (err error) {
+		o.TS, err = in.post(ctx, o, render.Marker{Part: render.RequestPart}, asked)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	var after func(context.Context)
+	err = intake.RetryLimited(ctx, startWait, passing, func() (err error) {
+		after, err = in.begin(ctx, message{o, text}, thread, true)
+		return err
+	})
+	if err != nil {
+		if failed := intake.RetryLimited(ctx, startWait, passing, func() error { return in.remove(ctx, o, o.TS) }); failed != nil {
+			in.log.Warn("remove request", "channel", o.Channel, "err", failed)
+		}
+		return err
 	}
 	if after != nil {
 		after(ctx)
 	}
-	return "", err
+	return nil
+}
+
+// passing returns the pause before another attempt; false if that would fail in the same way.
+func passing(err error) (pause time.Duration, ok bool) {
+	pause, _ = retryAfter(err)
+	_, refused := errors.AsType[*tasks.InputError](err)
+	return max(pause, time.Second), err != nil && !refused && code(err) == ""
 }
 
 // respond shows a sentence to the person who gave a command or chose a shortcut, also where the bot may not post.

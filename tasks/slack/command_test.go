@@ -1,13 +1,20 @@
 package slack
 
 import (
+	"context"
+	"errors"
 	"net/http"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
+	"github.com/errand-fleet/errand/internal/redisserver"
 	"github.com/errand-fleet/errand/internal/slackfake"
+	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/intake"
 )
@@ -75,9 +82,9 @@ func TestSlashCommandAnswers(t *testing.T) {
 	told("G0SECRET", " Help! ", help)
 	told(general, "status", "You have no recent tasks in Slack.")
 	told(general, "stop", inThread)
+	told("G0SECRET", "count", cannotPost+"\nYou said: count")
+	told(general, "[speed=3] count", "There is no option \"speed\". The options are "+optionNames+".\nYou said: [speed=3] count")
 	told(general, "Mark it as ready!", inThread)
-	told("G0SECRET", "count", cannotPost)
-	told(general, "[speed=3] count", "There is no option \"speed\". The options are "+optionNames+".")
 	equal(t, "started", []any{len(f.tasks()), len(f.Messages(general, ""))}, []any{0, 0})
 
 	f.command(bob, general, "sing")
@@ -97,11 +104,11 @@ func TestWhoMayCommand(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t, Config{Access: Access{Channels: []string{general}}, LinkURL: "https://errand.example/link"}, tasks.Policy{}, slackfake.Config{Users: []slackfake.User{{ID: bob, Guest: true}}})
 	f.command(bob, general, "count")
-	f.told(bob, "I do not take requests from guests. An operator can change that.")
+	f.told(bob, "I do not take requests from guests. An operator can change that.\nYou said: count")
 	f.command(bob, general, "link")
 	f.told(bob, "I do not take requests from guests. An operator can change that.")
 	f.command(ann, "C0OTHER", "count")
-	equal(t, "the word", f.word("C0OTHER", ann, 1), "I do not take requests in this channel. An operator can change that.")
+	equal(t, "the word", f.word("C0OTHER", ann, 1), "I do not take requests in this channel. An operator can change that.\nYou said: count")
 	equal(t, "posts", len(f.Calls("chat.postMessage")), 0)
 	f.command(ann, "D0ANN", "count")
 	equal(t, "in a direct message", f.one().Prompt, "count")
@@ -133,4 +140,93 @@ func TestSlashCommandsAreSlacks(t *testing.T) {
 	}
 	release()
 	equal(t, "tasks", len(f.tasks()), 0)
+}
+
+// moody makes Redis fail for so many calls.
+type moody struct{ fails atomic.Int32 }
+
+func (m *moody) fail() error {
+	if m.fails.Add(-1) >= 0 {
+		return errors.New("no Redis")
+	}
+	return nil
+}
+
+func (m *moody) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (m *moody) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if err := m.fail(); err != nil {
+			return err
+		}
+		return next(ctx, cmd)
+	}
+}
+
+func (m *moody) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		if err := m.fail(); err != nil {
+			return err
+		}
+		return next(ctx, cmds)
+	}
+}
+
+// Slack gets its answer when the request is stored, though it is refused at first and errand is shutting down.
+func TestSlashCommandLasts(t *testing.T) {
+	t.Parallel()
+	for name, cfg := range map[string]Config{"HTTP": {}, "socket": {AppToken: "xapp-test"}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFrontDoor(t, cfg, tasks.Policy{}, slackfake.Config{AnswerWithin: time.Minute})
+			if cfg.AppToken != "" {
+				f.bySocket()
+			}
+			f.source.listener.limit = time.Minute
+			hold := make(chan struct{})
+			f.Fail("chat.postMessage", slackfake.Failure{Status: http.StatusTooManyRequests, Hold: hold})
+			if cfg.AppToken == "" {
+				f.stop() // by Socket Mode nothing could be answered afterwards
+			}
+			given := make(chan error, 1)
+			go func() { given <- f.Command(t.Context(), ann, general, "/errand", "count") }()
+			f.until("the post", func() bool { return len(f.Calls("chat.postMessage")) == 1 })
+			close(hold)
+			if err := <-given; err != nil {
+				t.Error(err)
+			}
+			equal(t, "tasks and posts", []any{f.prompts(), len(f.Messages(general, ""))}, []any{[]string{"count"}, 1})
+		})
+	}
+}
+
+// A posted request starts when Redis is back. A post without a task is deleted, and the person gets their words.
+func TestSlashCommandFails(t *testing.T) {
+	t.Parallel()
+	f := newFrontDoor(t, Config{}, tasks.Policy{})
+	opt, err := redis.ParseURL(redisserver.ForTest(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, hook := redis.NewClient(opt), &moody{}
+	defer client.Close()
+	client.AddHook(hook)
+	st, err := store.New(store.Config{Redis: client})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.desk = tasks.NewDesk(st, tasks.NewQueue(st, client, time.Hour), tasks.Policy{}, nil)
+	f.source = f.process(Config{})
+	f.listen(t.Context(), f.desk)
+	hook.fails.Store(2)
+	f.command(ann, general, "count")
+	equal(t, "tasks and posts", []any{f.prompts(), len(f.Messages(general, "")), len(f.Ephemeral(general, ann))}, []any{[]string{"count"}, 1, 0})
+
+	f.Fail("chat.delete", slackfake.Failure{Error: "cant_delete_message"})
+	f.command(ann, general, "[speed=3] sing")
+	equal(t, "refused", f.word(general, ann, 1), "There is no option \"speed\". The options are "+optionNames+".\nYou said: [speed=3] sing")
+	f.said("remove request")
+	f.Fail("chat.postMessage", slackfake.Failure{Error: "internal_error"})
+	f.command(ann, general, "dance")
+	equal(t, "failed", f.word(general, ann, 2), tryLater+"\nYou said: dance")
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/slack-go/slack"
 
 	"github.com/errand-fleet/errand/tasks/intake"
+	"github.com/errand-fleet/errand/tasks/slack/render"
 )
 
 const (
@@ -136,7 +137,8 @@ func (l *listener) serveForm(field string, take func(url.Values) bool) http.Hand
 	}
 }
 
-// interact deals with an interaction once Slack has its answer. It returns false if there are too many.
+// interact deals with an interaction, a request in time for Slack's answer and anything else once Slack has it. It returns
+// false if there are too many.
 func (l *listener) interact(life context.Context, payload []byte) bool {
 	l.inbound.Accepted(l.now())
 	var in interaction
@@ -149,6 +151,9 @@ func (l *listener) interact(life context.Context, payload []byte) bool {
 		return true
 	}
 	do := l.buttons.handler(p)
+	if p.action == submitted+render.ActionAsk {
+		return l.finish(life, do)
+	}
 	return do == nil || l.pressing.Go(life, do)
 }
 
@@ -339,15 +344,9 @@ func (c *connection) onFrame(ctx context.Context, message []byte) {
 func (c *connection) onEnvelope(ctx context.Context, f frame) {
 	var env envelope
 	switch {
-	case f.Type == "interactive":
-		if !c.interact(ctx, f.Payload) {
-			return // Slack shows the user that it failed
-		}
-	case f.Type == "slash_commands":
-		var said command
-		if json.Unmarshal(f.Payload, &said) == nil && !c.command(ctx, said) {
-			return // likewise
-		}
+	case f.Type == "interactive", f.Type == "slash_commands":
+		go c.onAction(ctx, f)
+		return
 	case f.Type != "events_api":
 		c.inbound.Accepted(c.now())
 	case env.read(f.Payload) != nil:
@@ -358,6 +357,20 @@ func (c *connection) onEnvelope(ctx context.Context, f frame) {
 				c.ack(f.EnvelopeID)
 			}
 		})
+		return
+	}
+	c.ack(f.EnvelopeID)
+}
+
+// onAction deals with an interaction or a slash command. Without an acknowledgement Slack shows the user that it failed.
+func (c *connection) onAction(ctx context.Context, f frame) {
+	var said command
+	switch {
+	case f.Type == "interactive":
+		if !c.interact(ctx, f.Payload) {
+			return
+		}
+	case json.Unmarshal(f.Payload, &said) == nil && !c.command(ctx, said):
 		return
 	}
 	c.ack(f.EnvelopeID)

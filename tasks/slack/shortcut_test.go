@@ -90,10 +90,10 @@ func TestShortcutRefused(t *testing.T) {
 
 	f.shortcut(ann, general, root)
 	f.submit(ann, "[speed=3] why?")
-	f.told(ann, "There is no option \"speed\". The options are "+optionNames+".")
+	f.told(ann, "There is no option \"speed\". The options are "+optionNames+".\nYou said: [speed=3] why?")
 	f.shortcut(ann, "G0SECRET", secret)
 	f.submit(ann, "why?")
-	equal(t, "the word", f.word("G0SECRET", ann, 1), cannotPost)
+	equal(t, "the word", f.word("G0SECRET", ann, 1), cannotPost+"\nYou said: why?")
 	f.shortcut(ann, general, root)
 	f.submit(ann, " ")
 	equal(t, "started", []any{len(f.tasks()), len(f.Messages(general, root))}, []any{0, 1})
@@ -130,7 +130,7 @@ func TestShortcutObeys(t *testing.T) {
 	f := newFrontDoor(t, Config{}, tasks.Policy{})
 	task, _ := f.running("count")
 	root := mustOrigin(t, task).root()
-	for text, want := range map[string]string{"mark as ready": noDraft, "status": "“count” has been running for ", " Stop. ": intake.Stopping} {
+	for text, want := range map[string]string{"mark as ready": noDraft + "\nYou said: mark as ready", "status": "“count” has been running for ", " Stop. ": intake.Stopping} {
 		f.shortcut(ann, general, root)
 		f.submit(ann, text)
 		said := f.Ephemeral(general, ann)

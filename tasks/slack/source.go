@@ -11,7 +11,8 @@
 //   - Nothing starts for a user who may not ask, or whom Slack does not identify. Bots that are not listed, and the bot itself, get no
 //     answer.
 //   - In a direct message, and in a thread that had a task, the bot need not be mentioned: a reply is for it unless it mentions others.
-//   - A request by slash command or shortcut is a task like a mention: the bot posts it, in the thread of the shortcut's message.
+//   - A request by slash command or shortcut is a task like a mention: the bot posts it, in the thread of the shortcut's message, and
+//     starts it before Slack has its answer, unless that takes long.
 //   - A command such as stop, or ❌ on a request, counts if it comes from the person who asked or from an approver. A late repetition of its
 //     event changes nothing.
 //   - A task that names a pull request works at its head. Code of strangers is read and not run, whatever the thread says later.
@@ -36,7 +37,7 @@
 // A Source may be used from any goroutine of any process; Listen is called once. Update of a report is called from one
 // goroutine at a time and never blocks; Close may run beside it. A report has at most one goroutine, which ends with
 // Close or with the context given to Open. Everything that Listen starts ends with its context: calls in the background
-// and, for Socket Mode, the keeper of the connection and its readers.
+// and, for Socket Mode, the keeper of the connection and its readers. Only slash commands and dialogs with a request are finished.
 //
 // Manifest lists the scopes and events that the app needs, and Diagnose checks that it has them.
 package slack
@@ -142,7 +143,7 @@ func New(cfg Config) (*Source, error) {
 	l := &listener{
 		secret: cfg.SigningSecret, limit: submitLimit, now: cfg.Now, log: log,
 		inbound: &intake.Inbound{}, background: intake.NewBackground(log), pressing: intake.NewBackground(log),
-		homes: intake.NewBackground(log),
+		homes:       intake.NewBackground(log),
 		interpreter: in, buttons: &buttons{client: c, guard: g, picker: p, ballot: cfg.Ballot, interpreter: in, drafts: d},
 	}
 	s := &Source{
