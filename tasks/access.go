@@ -1,6 +1,7 @@
 package tasks
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -78,12 +79,19 @@ func VisitorOf(ctx context.Context) Visitor {
 // Console is the actor for requests with the console's token, which does not identify a user.
 const Console = "console"
 
-// Actor returns the name of the visitor, for Task.Actor, Cancel and Answer, or [Console] if none exists.
+// Actor returns the name of the visitor, for Task.Actor, or [Console] if none exists.
 func Actor(ctx context.Context) string {
 	if name := VisitorOf(ctx).Name; name != "" {
 		return name
 	}
 	return Console
+}
+
+// PublicName returns how posts and pages name the visitor, for Cancel and Answer: as the operator does, or by their login on the
+// forge if it is known. The name that [Actor] returns may be a private address then.
+func PublicName(ctx context.Context) string {
+	v := VisitorOf(ctx)
+	return cmp.Or(v.Person, v.Login, Actor(ctx))
 }
 
 // Has reports whether the visitor has a role in all repositories and outside of them.

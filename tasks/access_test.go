@@ -116,3 +116,18 @@ func (f *fleet) concludes(t Task, notes string) {
 		f.Fatal(err)
 	}
 }
+
+// Posts never have the address of a person whose login or name is known.
+func TestPublicName(t *testing.T) {
+	t.Parallel()
+	for want, v := range map[string]Visitor{
+		"Ann Lee":  {Name: "ann@home.example", Login: "ann-lee", Person: "Ann Lee"},
+		"ann-lee":  {Name: "ann@home.example", Login: "ann-lee"},
+		"token:ci": {Name: "token:ci"},
+		Console:    {},
+	} {
+		if got := PublicName(WithVisitor(t.Context(), v)); got != want {
+			t.Errorf("%+v is named %q", v, got)
+		}
+	}
+}

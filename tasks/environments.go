@@ -93,6 +93,6 @@ func (f *Fleet) Remove(ctx context.Context, key string) (store.Rebuild, error) {
 }
 
 func (f *Fleet) rebuild(ctx context.Context, r store.Rebuild) (store.Rebuild, error) {
-	r.By, r.At = cmp.Or(VisitorOf(ctx).Person, Actor(ctx)), time.Now().UTC().Truncate(time.Microsecond)
+	r.By, r.At = PublicName(ctx), time.Now().UTC().Truncate(time.Microsecond)
 	return r, f.desk.store.Environments.Rebuild(ctx, r)
 }

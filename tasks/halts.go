@@ -1,7 +1,6 @@
 package tasks
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -29,7 +28,7 @@ func (f *Fleet) Pause(ctx context.Context, class string) (Halted, error) {
 	if err := mayHalt(ctx, class); err != nil {
 		return Halted{}, err
 	}
-	if err := f.desk.store.Halts.Pause(ctx, class, cmp.Or(VisitorOf(ctx).Person, Actor(ctx))); err != nil {
+	if err := f.desk.store.Halts.Pause(ctx, class, PublicName(ctx)); err != nil {
 		return Halted{}, err
 	}
 	return f.halted(ctx, class, func(ctx context.Context) (map[string]store.Halt, error) {
@@ -57,7 +56,7 @@ func (f *Fleet) Cordon(ctx context.Context, name string) (Halted, error) {
 	if !slices.ContainsFunc(seen, func(w store.Worker) bool { return w.ID == name || w.Host == name }) {
 		return Halted{}, &InputError{Sentence: fmt.Sprintf("No live worker has the ID or the host %q.", name)}
 	}
-	if err := f.desk.store.Halts.Cordon(ctx, name, cmp.Or(VisitorOf(ctx).Person, Actor(ctx))); err != nil {
+	if err := f.desk.store.Halts.Cordon(ctx, name, PublicName(ctx)); err != nil {
 		return Halted{}, err
 	}
 	return f.halted(ctx, name, f.desk.store.Halts.Cordoned)

@@ -196,7 +196,7 @@ func (c *Console) cancelDelivery(w http.ResponseWriter, r *http.Request) error {
 	}
 	id, err := c.view.Desk.Delivered(r.Context(), delivery)
 	if err == nil {
-		_, err = c.view.Desk.Cancel(r.Context(), id, tasks.Actor(r.Context()))
+		_, err = c.view.Desk.Cancel(r.Context(), id, tasks.PublicName(r.Context()))
 	}
 	if err == nil {
 		w.WriteHeader(http.StatusNoContent)

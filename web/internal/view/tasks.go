@@ -192,7 +192,7 @@ func (v *Reader) Task(r *http.Request) (tasks.Status, error) { return onTask(r, 
 // Cancel cancels the task in the path, in the visitor's name.
 func (v *Reader) Cancel(r *http.Request) (tasks.Status, error) {
 	return onTask(r, func(ctx context.Context, id string) (tasks.Status, error) {
-		return v.Desk.Cancel(ctx, id, tasks.Actor(ctx))
+		return v.Desk.Cancel(ctx, id, tasks.PublicName(ctx))
 	})
 }
 
@@ -215,7 +215,7 @@ func (v *Reader) Answer(r *http.Request, question, text string) (id string, a ta
 	if id, err = respond.TaskID(r); err != nil {
 		return id, a, err
 	}
-	a, err = v.Desk.Answer(r.Context(), id, question, tasks.Actor(r.Context()), text)
+	a, err = v.Desk.Answer(r.Context(), id, question, tasks.PublicName(r.Context()), text)
 	if mistake, ok := errors.AsType[*tasks.InputError](err); ok {
 		err = respond.Error(http.StatusUnprocessableEntity, "Invalid answer", mistake.Sentence)
 	}
