@@ -7,6 +7,7 @@ import type * as request from '@slack/web-api/dist/types/request/manifest.js' //
 export interface Arguments {
   'apps.connections.open': api.AppsConnectionsOpenArguments
   'apps.manifest.create': api.AppsManifestCreateArguments
+  'assistant.threads.setStatus': api.AssistantThreadsSetStatusArguments
   'auth.test': api.AuthTestArguments
   'bots.info': api.BotsInfoArguments
   'users.info': api.UsersInfoArguments
@@ -31,6 +32,7 @@ export interface Arguments {
 export interface Answers {
   'apps.connections.open': api.AppsConnectionsOpenResponse
   'apps.manifest.create': api.AppsManifestCreateResponse
+  'assistant.threads.setStatus': api.AssistantThreadsSetStatusResponse
   'auth.test': api.AuthTestResponse
   'bots.info': api.BotsInfoResponse
   'users.info': api.UsersInfoResponse

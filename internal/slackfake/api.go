@@ -58,6 +58,8 @@ func (s *Server) webAPI() map[string]method {
 		"reactions.add":         s.reactionsAdd,
 		"reactions.remove":      s.reactionsRemove,
 
+		"assistant.threads.setStatus": s.setThreadStatus,
+
 		"views.open":    s.viewsOpen,
 		"views.publish": s.viewsPublish,
 

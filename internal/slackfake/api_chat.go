@@ -20,6 +20,7 @@ func (s *Server) chatPostMessage(f url.Values) (answer, error) {
 		return nil, err
 	}
 	r := s.add(m)
+	delete(s.statuses, m.Channel+"/"+m.ThreadTS)
 	return warned(answer{"channel": r.Channel, "ts": r.TS, "message": s.wire(r, true)}, warnings), nil
 }
 

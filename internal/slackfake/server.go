@@ -130,6 +130,7 @@ type Server struct {
 	views      []View               // open ones, in order of their opening
 	opened     int                  // dialogs there have been
 	homes      map[string]View      // home tabs, by user
+	statuses   map[string]string    // what the app does, by channel and thread
 
 	// Socket Mode.
 	tickets   map[string]bool // addresses that were given out and not used
@@ -163,6 +164,7 @@ func New(cfg Config) *Server {
 		triggers:   make(map[string]*trigger),
 		responses:  make(map[string]*response),
 		homes:      make(map[string]View),
+		statuses:   make(map[string]string),
 		tickets:    make(map[string]bool),
 		unacked:    make(map[string]chan json.RawMessage),
 	}

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/errand-fleet/errand/agent"
@@ -21,6 +22,8 @@ type reporter struct {
 	console  render.Console
 	interval time.Duration // between two edits of a status message
 	votes    bool          // answers have buttons to rate them
+
+	nativeFrom atomic.Int64 // when Slack may be told again what to show below threads, in Unix time
 }
 
 // report is the report of one task.
@@ -33,6 +36,9 @@ type report struct {
 	progress *progress
 	stop     context.CancelFunc
 	done     chan struct{} // closed when no edit is under way any more
+
+	native   string    // what Slack shows below the thread, unless it has removed it; until done is closed, of the goroutine that edits
+	nativeAt time.Time // when it was set
 }
 
 // Open finds the task's status message or posts it. If Slack does not allow that, the report goes on without.
@@ -63,6 +69,7 @@ func (rs *reporter) Open(ctx context.Context, t tasks.Task) (tasks.Report, error
 		r.progress.keep(stop, shown, rs.interval, func(s render.Status) error {
 			err := d.show(ctx, s, rs.console.RunButtons(t.ID))
 			d.logFirst(ctx, err)
+			r.showNative(ctx, r.progress.doing())
 			return err
 		})
 	}()
@@ -133,6 +140,7 @@ func (r *report) Close(ctx context.Context, e tasks.Ending) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
+	defer r.showNative(ctx, "")
 	f, err := r.find(ctx, r.origin, r.task)
 	if e.Kind == tasks.Withdrawn {
 		return r.withdraw(ctx, f, err)

@@ -31,7 +31,7 @@
 // Messages, questions and files that the agent posts while it works are posted at most once; a lost answer of Slack is
 // not tried again. Short rate limits are waited for.
 //
-// It does not promise that the status message is up to date, or exists: its failures fail nothing. What Slack refuses
+// It does not promise that the status message is up to date, or exists, nor what Slack shows below a thread: their failures fail nothing. What Slack refuses
 // for good (the channel is archived, the request was deleted) is logged and given up.
 //
 // A Source may be used from any goroutine of any process; Listen is called once. Update of a report is called from one
