@@ -312,3 +312,43 @@ func TestThreadsNeverOverlap(t *testing.T) {
 		}
 	})
 }
+
+// A refusal says at which place of its thread the task is if that is news: another place than at the refusal before, or
+// after an explanation. A task that follows nothing else than the running one from the beginning, which may soon join it, has no news.
+func TestPlaceInAThreadIsNews(t *testing.T) {
+	onBoth(t, func(h *harness) {
+		ctx, s := h.Context(), h.store(Config{})
+		running := h.claim(s, h.submit(s, 1))
+		second, third := h.submit(s, 2), h.submit(s, 3)
+		refused := func(id string) (place int, explained string) {
+			_, err := s.Claim(ctx, id, 0, "w")
+			if !errors.Is(err, ErrBusy) {
+				h.Fatalf("claim = %v, want %v", err, ErrBusy)
+			}
+			if moved, ok := errors.AsType[*Moved](err); ok {
+				return moved.Place, moved.Explained
+			}
+			return 0, ""
+		}
+		expect := func(when, id string, place int, explained string) {
+			h.Helper()
+			if p, e := refused(id); p != place || e != explained {
+				h.Errorf("%s: place %d, explained %q; want %d, %q", when, p, e, place, explained)
+			}
+		}
+		for range 2 {
+			expect("second, as submitted", second, 0, "")
+			expect("third, as submitted", third, 0, "")
+		}
+		h.ok(running.End(ctx, nil))
+		expect("head, until the release", second, 0, "")
+		expect("third, nearer", third, 1, "")
+		expect("third, once more", third, 0, "")
+		h.ok(running.Release(ctx))
+		h.claim(s, second)
+		expect("third, behind the second", third, 0, "")
+		_, _, err := s.Explain(ctx, third, Explanation{Key: "k", Event: event(1)})
+		h.ok(err)
+		expect("third, explained", third, 1, "k")
+	})
+}

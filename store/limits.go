@@ -48,6 +48,20 @@ type Full struct {
 	Left      string // the scope in whose line it has waited until now; empty if there was none
 }
 
+// Moved is an [ErrBusy] that may be worth an explanation: the place of the task in its thread is another one than at its last
+// refusal, or the task was explained before.
+type Moved struct {
+	Blocked
+
+	Explained string // as in Full
+}
+
+// Error implements error.
+func (*Moved) Error() string { return ErrBusy.Error() }
+
+// Unwrap returns ErrBusy.
+func (*Moved) Unwrap() error { return ErrBusy }
+
 // Blocked is why a waiting task was refused at its last delivery. The zero value means nothing.
 type Blocked struct {
 	Scope string // the scope that is full; empty if the thread is busy

@@ -218,6 +218,9 @@ func verdict(r reply) error {
 	case "notfound":
 		return ErrNotFound
 	case "busy":
+		if place := r.number(1); place > 0 {
+			return &Moved{Blocked: Blocked{Place: place}, Explained: r.text(2)}
+		}
 		return ErrBusy
 	case "running":
 		return ErrRunning

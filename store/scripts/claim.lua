@@ -1,9 +1,9 @@
 -- prefix, id, delivery, worker, nonce, ttl ms, lease ms, the worker's clock, scopes of the worker, (scope or kind, cap)...
 --   -> {'ok', token, record} | {'notdue', at} | {'full', scope, runs there, cap, place in line, last explanation, line that it left} |
---      another refusal
+--      {'busy', tasks before it if others than at its last refusal or if it was explained, last explanation} | another refusal
 local id, delivery, worker, nonce, ttl, lease = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7]
 local key = task_key(id)
-local r = redis.pcall('HMGET', key, 'state', 'thread', 'delivery', 'at', 'fence', 'scopes', 'explained', 'crashes', 'created', 'line', 'class')
+local r = redis.pcall('HMGET', key, 'state', 'thread', 'delivery', 'at', 'fence', 'scopes', 'explained', 'crashes', 'created', 'line', 'class', 'blocked')
 local state, thread, at = r[1], r[2], r[4]
 if not state or not thread then return {'notfound'} end -- or the key holds no record
 local claim = claim_key(thread)
@@ -23,7 +23,10 @@ if holder or head(thread) ~= id then
   local life = holder and (string.match(holder, '^lock %S+ (%d+)$') or string.match(holder, '^%d') and ttl)
   if life then shorten(claim, life) end
   if r[10] then unblock(id) end -- nothing waits behind it for a place that it cannot take
-  block(id, '0 0 ' .. int(redis.call('ZRANK', waiting, id) or 0) .. ' ')
+  local place = int(redis.call('ZRANK', waiting, id) or 0)
+  local blocked = '0 0 ' .. place .. ' '
+  block(id, blocked)
+  if place ~= '0' and (r[7] or r[12] and r[12] ~= blocked) then return {'busy', place, r[7] or ''} end
   return {'busy'}
 end
 local places = {}

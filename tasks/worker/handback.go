@@ -185,10 +185,11 @@ func (w *Worker) unclaimed(ctx context.Context, id string, delivery int, err err
 		if full.Left != "" {
 			w.waker.wakeLine(ctx, full.Left)
 		}
-		if key := fullKey(full.Blocked); key != full.Explained {
-			w.waits.post(waitNotice{id: id, delivery: delivery, key: key, why: tasks.BlockedBy(full.Blocked), repeats: true})
-		}
+		w.waits.postPlace(waitNotice{id: id, delivery: delivery}, full.Blocked, full.Explained)
 		return tasks.Later(lineWait(full.Place), full.Error())
+	}
+	if moved, ok := errors.AsType[*store.Moved](err); ok {
+		w.waits.postPlace(waitNotice{id: id, delivery: delivery}, moved.Blocked, moved.Explained)
 	}
 	switch {
 	case errors.Is(err, store.ErrEnded), errors.Is(err, store.ErrStale), errors.Is(err, store.ErrNotFound):

@@ -313,9 +313,17 @@ func (n *waitNotices) sayOnce(ctx context.Context, id, text string, first func(c
 	return true, true
 }
 
-// fullKey identifies a notice about a full scope. Further back than third, a new position is worth a notice only when
-// it has halved.
-func fullKey(b store.Blocked) string {
+// postPlace posts a notice of where a refused task waits, unless explained is the key of that place.
+func (n *waitNotices) postPlace(t waitNotice, b store.Blocked, explained string) {
+	if t.key = placeKey(b); t.key != explained {
+		t.why, t.repeats = tasks.BlockedBy(b), true
+		n.post(t)
+	}
+}
+
+// placeKey identifies a notice about a full scope or, without a scope, a busy thread. Further back than third, a new position is
+// worth a notice only when it has halved.
+func placeKey(b store.Blocked) string {
 	place := b.Place
 	if place > 3 {
 		place = 1 << (bits.Len(uint(place)) - 1)

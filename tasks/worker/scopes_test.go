@@ -241,3 +241,39 @@ func TestPlaceInLineDecidesWhenToLook(t *testing.T) {
 	}
 	close(finish)
 }
+
+// A task that waits for others of its thread shows each new place there, and one that has always followed the running task,
+// which it may join, shows none.
+func TestPlaceInAThreadIsShown(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	started, finish := f.running()
+	f.worker()
+	var ids []string
+	for i := range 4 {
+		task := f.task("a", "x")
+		task.Options.Model = fmt.Sprint("model", i) // so that none joins another
+		ids = append(ids, f.submit(task))
+		if i == 0 {
+			f.next(started)
+		} else {
+			f.waits(ids[i])
+		}
+	}
+	seen := map[string]bool{}
+	await := func(want string) {
+		t.Helper()
+		for !seen[want] {
+			seen[<-f.source.waited] = true
+		}
+	}
+	finish <- struct{}{}
+	f.next(started)
+	await(ids[2] + " Waiting: an earlier task of this thread is running")
+	await(ids[3] + " Waiting: 2 tasks of this thread come first")
+	close(finish)
+	f.ending(ids[3])
+	if strings.Contains(fmt.Sprint(seen), ids[1]) {
+		t.Errorf("shown: %v", seen)
+	}
+}
