@@ -162,16 +162,6 @@ func (c *Config) checkResults(p *Problems) {
 	}
 }
 
-// checkRights refuses limits for people in Slack that cannot be checked.
-func (c *Config) checkRights(p *Problems) {
-	if u := c.Routing.Slack.Unmapped; u != "" && u != UnmappedAll && !c.GitHub.Enabled() {
-		p.add(c.Paths.File+": slack.unmapped", "limits people by their rights on GitHub, which is not configured", "set GITHUB_APP_ID or GITHUB_TOKEN (docs/github.md), or remove it")
-	}
-	if c.Routing.Slack.Link && !c.LinksAccounts() {
-		p.add(c.Paths.File+": slack.link", "lets people prove their account by a login at GitHub, which is not configured", "set login: with GitHub as the issuer, GITHUB_APP_ID or GITHUB_TOKEN, and ERRAND_PUBLIC_URL (docs/slack.md), or remove it")
-	}
-}
-
 // GitHubPeople sets who may use errand on GitHub, in addition to people with write access to a repository, and the
 // limits for outside authors.
 type GitHubPeople struct {
@@ -210,6 +200,8 @@ type SlackPeople struct {
 	Approvers []string `yaml:"approvers"` // user IDs that may stop, repeat and approve other people's tasks
 	Unmapped  string   `yaml:"unmapped"`  // what people may do whose GitHub account is unknown; empty: see Routing.Unmapped
 	Link      bool     `yaml:"link"`      // people may link their account to one on GitHub with /errand link
+
+	MatchEmail []string `yaml:"match_email"` // organisations on GitHub whose members are recognised by their verified e-mail addresses
 }
 
 // The values of SlackPeople.Unmapped.
@@ -222,7 +214,7 @@ const (
 // Unmapped returns what people in Slack may do whose GitHub account is unknown. If no account can be known and the
 // operator has not decided, they may do everything.
 func (r Routing) Unmapped() string {
-	known := r.Slack.Link
+	known := r.Slack.Link || len(r.Slack.MatchEmail) > 0
 	for _, person := range r.People {
 		known = known || person.GitHub != ""
 	}
@@ -249,7 +241,12 @@ func (v routingCheck) slack(r Routing) {
 		ids  []string
 		form idForm
 	}{
-		{"people", s.People, userID}, {"teams", s.Teams, teamID}, {"channels", s.Channels, channelID}, {"bots", s.Bots, botID}, {"approvers", s.Approvers, userID},
+		{"people", s.People, userID},
+		{"teams", s.Teams, teamID},
+		{"channels", s.Channels, channelID},
+		{"bots", s.Bots, botID},
+		{"approvers", s.Approvers, userID},
+		{"match_email", s.MatchEmail, login},
 	} {
 		for i, id := range list.ids {
 			v.id(id, list.form, "slack", list.key, strconv.Itoa(i+1))

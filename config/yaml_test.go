@@ -28,7 +28,7 @@ rules:
   - {tool: "*", action: ask}
 limits: {repository: 2, credential: 10}
 budgets: {task: 2.5, day: 100, contact: "#platform"}
-slack: {people: [U1], teams: [T1, E1], channels: [C1], bots: [B1], approvers: [U2], unmapped: refuse, link: true}
+slack: {people: [U1], teams: [T1, E1], channels: [C1], bots: [B1], approvers: [U2], unmapped: refuse, link: true, match_email: [acme]}
 github: {label: run errand, fork_runs: 3, bots: ["renovate[bot]"]}
 schedules:
   deps: {when: every weekday at 07:00 Europe/Berlin, prompt: Update., repository: acme/api, branch: next, profile: write, budget: 2.5}
@@ -45,7 +45,7 @@ webhooks:
 		Limits:       Limits{Repository: 2, Credential: 10},
 		Budgets:      Budgets{Task: 2.5, Day: 100, Contact: "#platform"},
 		Slack: SlackPeople{
-			People: []string{"U1"}, Teams: []string{"T1", "E1"}, Channels: []string{"C1"}, Bots: []string{"B1"}, Approvers: []string{"U2"}, Unmapped: UnmappedRefuse, Link: true,
+			People: []string{"U1"}, Teams: []string{"T1", "E1"}, Channels: []string{"C1"}, Bots: []string{"B1"}, Approvers: []string{"U2"}, Unmapped: UnmappedRefuse, Link: true, MatchEmail: []string{"acme"},
 		},
 		GitHub: GitHubPeople{Label: "run errand", Runs: 3, Bots: []string{"renovate[bot]"}},
 		Hooks:  map[string]Hook{"alerts": {Secret: `{{env "ALERTS_SECRET"}}`, Template: "Look at {{.title}}.", Repository: "acme/web", Rate: 10}},
@@ -146,7 +146,8 @@ func TestRoutingProblems(t *testing.T) {
 		}, "\n")},
 		{"slack:\n  unmapped: write", "f:2: slack.unmapped must be `read`, `refuse` or `all`, not \"write\""},
 		{"channels:\n  C1: {private: false}", "f:2: channels.C1 has no repository of the form owner/name; add `repository: owner/name`"},
-		{"slack: {approver: U1}", `f:1: knows no key "approver"; remove it or correct its spelling; the keys here are people, teams, channels, bots, approvers, unmapped, link`},
+		{"slack: {match_email: [acme, acme.test]}", `f:1: slack.match_email.2 is "acme.test", which is not a login; write it without @`},
+		{"slack: {approver: U1}", `f:1: knows no key "approver"; remove it or correct its spelling; the keys here are people, teams, channels, bots, approvers, unmapped, link, match_email`},
 		{"budgets:\n  weekly: 5", `f:2: knows no key "weekly"; remove it or correct its spelling; the keys here are task, user, channel, repository, day, reserve, ask_above, contact`},
 		{"schedules:\n  Deps: {when: every day at 07:00, prompt: Go.}", `f:2: schedules.Deps cannot be a name; write lower-case letters, digits and dashes, at most 32, with a letter first`},
 		{"schedules:\n  x: {wen: 1}", `f:2: knows no key "wen"; remove it or correct its spelling; the keys here are when, prompt, repository, branch, profile, budget, results`},

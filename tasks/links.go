@@ -86,19 +86,30 @@ func (p People) Conflict(l Link, others []Link) string {
 	return ""
 }
 
-// linked returns the account on the forge that a person has linked to their account in Slack; "" if the operator has set
-// one, or does not permit links.
+// linked returns the account on the forge that a person has linked to their account in Slack or, without a link, that has
+// the same e-mail address; "" if the operator has set one, or permits neither.
 func (p Policy) linked(ctx context.Context, s *store.Store, user string) (string, error) {
-	if p.Rights == nil || !p.Rights.Links {
+	if p.Rights == nil {
 		return "", nil
 	}
-	body, err := s.Access.Read(ctx, store.Links, user)
-	if errors.Is(err, store.ErrNotFound) {
-		return "", nil
+	l := Link{User: user}
+	if p.Rights.Links {
+		body, err := s.Access.Read(ctx, store.Links, user)
+		if err != nil && !errors.Is(err, store.ErrNotFound) {
+			return "", err
+		}
+		if err != nil || json.Unmarshal(body, &l) != nil || !time.Now().Before(l.Until) {
+			l = Link{User: user}
+		}
 	}
-	var l Link
-	if err != nil || json.Unmarshal(body, &l) != nil || !time.Now().Before(l.Until) || p.People.Conflict(l, nil) != "" {
-		return "", err
+	if _, set := p.People.Find(slackSource, user); l.Login == "" && !set && p.Rights.Match != nil {
+		var err error
+		if l.Login, err = p.Rights.Match(ctx, user); err != nil {
+			return "", err
+		}
+	}
+	if p.People.Conflict(l, nil) != "" {
+		return "", nil
 	}
 	return l.Login, nil
 }

@@ -169,3 +169,54 @@ func TestOnePersonWithTwoLogins(t *testing.T) {
 		t.Errorf("her own task: %v", err)
 	}
 }
+
+// A person without a link has the rights of the account with their e-mail address. What the operator or a link says
+// comes first, and while it is not known, nothing runs.
+func TestPermitMatched(t *testing.T) {
+	t.Parallel()
+	away := errors.New("not known yet")
+	accounts := map[string]string{"UD": "dana", "UR": "dana", "UW": "dana", "UX": "writer", "UZ": ""}
+	f := limited(t, levels{"dana secret/a": "write", "eve secret/a": "read", "writer secret/a": "write", "reader secret/a": "read"}, withLinks, func(p *Policy) {
+		p.Rights.Match = func(_ context.Context, user string) (string, error) {
+			if user == "UY" {
+				return "", away
+			}
+			return accounts[user], nil
+		}
+	})
+	permit := func(user string) (agent.Profile, error) {
+		return f.desk.policy.Permit(t.Context(), f.store, f.request("t-"+user, user, "secret/a", "C1"))
+	}
+	const unknown = "I do not know your account on GitHub, so I cannot see what you may do in secret/a. Say /errand link to connect it."
+	for user, want := range map[string]struct {
+		profile agent.Profile
+		why     string
+	}{
+		"UD": {agent.Write, ""}, "UR": {agent.Read, ""}, "UW": {agent.Write, ""}, // the last two are as the operator says
+		"UX": {"", unknown}, // the operator says: of UW
+		"UZ": {"", unknown},
+	} {
+		if p, err := permit(user); p != want.profile || sentence(err) != want.why {
+			t.Errorf("%s: %q, %v", user, p, err)
+		}
+	}
+	if p, err := permit("UY"); p != "" || !errors.Is(err, away) {
+		t.Errorf("not known yet: %q, %v", p, err)
+	}
+	f.linkedTo("UD", "eve", time.Now().Add(time.Hour))
+	if p, err := permit("UD"); p != agent.Read || err != nil {
+		t.Errorf("linked to another account: %q, %v", p, err)
+	}
+	f.linkedTo("UD", "eve", time.Now().Add(-time.Second))
+	if p, err := permit("UD"); p != agent.Write || err != nil {
+		t.Errorf("after the link has ended: %q, %v", p, err)
+	}
+	f.desk.policy.Rights.Links = false
+	rec, err := f.store.Get(t.Context(), f.submit(f.request("s", "UD", "", "C1")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if task, err := ReadTask(rec); err != nil || task.Login != "dana" {
+		t.Errorf("counts as a task of %q, %v", task.Login, err)
+	}
+}

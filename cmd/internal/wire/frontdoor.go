@@ -273,7 +273,7 @@ type diagnoser interface {
 // examine checks the model and the services of all sources concurrently, so that the slowest one determines the time.
 func (p *Parts) examine(ctx context.Context) (list []store.Finding) {
 	n := len(p.Sources)
-	found := make([][]doctor.Finding, n+3)
+	found := make([][]doctor.Finding, n+4)
 	var all sync.WaitGroup
 	for i, s := range p.Sources {
 		if s, ok := s.(diagnoser); ok {
@@ -281,7 +281,7 @@ func (p *Parts) examine(ctx context.Context) (list []store.Finding) {
 		}
 	}
 	all.Go(func() { found[n+2] = p.checkModel(ctx) })
-	found[n], found[n+1] = p.checkObjects(ctx), p.webhooks.Diagnose(ctx)
+	found[n], found[n+1], found[n+3] = p.checkObjects(ctx), p.webhooks.Diagnose(ctx), p.matcher.diagnose(ctx)
 	all.Wait()
 	for _, findings := range found {
 		for _, c := range findings {

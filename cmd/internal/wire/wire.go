@@ -62,6 +62,7 @@ type Parts struct {
 	objects      objects.Bucket
 	webhooks     *webhook.Webhooks
 	notices      []store.Finding // about the configuration
+	matcher      *matcher        // nil: nobody is recognised by their e-mail address
 	redisChecked bool            // Redis has answered once
 	traces       *traces.Exporter
 	runner       *agent.Runner // of the worker; nil: this process has none
@@ -238,13 +239,17 @@ func (p *Parts) sources(o Options) error {
 			Access:    slack.Access{People: allowed.People, Teams: allowed.Teams, Channels: allowed.Channels, Bots: allowed.Bots},
 			Approvers: allowed.Approvers, Pulls: p.Forge, Results: c.Routing.Results(), Channelled: c.Routing.AutomationResults(), Memory: p.Store.Memos,
 			ConsoleURL: c.HTTP.PublicURL, LinkURL: linkURL(c), TaskURL: taskLinks(c).URL, Interval: o.Status, Limiter: p.Store.Memos, Ballot: p.Store.Votes, Redact: p.Redactor.String,
-			Log:  p.Log,
+			Log: p.Log, Emails: len(allowed.MatchEmail) > 0,
 			HTTP: &http.Client{Transport: asked.Transport("slack", slack.Transport())},
 		})
 		if err != nil {
 			return err
 		}
 		p.Sources, told.slack = append(p.Sources, s), s
+		if hub, ok := p.Forge.(*githubforge.Forge); ok && len(allowed.MatchEmail) > 0 {
+			p.matcher = newMatcher(allowed.MatchEmail, s.Email, hub.VerifiedMembers)
+			p.policy.Rights.Match = p.matcher.login
+		}
 	}
 	s, err := chat.New(chat.Config{Dirs: c.Paths.Dirs, StateDir: c.Paths.State, Log: p.Log})
 	if err != nil {
