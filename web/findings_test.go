@@ -82,5 +82,5 @@ func TestFindings(t *testing.T) {
 		t.Error("an earlier finding comes before a new one")
 	}
 	source.err = errors.New("the ledger cannot be read")
-	h.contains(h.get("/tasks/"+id), http.StatusOK, "as JSON", "!Review of") // the outline of the answer
+	h.contains(h.get("/tasks/"+id), http.StatusOK, "as JSON", "!Review of")
 }

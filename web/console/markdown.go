@@ -167,90 +167,13 @@ func (c *Console) formatText(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// answerMarkdown returns the answer of a run as Markdown: its text, or an outline of its structured output.
+// answerMarkdown returns the answer of a run as Markdown: its text, or its structured output as code.
 func answerMarkdown(e *tasks.Ending) string {
-	if len(e.Result.Structured) == 0 {
+	var form bytes.Buffer
+	if len(e.Result.Structured) == 0 || json.Indent(&form, e.Result.Structured, "", "  ") != nil {
 		return e.Result.Text
 	}
-	text, err := outlineJSON(e.Result.Structured)
-	if err != nil {
-		return e.Result.Text
-	}
-	return text
-}
-
-// maxMargin is the deepest indentation of an outline, in columns.
-const maxMargin = 24
-
-var errTooDeep = errors.New("the JSON is nested too deeply")
-
-// outlineJSON formats JSON as Markdown: a list item for each field, in the order of the JSON, and for each element of
-// an array.
-func outlineJSON(data json.RawMessage) (string, error) {
-	o := outliner{in: json.NewDecoder(bytes.NewReader(data))}
-	o.in.UseNumber()
-	if err := o.value("", true); err != nil {
-		return "", err
-	}
-	return o.out.String(), nil
-}
-
-// outliner reads JSON once and writes as it reads.
-type outliner struct {
-	in  *json.Decoder
-	out strings.Builder
-}
-
-// value writes the next value. margin is the indentation of its item; first reports whether the item is still empty.
-func (o *outliner) value(margin string, first bool) error {
-	t, err := o.in.Token()
-	if err != nil {
-		return err
-	}
-	d, nested := t.(json.Delim)
-	if !nested {
-		o.scalar(t, margin)
-		return nil
-	}
-	if len(margin) > maxMargin {
-		return errTooDeep
-	}
-	for n := 1; o.in.More(); n++ {
-		switch {
-		case n > 1:
-			o.out.WriteString("\n" + margin)
-		case !first:
-			o.out.WriteString("\n\n" + margin)
-		}
-		if err := o.item(d, n, margin); err != nil {
-			return err
-		}
-	}
-	_, err = o.in.Token() // the closing delimiter
-	return err
-}
-
-// item writes a field of an object or an element of an array.
-func (o *outliner) item(of json.Delim, n int, margin string) error {
-	if of == '{' {
-		name, err := o.in.Token()
-		if err != nil {
-			return err
-		}
-		fmt.Fprintf(&o.out, "- **%s:** ", name)
-		return o.value(margin+"  ", false)
-	}
-	mark := fmt.Sprintf("%d. ", n)
-	o.out.WriteString(mark)
-	return o.value(margin+strings.Repeat(" ", len(mark)), true)
-}
-
-// scalar writes a value that is neither object nor array, its further lines indented like its first.
-func (o *outliner) scalar(t json.Token, margin string) {
-	if t == nil {
-		t = "–"
-	}
-	o.out.WriteString(strings.ReplaceAll(strings.TrimSpace(fmt.Sprint(t)), "\n", "\n"+margin))
+	return "```json\n" + form.String() + "\n```" // JSON has no line that begins with a fence
 }
 
 // formatInput formats the input of a tool: a line per argument. Input that is not a JSON object is returned as it is.
