@@ -103,7 +103,10 @@ func (p Policy) Permit(ctx context.Context, s *store.Store, t Task) (agent.Profi
 	if err == nil {
 		err = p.permitTogether(ctx, t)
 	}
-	return t.Profile, err
+	if err != nil {
+		return "", err
+	}
+	return t.Profile, nil
 }
 
 // PermitNow checks that the asker of a task may ask errand to read its repository, and to post the answer where they ask.
