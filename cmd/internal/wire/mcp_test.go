@@ -242,9 +242,9 @@ func TestDelegateWithScopes(t *testing.T) {
 			args       map[string]any
 		}{
 			"own":                     {api, "status", "", map[string]any{"task": made.Task}},
-			"another scope":           {web, "status", "no such task", map[string]any{"task": made.Task}},
-			"cancel elsewhere":        {web, "cancel", "no such task", map[string]any{"task": made.Task}},
-			"log elsewhere":           {web, "log", "no such task", map[string]any{"task": made.Task}},
+			"another scope":           {web, "status", "The task does not exist", map[string]any{"task": made.Task}},
+			"cancel elsewhere":        {web, "cancel", "The task does not exist", map[string]any{"task": made.Task}},
+			"log elsewhere":           {web, "log", "The task does not exist", map[string]any{"task": made.Task}},
 			"answer elsewhere":        {web, "answer", "not waiting for this answer", map[string]any{"task": made.Task, "answer": "x"}},
 			"submit elsewhere":        {web, "submit", "You may not start tasks in acme/api", map[string]any{"message": "Go.", "repository": "acme/api"}},
 			"submit in both":          {api, "submit", "You may not start tasks in acme/web", map[string]any{"message": "Go.", "repository": "acme/api", "further_repositories": []string{"acme/web"}}},
