@@ -68,7 +68,7 @@ func newFrontDoor(t *testing.T) *frontDoor {
 	if err != nil {
 		t.Fatal(err)
 	}
-	timed, err := schedule.New(schedule.Config{Memory: f.Store.Memos, Schedules: []schedule.Schedule{{Name: "deps", When: "every day at 07:00", Repo: "acme/api"}}})
+	timed, err := schedule.New(schedule.Config{Memory: f.Store.Memos, Lists: f.Store.Access, Schedules: []schedule.Schedule{{Name: "deps", When: "every day at 07:00", Repo: "acme/api"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
