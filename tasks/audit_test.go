@@ -48,7 +48,7 @@ var deskActions = map[string]func(f *fleet, ctx context.Context) (string, error)
 		t := f.task("a", "x")
 		f.submit(t)
 		t.Prompt = "y"
-		_, err := f.desk.Amend(ctx, t, "1")
+		_, err := f.desk.Amend(ctx, t, Edit{Key: "1"})
 		return t.ID, err
 	},
 	"Answer": func(f *fleet, ctx context.Context) (string, error) {

@@ -126,13 +126,20 @@ const (
 	Corrected                      // the task had started, and the change became a new message in its thread
 	TooLate                        // the task has ended
 	Outdated                       // the task has a newer change
+	Begun                          // the task had started, and nothing was changed
 )
 
+// Edit is an edit of the message of a task.
+type Edit struct {
+	Key     string // identifies the edit; later edits of a task have greater keys
+	Waiting bool   // change nothing if the task has started, even if it waits again
+}
+
 // Amend replaces a task whose message was edited; t is the whole new task with the same ID. A task that has started
-// does not change; instead its live run, or the next run of its thread, gets the new text. edit identifies this edit;
-// later edits of a task have greater values. Repeating an edit, or applying an older one, changes nothing. Amend
-// returns the errors of Submit, and ErrNotFound.
-func (d *Desk) Amend(ctx context.Context, t Task, edit string) (done Amendment, _ error) {
+// does not change; instead its live run, or the next run of its thread, gets the new text, unless the edit is only for
+// waiting tasks. Repeating an edit, or applying an older one, changes nothing. Amend returns the errors of Submit, and
+// ErrNotFound.
+func (d *Desk) Amend(ctx context.Context, t Task, edit Edit) (done Amendment, _ error) {
 	var err error
 	if t.Login, err = d.policy.login(ctx, d.store, t); err != nil {
 		return 0, err
@@ -146,10 +153,12 @@ func (d *Desk) Amend(ctx context.Context, t Task, edit string) (done Amendment, 
 			d.audit(ctx, "edit", t.ID, nil)
 		}
 	}()
-	err = d.store.Amend(ctx, rec, edit)
+	err = d.store.Amend(ctx, rec, edit.Key)
 	switch {
+	case errors.Is(err, store.ErrBegun) && edit.Waiting:
+		return Begun, nil
 	case errors.Is(err, store.ErrBegun):
-		return d.correct(ctx, t, edit)
+		return d.correct(ctx, t, edit.Key)
 	case errors.Is(err, store.ErrEnded):
 		return TooLate, nil
 	case errors.Is(err, store.ErrStale):

@@ -360,7 +360,7 @@ func TestRightsOfAnEdit(t *testing.T) {
 				t.Fatal(err)
 			}
 			task.Prompt = "y"
-			if done, err := f.desk.Amend(t.Context(), task, "1"); done != want {
+			if done, err := f.desk.Amend(t.Context(), task, Edit{Key: "1"}); done != want {
 				t.Fatal(done, err)
 			}
 			id := task.ID

@@ -41,6 +41,9 @@ func fromDiscussionComment(c *github.CommentDiscussion) remark {
 	}
 }
 
+// unamended is the response to an edit that changes no task.
+var unamended = ignored{"No waiting task is changed by this edit.", slog.LevelDebug}
+
 // amend changes the task of an edited remark in a discussion, or withdraws it if the new text requests nothing. A task that
 // has started keeps the text that it was requested with, as does one whose text someone other than its author has edited.
 func (i *interpreter) amend(ctx context.Context, desk *tasks.Desk, d delivery) (said string, err error) {
@@ -48,7 +51,7 @@ func (i *interpreter) amend(ctx context.Context, desk *tasks.Desk, d delivery) (
 	st, err := desk.Status(ctx, h.task())
 	switch {
 	case errors.Is(err, tasks.ErrNotFound), err == nil && (st.State != "waiting" || !strings.EqualFold(h.by, h.author)):
-		return "", ignored{"No waiting task is changed by this edit.", slog.LevelDebug}
+		return "", unamended
 	case err != nil:
 		return "", err
 	}
@@ -72,12 +75,16 @@ func (i *interpreter) amend(ctx context.Context, desk *tasks.Desk, d delivery) (
 	if err != nil {
 		return "", err
 	}
-	err = desk.As(ctx, h.sender(), "edit", t.ID, func(ctx context.Context) (bool, error) {
-		_, err := desk.Amend(ctx, t, strconv.FormatInt(h.edited.UnixMicro(), 10))
+	var done tasks.Amendment
+	err = desk.As(ctx, h.sender(), "edit", t.ID, func(ctx context.Context) (_ bool, err error) {
+		done, err = desk.Amend(ctx, t, tasks.Edit{Key: strconv.FormatInt(h.edited.UnixMicro(), 10), Waiting: true})
 		return false, err
 	})
-	if err != nil {
+	switch {
+	case err != nil:
 		return "", err
+	case done != tasks.Replaced:
+		return "", unamended
 	}
 	return "Amended " + t.ID, nil
 }

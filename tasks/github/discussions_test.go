@@ -15,6 +15,7 @@ import (
 	hub "github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/internal/doctor"
 	"github.com/errand-fleet/errand/internal/githubfake"
+	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 )
 
@@ -303,6 +304,20 @@ func TestEditsInDiscussions(t *testing.T) {
 	edit(w.discuss(n, 0, "ann", "I see."), "ann", "@errand why?")
 	if err := w.hub.EditDiscussion(t.Context(), repo, n, "ann", "Two", "@errand why?"); err != nil || len(f.tasks()) > 0 {
 		t.Errorf("%v, %+v", err, f.tasks())
+	}
+	id = w.discuss(n, 0, "ann", "@errand why?")
+	w.discussionSigns(n, id, eyes)
+	claim := must(f.db.Claim(t.Context(), f.only().ID, 0, "worker"))
+	if err := claim.Return(t.Context(), store.Wait{At: time.Now().Add(time.Hour), Why: "parked", Parked: true}); err != nil {
+		t.Fatal(err)
+	}
+	edit(id, "ann", "@errand how?") // it waits again, but has begun
+	parked := f.only()
+	if parked.Prompt != "why?" {
+		t.Errorf("%+v", parked)
+	}
+	if _, err := f.desk.Cancel(t.Context(), parked.ID, "ann"); err != nil {
+		t.Fatal(err)
 	}
 	n = w.discussion("ann", "One", "@errand why?")
 	w.discussionSigns(n, 0, eyes)

@@ -117,7 +117,7 @@ func (in *interpreter) edited(ctx context.Context, m message, was tasks.Task) (t
 func (in *interpreter) amend(ctx context.Context, t tasks.Task, again bool, edit string) (reply string, err error) {
 	var done tasks.Amendment
 	err = in.as(ctx, t.Actor, "edit", t.ID, func(ctx context.Context) (err error) {
-		done, err = in.desk.Amend(ctx, t, edit)
+		done, err = in.desk.Amend(ctx, t, tasks.Edit{Key: edit})
 		return err
 	})
 	switch {

@@ -11,7 +11,7 @@ import (
 
 func (f *fleet) amend(t tasks.Task, edit string, want tasks.Amendment) {
 	f.Helper()
-	got, err := f.desk.Amend(f.Context(), t, edit)
+	got, err := f.desk.Amend(f.Context(), t, tasks.Edit{Key: edit})
 	if err != nil || got != want {
 		f.Errorf("amended as %d, %v; want %d", got, err, want)
 	}
@@ -35,11 +35,11 @@ func TestAmendWaiting(t *testing.T) {
 	}
 	bad := task
 	bad.Options.Model = "no model/"
-	if _, err := f.desk.Amend(t.Context(), bad, "2"); err == nil {
+	if _, err := f.desk.Amend(t.Context(), bad, tasks.Edit{Key: "2"}); err == nil {
 		t.Error("held to no policy")
 	}
 	unknown := f.task("b", "x")
-	if _, err := f.desk.Amend(t.Context(), unknown, "1"); !errors.Is(err, tasks.ErrNotFound) {
+	if _, err := f.desk.Amend(t.Context(), unknown, tasks.Edit{Key: "1"}); !errors.Is(err, tasks.ErrNotFound) {
 		t.Errorf("unknown: %v", err)
 	}
 	f.worker()
