@@ -145,29 +145,42 @@ func integer(v any) (n int, given bool) {
 }
 
 // connection pages a list as GraphQL does at GitHub: first or last is required and at
-// most 100, and the cursor says how many are behind it.
+// most 100, and a cursor says how many are before it.
 func connection(all []object) resolve {
 	return func(args map[string]any) (any, *graphqlError) {
-		first, given := integer(args["first"])
-		if last, newest := integer(args["last"]); newest && !given {
-			first, given = last, true
-			if last > 0 && last <= 100 {
-				all = all[max(0, len(all)-last):]
-			}
+		size, forwards := integer(args["first"])
+		given := forwards
+		if !forwards {
+			size, given = integer(args["last"])
 		}
 		switch {
 		case !given:
 			return nil, &graphqlError{Type: "MISSING_PAGINATION_BOUNDARIES", Message: "You must provide a `first` or `last` value to properly paginate the connection."}
-		case first < 1 || first > 100:
-			return nil, &graphqlError{Type: "EXCESSIVE_PAGINATION", Message: fmt.Sprintf("Requesting %d records on the connection exceeds the `first` limit of 100 records.", first)}
+		case size < 1 || size > 100:
+			return nil, &graphqlError{Type: "EXCESSIVE_PAGINATION", Message: fmt.Sprintf("Requesting %d records on the connection exceeds the `first` limit of 100 records.", size)}
 		}
-		after, _ := args["after"].(string)
-		from, _ := strconv.Atoi(after)
-		from = min(max(from, 0), len(all))
-		to := min(from+first, len(all))
+		from, to := cursor(args["after"], 0, len(all)), cursor(args["before"], len(all), len(all))
+		if from = min(from, to); forwards {
+			to = min(from+size, to)
+		} else {
+			from = max(from, to-size)
+		}
 		return object{
 			"nodes": all[from:to], "totalCount": len(all),
-			"pageInfo": object{"endCursor": orNull(strconv.Itoa(to)), "hasNextPage": to < len(all)},
+			"pageInfo": object{
+				"startCursor": orNull(strconv.Itoa(from)), "hasPreviousPage": from > 0,
+				"endCursor": orNull(strconv.Itoa(to)), "hasNextPage": to < len(all),
+			},
 		}, nil
 	}
+}
+
+// cursor is the place of a cursor in a list, or where a page begins without one.
+func cursor(v any, without, size int) int {
+	text, given := v.(string)
+	if !given {
+		return without
+	}
+	n, _ := strconv.Atoi(text)
+	return min(max(n, 0), size)
 }

@@ -60,7 +60,7 @@ func (c *commenter) send(ctx context.Context, gh *github.Client, o origin, l ide
 }
 
 func (c *commenter) sendTo(ctx context.Context, gh *github.Client, o origin, l idempotentComment) error {
-	sent, err := c.sent(ctx, gh, o, l)
+	sent, thread, err := c.sent(ctx, gh, o, l)
 	if err != nil {
 		return fmt.Errorf("look for an earlier reply on %s: %w", o, err)
 	}
@@ -78,7 +78,7 @@ func (c *commenter) sendTo(ctx context.Context, gh *github.Client, o origin, l i
 		body := mark + "\n" + text
 		switch {
 		case o.Discussion != 0:
-			err = discuss(ctx, gh, o, l.to, body)
+			err = discuss(ctx, gh, o, thread, body)
 		case l.to.Place == onLine:
 			err = replyOnLine(ctx, gh, o, l.to.Thread, body)
 		default:
@@ -91,22 +91,26 @@ func (c *commenter) sendTo(ctx context.Context, gh *github.Client, o origin, l i
 	return nil
 }
 
-// sent finds the posted parts by their marks. Others may have copied a mark, so the author has to be errand.
-func (c *commenter) sent(ctx context.Context, gh *github.Client, o origin, l idempotentComment) (map[string]bool, error) {
+// sent finds the posted parts by their marks. Others may have copied a mark, so the author has to be errand. In a discussion
+// it also returns the node of the thread to answer in, or "" if that is not among what it has read.
+func (c *commenter) sent(ctx context.Context, gh *github.Client, o origin, l idempotentComment) (_ map[string]bool, thread string, _ error) {
 	me, err := c.api.forge.Login(ctx)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	found := map[string]bool{}
 	for r, err := range c.beside(ctx, gh, o, l) {
 		if err != nil {
-			return nil, err
+			return nil, "", err
+		}
+		if r.ID == l.to.Thread {
+			thread = r.node
 		}
 		if r.author == me {
 			found[letterForm.FindString(r.body)] = true
 		}
 	}
-	return found, nil
+	return found, thread, nil
 }
 
 // beside lists the remarks at the place where the comment is posted.
@@ -156,7 +160,7 @@ func (r *reporter) findFinal(ctx context.Context, t tasks.Task, o origin, after 
 		}
 	}
 	for _, l.to = range places {
-		sent, err := r.comments.sent(ctx, gh, o, l)
+		sent, _, err := r.comments.sent(ctx, gh, o, l)
 		if err != nil {
 			return nil, err
 		}
@@ -213,7 +217,9 @@ func (c *commenter) sign(ctx context.Context, h heard, sign string) {
 		if err != nil {
 			return err
 		}
-		return react(ctx, gh, h.origin(), h.spot, sign)
+		o := h.origin()
+		o.Asked = &request{spot: h.spot, Node: h.node}
+		return react(ctx, gh, o, h.spot, sign)
 	})
 }
 

@@ -24,7 +24,7 @@ type remark struct {
 	body             string
 	at, edited       time.Time
 	url              string
-	node             string // of a comment in a discussion, unless an event brought it: its ID for GraphQL
+	node             string // of a discussion or a comment in one: its ID for GraphQL
 
 	review int64  // of a comment on a line: the review it belongs to
 	path   string // its place: the file,
@@ -158,7 +158,7 @@ func (h *heard) validate() error {
 
 // origin returns the place of the remark. Of the pull request, issue or discussion it has only what identifies it.
 func (h heard) origin() origin {
-	return origin{Repo: h.repo, Number: h.number, Discussion: h.discussion.GetID(), Installation: h.installation}
+	return origin{Repo: h.repo, Number: h.number, Discussion: h.discussion.GetID(), Node: h.discussion.GetNodeID(), Installation: h.installation}
 }
 
 // sender returns who did it, for the audit log.

@@ -25,7 +25,7 @@ import (
 func fromDiscussion(v *github.Discussion) remark {
 	u, at := v.GetUser(), v.GetCreatedAt().Time
 	return remark{
-		spot: spot{Place: inDiscussion, ID: v.GetID()}, author: u.GetLogin(), bot: u.GetType() == "Bot",
+		spot: spot{Place: inDiscussion, ID: v.GetID()}, node: v.GetNodeID(), author: u.GetLogin(), bot: u.GetType() == "Bot",
 		standing: v.GetAuthorAssociation(), body: v.GetBody(), at: at, edited: v.GetUpdatedAt().Time, url: v.GetHTMLURL(),
 	}
 }
@@ -36,8 +36,9 @@ func fromDiscussionComment(c *github.CommentDiscussion) remark {
 		thread = c.GetID()
 	}
 	return remark{
-		spot: spot{Place: inReplies, ID: c.GetID(), Thread: thread}, author: u.GetLogin(), bot: u.GetType() == "Bot",
-		standing: c.GetAuthorAssociation(), body: c.GetBody(), at: c.GetCreatedAt().Time, edited: c.GetUpdatedAt().Time, url: c.GetHTMLURL(),
+		spot: spot{Place: inReplies, ID: c.GetID(), Thread: thread}, node: c.GetNodeID(), author: u.GetLogin(),
+		bot: u.GetType() == "Bot", standing: c.GetAuthorAssociation(), body: c.GetBody(), at: c.GetCreatedAt().Time,
+		edited: c.GetUpdatedAt().Time, url: c.GetHTMLURL(),
 	}
 }
 
@@ -98,12 +99,12 @@ func (o origin) ended(action string) string {
 }
 
 // discussionQuery reads a discussion with a page of its comments, and the newest replies to each.
-const discussionQuery = `query($owner: String!, $name: String!, $number: Int!, $after: String) {
+const discussionQuery = `query($owner: String!, $name: String!, $number: Int!, $before: String) {
   repository(owner: $owner, name: $name) {
     discussion(number: $number) {
-      id databaseId locked closedAt author { __typename login } category { name }
-      comments(first: 100, after: $after) {
-        pageInfo { hasNextPage endCursor }
+      databaseId locked closedAt author { __typename login } category { name }
+      comments(last: 100, before: $before) {
+        pageInfo { hasPreviousPage startCursor }
         nodes {
           id databaseId url body createdAt lastEditedAt authorAssociation author { __typename login }
           replies(last: 100) {
@@ -115,12 +116,11 @@ const discussionQuery = `query($owner: String!, $name: String!, $number: Int!, $
   }
 }`
 
-// maxDiscussionPages bounds the comments of a discussion that are read: a thousand.
+// maxDiscussionPages bounds the comments of a discussion that are read: the newest thousand.
 const maxDiscussionPages = 10
 
 // discussion is a discussion as it is now.
 type discussion struct {
-	Node     string    `json:"id"`
 	ID       int64     `json:"databaseId"`
 	Locked   bool      `json:"locked"`
 	ClosedAt time.Time `json:"closedAt"`
@@ -131,8 +131,8 @@ type discussion struct {
 	Comments struct {
 		Nodes    []discussionComment `json:"nodes"`
 		PageInfo struct {
-			More bool   `json:"hasNextPage"`
-			End  string `json:"endCursor"`
+			More  bool   `json:"hasPreviousPage"`
+			Start string `json:"startCursor"`
 		} `json:"pageInfo"`
 	} `json:"comments"`
 
@@ -156,8 +156,8 @@ type discussionComment struct {
 
 func (c discussionComment) remark(thread int64) remark {
 	r := remark{
-		spot: spot{Place: inReplies, ID: c.ID, Thread: thread}, node: c.Node, author: c.Author.login(), bot: c.Author.Kind == "Bot",
-		standing: c.Association, body: c.Body, at: c.Created, edited: c.Edited, url: c.URL,
+		spot: spot{Place: inReplies, ID: c.ID, Thread: thread}, node: c.Node, author: c.Author.login(),
+		bot: c.Author.Kind == "Bot", standing: c.Association, body: c.Body, at: c.Created, edited: c.Edited, url: c.URL,
 	}
 	if c.Edited.IsZero() {
 		r.edited = c.Created
@@ -194,7 +194,7 @@ func readDiscussion(ctx context.Context, gh *github.Client, o origin) (*discussi
 		if d.remarks = all; !d.Comments.PageInfo.More || page == maxDiscussionPages {
 			return d, nil
 		}
-		vars["after"] = d.Comments.PageInfo.End
+		vars["before"] = d.Comments.PageInfo.Start
 	}
 }
 
@@ -208,7 +208,7 @@ func (d *discussion) node(comment int64) string {
 	return ""
 }
 
-// discussionRemarks iterates over the comments in a discussion, by thread.
+// discussionRemarks iterates over the comments in a discussion, by thread and in no order of time.
 func discussionRemarks(ctx context.Context, gh *github.Client, o origin) remarks {
 	return func(yield func(remark, error) bool) {
 		d, err := readDiscussion(ctx, gh, o)
@@ -225,20 +225,22 @@ func discussionRemarks(ctx context.Context, gh *github.Client, o origin) remarks
 
 // The mutations of discussions.
 const (
-	addToDiscussion   = `mutation($discussion: ID!, $to: ID, $body: String!) { addDiscussionComment(input: {discussionId: $discussion, replyToId: $to, body: $body}) { comment { id } } }`
-	editInDiscussion  = `mutation($target: ID!, $body: String!) { updateDiscussionComment(input: {commentId: $target, body: $body}) { comment { id } } }`
-	reactToDiscussion = `mutation($target: ID!, $sign: ReactionContent!) { addReaction(input: {subjectId: $target, content: $sign}) { reaction { id } } }`
+	addToDiscussion = `mutation($discussion: ID!, $to: ID, $body: String!) {
+  addDiscussionComment(input: {discussionId: $discussion, replyToId: $to, body: $body}) { comment { id } }
+}`
+	editInDiscussion = `mutation($target: ID!, $body: String!) {
+  updateDiscussionComment(input: {commentId: $target, body: $body}) { comment { id } }
+}`
+	reactToDiscussion = `mutation($target: ID!, $sign: ReactionContent!) {
+  addReaction(input: {subjectId: $target, content: $sign}) { reaction { id } }
+}`
 )
 
-// discuss posts a comment in a discussion: in a thread, if it is still there.
-func discuss(ctx context.Context, gh *github.Client, o origin, to spot, body string) error {
-	d, err := readDiscussion(ctx, gh, o)
-	if err != nil {
-		return err
-	}
-	vars := map[string]any{"discussion": d.Node, "body": body}
-	if node := d.node(to.Thread); node != "" {
-		vars["to"] = node
+// discuss posts a comment in a discussion: in the thread with this node, unless that is empty.
+func discuss(ctx context.Context, gh *github.Client, o origin, thread, body string) error {
+	vars := map[string]any{"discussion": o.Node, "body": body}
+	if thread != "" {
+		vars["to"] = thread
 	}
 	var answer struct{}
 	return hub.GraphQL(ctx, gh, addToDiscussion, vars, &answer)
@@ -246,19 +248,27 @@ func discuss(ctx context.Context, gh *github.Client, o origin, to spot, body str
 
 // reactInDiscussion adds a reaction to a discussion or to a comment in it, unless that was deleted.
 func reactInDiscussion(ctx context.Context, gh *github.Client, o origin, p spot, sign string) error {
-	d, err := readDiscussion(ctx, gh, o)
-	if err != nil {
-		return err
-	}
-	node := d.Node
-	if p.Place == inReplies {
+	node := o.Node
+	switch {
+	case p.Place == inDiscussion:
+	case o.Asked != nil && o.Asked.spot == p:
+		node = o.Asked.Node
+	default: // only its ID is known
+		d, err := readDiscussion(ctx, gh, o)
+		if err != nil {
+			return err
+		}
 		node = d.node(p.ID)
 	}
 	if node == "" {
 		return nil
 	}
 	var answer struct{}
-	return hub.GraphQL(ctx, gh, reactToDiscussion, map[string]any{"target": node, "sign": strings.ToUpper(sign)}, &answer)
+	err := hub.GraphQL(ctx, gh, reactToDiscussion, map[string]any{"target": node, "sign": strings.ToUpper(sign)}, &answer)
+	if hub.StatusCode(err) == http.StatusNotFound {
+		return nil
+	}
+	return err
 }
 
 // talkInDiscussion reads the discussion of a task, and refuses the task if the discussion has ended.
@@ -293,7 +303,8 @@ func (b *briefer) talkInDiscussion(ctx context.Context, t tasks.Task, o origin) 
 
 // aboutDiscussion quotes the discussion as it was when the task was requested.
 func aboutDiscussion(o origin, d *discussion) string {
-	text := fmt.Sprintf("Title: %s\nAuthor: %s\nCategory: %s\n", o.Title, untrusted.Line(d.Author.login(), 100), untrusted.Line(d.Category.Name, 100))
+	author, category := untrusted.Line(d.Author.login(), 100), untrusted.Line(d.Category.Name, 100)
+	text := fmt.Sprintf("Title: %s\nAuthor: %s\nCategory: %s\n", o.Title, author, category)
 	if o.Body != "" {
 		text += "Description:\n" + o.Body
 	}

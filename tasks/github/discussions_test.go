@@ -1,6 +1,7 @@
 package github
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -145,7 +146,7 @@ func TestAnswerInADiscussionOnce(t *testing.T) {
 	task := f.only()
 	e := answered("Because.")
 	w.discuss(n, top, "mallory", idempotentComment{task: task.ID, ending: e.Kind, at: e.At.UnixMicro()}.mark(1)+"\nNo.")
-	w.hub.Fail(graphql, githubfake.Failure{Times: 2, Hold: released()}) // reads
+	w.hub.Fail(graphql, githubfake.Failure{Times: 1, Hold: released()}) // the read
 	w.hub.Fail(graphql, githubfake.Failure{Status: 502, After: true})   // the answer
 	if err := w.report(task).Close(t.Context(), e); err == nil {
 		t.Error("a lost response is no error")
@@ -174,6 +175,43 @@ func TestAnswerInADiscussionOnce(t *testing.T) {
 	e.At, e.Retried = e.At.Add(2*time.Hour), e.At.Add(90*time.Minute)
 	w.close(task, e)
 	if got := w.ourRemarks(n); len(got) != 2 || got[1].Body != "Gone." || got[1].Parent != 0 {
+		t.Errorf("%+v", got)
+	}
+}
+
+// Of a long discussion the newest comments are read. An answer is posted once also if its thread is too old for that: then it
+// is not posted there. The request gets its reactions wherever it is.
+func TestLongDiscussion(t *testing.T) {
+	t.Parallel()
+	w := ticking(t)
+	n := w.discussion("bob", "One", "It is.")
+	old := w.discuss(n, 0, "bob", "The first remark.")
+	for i := range 100 * maxDiscussionPages {
+		w.discuss(n, 0, "bob", fmt.Sprintf("Remark %d.", i+1))
+	}
+	f := w.listen()
+	asks := func(to int64, answer string) {
+		t.Helper()
+		id := w.discuss(n, to, "ann", "@errand why?")
+		w.discussionSigns(n, id, eyes)
+		task := f.only()
+		b := w.briefed(task)
+		if first := to == old; strings.Contains(b.Prompt.Text, "Remark 1000.") != first || strings.Contains(b.Prompt.Text, "Remark 949.") {
+			t.Error(b.Prompt.Text)
+		}
+		e := answered(answer)
+		e.At = time.Now().Add(time.Hour)
+		w.close(task, e)
+		w.close(task, e)
+		w.discussionSigns(n, id, eyes, done)
+		if _, err := f.desk.Cancel(t.Context(), task.ID, "ann"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	asks(old, "Gone.")
+	asks(0, "Because.")
+	got := w.ourRemarks(n)
+	if len(got) != 2 || got[0].Body != "Gone." || got[0].Parent != 0 || got[1].Body != "Because." || got[1].Parent == 0 {
 		t.Errorf("%+v", got)
 	}
 }

@@ -210,6 +210,7 @@ type origin struct {
 	Number       int      `json:"number"`
 	Issue        int64    `json:"issue,omitempty"`      // the ID of the issue,
 	Discussion   int64    `json:"discussion,omitempty"` // or of the discussion; both 0: it is a pull request
+	Node         string   `json:"node,omitempty"`       // of a discussion: its ID for GraphQL
 	Head         string   `json:"head"`                 // commit; empty for an issue
 	Base         string   `json:"base"`                 // branch; empty for an issue: the default branch
 	BaseSHA      string   `json:"base_sha"`

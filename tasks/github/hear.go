@@ -20,6 +20,7 @@ import (
 // request is the comment that requested a task.
 type request struct {
 	spot
+	Node    string    `json:"node,omitempty"` // in a discussion: its ID for GraphQL
 	At      time.Time `json:"at"`
 	URL     string    `json:"html_url"`
 	Command string    `json:"command,omitempty"` // empty: a mention

@@ -158,13 +158,13 @@ func (i *interpreter) concerns(ctx context.Context, h heard) error {
 func (i *interpreter) issueOrder(ctx context.Context, h heard, w work, command, words string) (draft, error) {
 	o := origin{
 		Repo: h.repo, Number: h.number, Base: i.base(h.repo), Installation: h.installation, Action: actionAsked,
-		Asked: &request{spot: h.spot, At: h.at, URL: h.url, Command: command, Words: words, Bot: h.bot},
+		Asked: &request{spot: h.spot, Node: h.node, At: h.at, URL: h.url, Command: command, Words: words, Bot: h.bot},
 	}
 	issue, d := h.issue, h.discussion
 	switch {
 	case d != nil:
 		w.profile = agent.Read
-		o.Discussion, o.URL = d.GetID(), d.GetHTMLURL()
+		o.Discussion, o.Node, o.URL = d.GetID(), d.GetNodeID(), d.GetHTMLURL()
 		o.Title, o.Body = described(d.GetTitle(), d.GetBody())
 	case issue == nil:
 		var err error
