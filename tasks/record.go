@@ -33,7 +33,7 @@ func ReadTask(rec store.Record) (t Task, _ error) {
 	if why != "" {
 		return Task{}, &UnreadableError{rec.ID, why}
 	}
-	t.Thread = rec.Thread
+	t.Thread, t.Fence = rec.Thread, rec.Fence
 	if len(rec.RetriedBy) > 0 && json.Unmarshal(rec.RetriedBy, &t.Retrier) != nil {
 		return Task{}, &UnreadableError{rec.ID, "it cannot be decoded who retried it"}
 	}

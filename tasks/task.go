@@ -68,6 +68,7 @@ type Task struct {
 	Pictures []Picture `json:"pictures,omitempty"`
 
 	Retrier Asker `json:"-"` // who retried it last; zero: no person did
+	Fence   int64 `json:"-"` // of its latest run: later runs have greater ones; 0: it has never run
 
 	Reply *Reply `json:"-"` // set by a source for Submit if the message may be an answer; nil: it is a task
 

@@ -38,22 +38,19 @@ const (
 type issueStatus struct {
 	ID   int64  `json:"id,omitempty"`   // 0: not known
 	Task string `json:"task,omitempty"` // whose state it may show; empty: it shows an end
+	Turn int64  `json:"turn,omitempty"` // of the newest writer for that task
 	Pull string `json:"pull,omitempty"` // the address of the latest pull request for the issue
 }
 
 // showStates starts to write the states that Update passes on.
-func (r *reply) showStates(ctx context.Context) {
+func (r *reply) showStates(ctx context.Context, show func(context.Context, string) error) {
 	r.states, r.done = newLatest(), make(chan struct{})
 	var stop context.Context
 	stop, r.stop = context.WithCancel(ctx)
 	go func() {
 		defer close(r.done)
 		// The writes use ctx, not stop: a cancelled one could still arrive, after the end.
-		r.states.run(stop, r.by.pause, func(state string) {
-			if err := r.showState(ctx, state); err != nil && ctx.Err() == nil {
-				r.log.Warn("show state", "err", err)
-			}
-		})
+		r.states.run(stop, r.by.pause, attempts(ctx, r.log, "show state", show))
 	}()
 }
 
@@ -68,19 +65,33 @@ func (r *reply) Update(e agent.Event) {
 	}
 }
 
-// showState writes the state of the task, which has not ended. A task that waits only has a state if it has begun. The memo
-// comes first, so that whoever ends the task knows that there is something to end.
+// begin lets a task show a state, and reports whether it may. A task that waits only has a state if it has begun. Writers may be
+// late, and work for different workers: that of a run is dropped when the task waits again, and that of a wait when it runs.
+func (s *issueStatus) begin(t tasks.Task, state string) bool {
+	turn, ours := 2*t.Fence, s.Task == t.ID
+	if strings.HasPrefix(state, stateWaiting) {
+		if turn++; !ours {
+			return false
+		}
+	}
+	if ours && turn < s.Turn {
+		return false
+	}
+	s.Task, s.Turn = t.ID, turn
+	return true
+}
+
+// showState writes the state of the task, which has not ended. It changes the memo first, so that the end of the task is shown
+// even if this worker dies.
 func (r *reply) showState(ctx context.Context, state string) error {
 	var s issueStatus
-	begun := true
+	var may bool
 	err := r.by.memory.changeState(ctx, r.origin, func(p *prState) error {
-		if begun = p.Status.Task == r.task.ID || !strings.HasPrefix(state, stateWaiting); begun {
-			p.Status.Task = r.task.ID
-		}
+		may = p.Status.begin(r.task, state)
 		s = p.Status
 		return nil
 	})
-	if err != nil || !begun {
+	if err != nil || !may {
 		return err
 	}
 	id, err := r.writeState(ctx, s, state, true)

@@ -117,6 +117,41 @@ func TestStateOfAnIssue(t *testing.T) {
 	})
 }
 
+// A state that could not be written is written later. Writers that are late, also those of other workers, change nothing.
+func TestLateStates(t *testing.T) {
+	t.Parallel()
+	w := withToken(t)
+	_, n, task, _ := w.working()
+	waits := tasks.Headline{State: "Waiting"}
+	task.Fence = 7
+	first := w.report(task)
+	w.hub.Fail(createComment, githubfake.Failure{Status: 403, Body: `{"message":"Not now"}`})
+	first.Update(agent.Event{Kind: agent.Started})
+	w.shows(n, "I am working on")
+	late := task
+	task.Fence = 9
+	second := w.report(task)
+	second.Update(agent.Event{Kind: tasks.Asked})
+	w.shows(n, "I have asked")
+	if err := w.src.Waits(t.Context(), late, waits); err != nil {
+		t.Fatal(err)
+	}
+	if err := first.(*acked).Report.(*reply).showState(t.Context(), stateWorking); err != nil {
+		t.Fatal(err)
+	}
+	w.shows(n, "I have asked")
+	if err := w.src.Waits(t.Context(), task, waits); err != nil {
+		t.Fatal(err)
+	}
+	w.shows(n, "The request of")
+	if err := second.(*acked).Report.(*reply).showState(t.Context(), stateWorking); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.shows(n, "The request of"); got.Edits != 2 {
+		t.Errorf("%+v", got)
+	}
+}
+
 // The comment is created once, also if GitHub's response was lost or someone has copied the mark. When a worker dies, whoever
 // takes over or posts the end finds it.
 func TestStateOfAnIssueOnce(t *testing.T) {
@@ -125,6 +160,7 @@ func TestStateOfAnIssueOnce(t *testing.T) {
 	f, n, task, _ := w.working()
 	f.comment(n, "mallory", statusMark+"Hacked.")
 	w.hub.Fail(createComment, githubfake.Failure{Status: 502, After: true})
+	w.src.reports.pause = time.Hour // until it tries again
 	r := w.report(task)
 	r.Update(agent.Event{Kind: agent.Started})
 	first := w.shows(n, "I am working on")

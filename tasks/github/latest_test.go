@@ -2,7 +2,10 @@ package github
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"log/slog"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -69,6 +72,53 @@ func TestUpdatesAreLatestWins(t *testing.T) {
 		want := []string{"0s The agent has started.", "15s Reading 99.go", "1m1s Asking @\u200boctocat to help"}
 		if diff := cmp.Diff(want, l.log); diff != "" {
 			t.Error(diff)
+		}
+	})
+}
+
+// States are written with a pause. One that could not be written is written again, unless there is a newer one, and errand
+// complains once.
+func TestStatesArePaced(t *testing.T) {
+	t.Parallel()
+	w := withToken(t)
+	pause := w.src.reports.pause
+	synctest.Test(t, func(t *testing.T) {
+		logged := &logs{}
+		r := &reply{by: &reporter{pause: pause}, log: slog.New(slog.NewTextHandler(logged, nil))}
+		start, fails := time.Now(), 0
+		var log []string
+		r.showStates(t.Context(), func(_ context.Context, state string) error {
+			log = append(log, fmt.Sprintf("%s %s", time.Since(start), state))
+			if fails--; fails >= 0 {
+				return errors.New("502")
+			}
+			return nil
+		})
+		working, asks, replied := agent.Event{Kind: agent.Started}, agent.Event{Kind: tasks.Asked}, agent.Event{Kind: tasks.Replied}
+		r.Update(working)
+		synctest.Wait()
+		r.Update(asks)
+		r.Update(replied) // it is there already
+		r.Update(asks)
+		fails = 2
+		<-time.After(70 * time.Second) // two failures
+		r.Update(replied)
+		<-time.After(5 * time.Minute)
+		fails = 1
+		r.Update(asks)
+		<-time.After(time.Second)
+		r.Update(working)
+		<-time.After(time.Minute)
+		r.stop()
+		<-r.done
+		want := []string{
+			"0s " + stateWorking, "30s " + stateAsking, "1m0s " + stateAsking, "1m30s " + stateWorking, "6m10s " + stateAsking, "6m40s " + stateWorking,
+		}
+		if diff := cmp.Diff(want, log); diff != "" {
+			t.Error(diff)
+		}
+		if got := strings.Count(logged.String(), "show state"); got != 1 {
+			t.Errorf("said %d times:\n%s", got, logged)
 		}
 	})
 }

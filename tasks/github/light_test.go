@@ -188,7 +188,7 @@ func TestLightWithoutConsole(t *testing.T) {
 	task := w.task(n, 0)
 	w.report(task)
 	r := w.report(task).(*report)
-	r.shower(t.Context())(strings.Repeat("@", 200)) // each one is made harmless, which makes it longer
+	_ = r.show(t.Context(), strings.Repeat("@", 200)) // each one is made harmless, which makes it longer
 	got := w.hub.Statuses(repo, w.pull(n).HeadSHA)
 	if len(got) != 2 || len([]rune(got[1].Description)) != hub.MaxStatus {
 		t.Errorf("%+v\n%s", got, w.logs)
@@ -231,7 +231,7 @@ func TestUpdateFails(t *testing.T) {
 	r := w.report(w.task(n, 0)).(*report)
 	const route = "PATCH /repos/{o}/{r}/check-runs/{id}"
 	w.hub.Fail(route, githubfake.Failure{Status: 500, Times: 2})
-	show := r.shower(t.Context())
+	show := attempts(t.Context(), r.log, "show action", r.show)
 	show("one")
 	show("two")
 	if got := strings.Count(w.logs.String(), "show action"); got != 1 {
@@ -239,7 +239,7 @@ func TestUpdateFails(t *testing.T) {
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	r.shower(ended)("three") // the worker stops: no complaint
+	attempts(ended, r.log, "show action", r.show)("three") // the worker stops: no complaint
 	if got := strings.Count(w.logs.String(), "show action"); got != 1 {
 		t.Errorf("said %d times:\n%s", got, w.logs)
 	}

@@ -38,7 +38,7 @@ func (r *reporter) openReply(ctx context.Context, t tasks.Task, o origin) (tasks
 		return nil, r.api.later("reach "+o.String(), err)
 	}
 	if o.Issue != 0 {
-		p.showStates(ctx)
+		p.showStates(ctx, p.showState)
 	}
 	return p, nil
 }

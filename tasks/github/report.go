@@ -77,21 +77,14 @@ func (r *reporter) start(ctx context.Context, t *report) *report {
 	go func() {
 		defer close(t.done)
 		// The writes use ctx, not stop: a cancelled one could still arrive, after the final status.
-		t.actions.run(stop, t.indicator.Interval(), t.shower(ctx))
+		t.actions.run(stop, t.indicator.Interval(), attempts(ctx, t.log, "show action", t.show))
 	}()
 	return t
 }
 
-// shower returns a function that writes an action to the indicator and logs the first failure.
-func (r *report) shower(ctx context.Context) func(string) {
-	warned := false
-	return func(action string) {
-		err := r.indicator.Show(ctx, markdown.NeutralLine(untrusted.Line(action, hub.MaxStatus)))
-		if err != nil && !warned && ctx.Err() == nil {
-			warned = true
-			r.log.Warn("show action", "err", err)
-		}
-	}
+// show writes an action to the indicator.
+func (r *report) show(ctx context.Context, action string) error {
+	return r.indicator.Show(ctx, markdown.NeutralLine(untrusted.Line(action, hub.MaxStatus)))
 }
 
 // Update shows the agent's actions, at intervals.
@@ -211,8 +204,9 @@ func (l latest) put(word string) {
 	}
 }
 
-// run writes until stop ends. It waits for a running write.
-func (l latest) run(stop context.Context, pause time.Duration, write func(string)) {
+// run writes until stop ends. It waits for a running write. A value for which write returns false is written again after the
+// pause, unless there is a newer one.
+func (l latest) run(stop context.Context, pause time.Duration, write func(string) bool) {
 	last := ""
 	for {
 		select {
@@ -222,14 +216,32 @@ func (l latest) run(stop context.Context, pause time.Duration, write func(string
 			if word == last {
 				continue
 			}
-			write(word)
-			last = word
+			if last = word; !write(word) {
+				last = "" // not known: it may have been written
+				select {
+				case l.words <- word:
+				default:
+				}
+			}
 		}
 		select {
 		case <-stop.Done():
 			return
 		case <-time.After(pause):
 		}
+	}
+}
+
+// attempts returns a function that writes a value and reports whether that succeeded. It logs the first failure.
+func attempts(ctx context.Context, log *slog.Logger, what string, write func(context.Context, string) error) func(string) bool {
+	warned := false
+	return func(word string) bool {
+		err := write(ctx, word)
+		if err != nil && !warned && ctx.Err() == nil {
+			warned = true
+			log.Warn(what, "err", err)
+		}
+		return err == nil
 	}
 }
 
