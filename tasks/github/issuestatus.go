@@ -39,6 +39,7 @@ type issueStatus struct {
 	ID   int64  `json:"id,omitempty"`   // 0: not known
 	Task string `json:"task,omitempty"` // whose state it may show; empty: it shows an end
 	Turn int64  `json:"turn,omitempty"` // of the newest writer for that task
+	Gone bool   `json:"gone,omitempty"` // people have deleted it: the task shows no more states
 	Pull string `json:"pull,omitempty"` // the address of the latest pull request for the issue
 }
 
@@ -74,10 +75,10 @@ func (s *issueStatus) begin(t tasks.Task, state string) bool {
 			return false
 		}
 	}
-	if ours && turn < s.Turn {
+	if ours && (s.Gone || turn < s.Turn) {
 		return false
 	}
-	s.Task, s.Turn = t.ID, turn
+	s.Task, s.Turn, s.Gone = t.ID, turn, false
 	return true
 }
 
@@ -95,11 +96,11 @@ func (r *reply) showState(ctx context.Context, state string) error {
 		return err
 	}
 	id, err := r.writeState(ctx, s, state, true)
-	if err != nil || id == s.ID {
+	if err != nil || id == s.ID && id != 0 {
 		return err
 	}
 	return r.by.memory.changeState(ctx, r.origin, func(p *prState) error {
-		p.Status.ID = id
+		p.Status.ID, p.Status.Gone = id, id == 0
 		return nil
 	})
 }
@@ -120,7 +121,10 @@ func (r *reply) endState(ctx context.Context, e tasks.Ending) error {
 	if e.Published != nil && e.Published.PullRequest.URL != "" {
 		p.Status.Pull = e.Published.PullRequest.URL
 	}
-	id, err := r.writeState(ctx, p.Status, state, false)
+	var id int64
+	if !p.Status.Gone {
+		id, err = r.writeState(ctx, p.Status, state, false)
+	}
 	if hub.Permanent(err) {
 		r.log.Warn("end state", "err", err)
 	} else if err != nil {

@@ -191,7 +191,7 @@ func TestStateOfAnIssueOnce(t *testing.T) {
 }
 
 // A request that never ran has no comment with a state, and work that is stopped leaves none that says that it runs. If people
-// have deleted the comment, the end makes no new one, and the next run does.
+// have deleted the comment, neither the same run nor its end makes a new one, and the next request does.
 func TestStateOfStoppedWork(t *testing.T) {
 	t.Parallel()
 	w := withToken(t)
@@ -217,6 +217,11 @@ func TestStateOfStoppedWork(t *testing.T) {
 	r, c := start()
 	if err := w.hub.DeleteComment(t.Context(), repo, n, c.ID, "ann"); err != nil {
 		t.Fatal(err)
+	}
+	for range 2 { // the first finds out
+		if err := r.(*acked).Report.(*reply).showState(t.Context(), stateAsking); err != nil || len(w.statuses(n)) > 0 {
+			t.Errorf("%v, %+v", err, w.statuses(n))
+		}
 	}
 	e.At = e.At.Add(time.Hour)
 	if err := r.Close(t.Context(), e); err != nil || len(w.statuses(n)) > 0 {
