@@ -31,6 +31,7 @@ const (
 	stateAsking   = "I have asked a question about the request of %s below, and wait for an answer."
 	stateWaiting  = "The request of %s waits to continue. "
 	stateAnswered = "Done: the answer to the request of %s is below."
+	stateRefused  = "Done, but GitHub did not let me post the answer to the request of %s. It is on the page of the run."
 	stateEnded    = "The request of %s has ended. "
 )
 
@@ -105,8 +106,8 @@ func (r *reply) showState(ctx context.Context, state string) error {
 	})
 }
 
-// endState writes how the task has ended, if the comment shows the task.
-func (r *reply) endState(ctx context.Context, e tasks.Ending) error {
+// endState writes how the task has ended, if the comment shows the task. refused means that its answer is not there.
+func (r *reply) endState(ctx context.Context, e tasks.Ending, refused bool) error {
 	if r.origin.Issue == 0 {
 		return nil
 	}
@@ -115,8 +116,11 @@ func (r *reply) endState(ctx context.Context, e tasks.Ending) error {
 		return err
 	}
 	state := stateAnswered
-	if e.Kind != tasks.Answered {
+	switch {
+	case e.Kind != tasks.Answered:
 		state = stateEnded + markdown.NeutralLine(untrusted.Line(e.Sentence(), 500))
+	case refused:
+		state = stateRefused
 	}
 	if e.Published != nil && e.Published.PullRequest.URL != "" {
 		p.Status.Pull = e.Published.PullRequest.URL

@@ -152,6 +152,21 @@ func TestLateStates(t *testing.T) {
 	}
 }
 
+// If GitHub does not take the answer, the state does not say that it is there.
+func TestStateWithoutAnAnswer(t *testing.T) {
+	t.Parallel()
+	w := withToken(t)
+	_, n, task, who := w.working()
+	r := w.report(task)
+	r.Update(agent.Event{Kind: agent.Started})
+	w.shows(n, "I am working on")
+	w.hub.Fail(createComment, githubfake.Failure{Status: 403, Body: `{"message":"Not allowed"}`})
+	if err := r.Close(t.Context(), answered("Because.")); err != nil {
+		t.Fatal(err)
+	}
+	w.shows(n, "Done, but GitHub did not let me post the answer to the request of "+who+". It is on the page of the run.\n\n<sub>[run "+task.ID+"](https://errand.example/")
+}
+
 // The comment is created once, also if GitHub's response was lost or someone has copied the mark. When a worker dies, whoever
 // takes over or posts the end finds it.
 func TestStateOfAnIssueOnce(t *testing.T) {

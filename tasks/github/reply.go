@@ -59,20 +59,21 @@ func (r *reply) Close(ctx context.Context, e tasks.Ending) error {
 			return context.Cause(ctx)
 		}
 	}
-	if err := r.post(ctx, e); err != nil {
+	refused, err := r.post(ctx, e)
+	if err != nil {
 		return err
 	}
-	return r.endState(ctx, e)
+	return r.endState(ctx, e, refused)
 }
 
-// post posts the answer, unless there is none.
-func (r *reply) post(ctx context.Context, e tasks.Ending) error {
+// post posts the answer, unless there is none, and reports whether GitHub has refused it for good.
+func (r *reply) post(ctx context.Context, e tasks.Ending) (refused bool, _ error) {
 	stranger, silent, err := r.silent(ctx, e)
 	if err == nil {
 		err = r.by.memory.planEnded(ctx, r.task, r.origin, e)
 	}
 	if err != nil || silent {
-		return err
+		return false, err
 	}
 	if stranger {
 		e.Reason = noWork
@@ -83,11 +84,12 @@ func (r *reply) post(ctx context.Context, e tasks.Ending) error {
 	}
 	if err := r.by.comments.send(ctx, r.gh, r.origin, l); hub.Permanent(err) {
 		r.log.Error("post reply", "err", err)
+		refused = true
 	} else if err != nil {
-		return r.by.api.later("post reply", err)
+		return false, r.by.api.later("post reply", err)
 	}
 	if e.Kind != tasks.Answered || r.origin.Asked == nil {
-		return nil
+		return refused, nil
 	}
 	last, at := r.origin.Asked.spot, r.origin.Asked.At
 	for _, id := range e.Covers {
@@ -95,7 +97,7 @@ func (r *reply) post(ctx context.Context, e tasks.Ending) error {
 			last, at = p, askedAt(id)
 		}
 	}
-	return r.by.memory.answered(ctx, r.origin, last, at)
+	return refused, r.by.memory.answered(ctx, r.origin, last, at)
 }
 
 // silent reports whether there is no reply: to a withdrawn request, to one on an issue that has ended since, and to people
