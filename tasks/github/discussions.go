@@ -17,16 +17,17 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// A discussion is a conversation like that of an issue, in which errand only answers questions. GitHub numbers discussions
-// together with issues and pull requests, so threads and memos have the same names. Only GraphQL can read them and write
-// to them.
+// A discussion is a conversation like that of an issue, in which errand only answers questions. GitHub numbers
+// discussions together with issues and pull requests, so threads and memos have the same names. Only GraphQL can read
+// them and write to them.
 
 // fromDiscussion returns what a discussion itself says.
 func fromDiscussion(v *github.Discussion) remark {
 	u, at := v.GetUser(), v.GetCreatedAt().Time
 	return remark{
-		spot: spot{Place: inDiscussion, ID: v.GetID()}, node: v.GetNodeID(), author: u.GetLogin(), bot: u.GetType() == "Bot",
-		standing: v.GetAuthorAssociation(), body: v.GetBody(), at: at, edited: v.GetUpdatedAt().Time, url: v.GetHTMLURL(),
+		spot: spot{Place: inDiscussion, ID: v.GetID()}, node: v.GetNodeID(), author: u.GetLogin(),
+		bot: u.GetType() == "Bot", standing: v.GetAuthorAssociation(), body: v.GetBody(), at: at,
+		edited: v.GetUpdatedAt().Time, url: v.GetHTMLURL(),
 	}
 }
 
@@ -45,8 +46,9 @@ func fromDiscussionComment(c *github.CommentDiscussion) remark {
 // unamended is the response to an edit that changes no task.
 var unamended = ignored{"No waiting task is changed by this edit.", slog.LevelDebug}
 
-// amend changes the task of an edited remark in a discussion, or withdraws it if the new text requests nothing. A task that
-// has started keeps the text that it was requested with, as does one whose text someone other than its author has edited.
+// amend changes the task of an edited remark in a discussion, or withdraws it if the new text requests nothing. A task
+// that has started keeps the text that it was requested with, as does one whose text someone other than its author has
+// edited.
 func (i *interpreter) amend(ctx context.Context, desk *tasks.Desk, d delivery) (said string, err error) {
 	h := *d.remark
 	st, err := desk.Status(ctx, h.task())
@@ -181,9 +183,9 @@ func readDiscussion(ctx context.Context, gh *github.Client, o origin) (*discussi
 		}
 		d := &answer.Repository.Discussion
 		if d.ID != o.Discussion {
-			return nil, fmt.Errorf("read discussion %s: %w", o, &github.ErrorResponse{
-				Response: &http.Response{StatusCode: http.StatusNotFound, Request: &http.Request{}}, Message: "it was transferred",
-			})
+			gone := &http.Response{StatusCode: http.StatusNotFound, Request: &http.Request{}}
+			err := &github.ErrorResponse{Response: gone, Message: "it was transferred"}
+			return nil, fmt.Errorf("read discussion %s: %w", o, err)
 		}
 		for _, c := range d.Comments.Nodes {
 			all = append(all, c.remark(c.ID))
@@ -263,8 +265,9 @@ func reactInDiscussion(ctx context.Context, gh *github.Client, o origin, p spot,
 	if node == "" {
 		return nil
 	}
+	vars := map[string]any{"target": node, "sign": strings.ToUpper(sign)}
 	var answer struct{}
-	err := hub.GraphQL(ctx, gh, reactToDiscussion, map[string]any{"target": node, "sign": strings.ToUpper(sign)}, &answer)
+	err := hub.GraphQL(ctx, gh, reactToDiscussion, vars, &answer)
 	if hub.StatusCode(err) == http.StatusNotFound {
 		return nil
 	}

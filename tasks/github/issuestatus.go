@@ -52,7 +52,7 @@ func (r *reply) showStates(ctx context.Context, show func(context.Context, strin
 	go func() {
 		defer close(r.done)
 		// The writes use ctx, not stop: a cancelled one could still arrive, after the end.
-		r.states.run(stop, r.by.pause, attempts(ctx, r.log, "show state", show))
+		r.states.run(stop, r.by.pause, attempts(ctx, r.log, show))
 	}()
 }
 

@@ -117,7 +117,7 @@ func TestStatesArePaced(t *testing.T) {
 		if diff := cmp.Diff(want, log); diff != "" {
 			t.Error(diff)
 		}
-		if got := strings.Count(logged.String(), "show state"); got != 1 {
+		if got := strings.Count(logged.String(), "show progress"); got != 1 {
 			t.Errorf("said %d times:\n%s", got, logged)
 		}
 	})

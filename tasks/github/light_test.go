@@ -231,16 +231,16 @@ func TestUpdateFails(t *testing.T) {
 	r := w.report(w.task(n, 0)).(*report)
 	const route = "PATCH /repos/{o}/{r}/check-runs/{id}"
 	w.hub.Fail(route, githubfake.Failure{Status: 500, Times: 2})
-	show := attempts(t.Context(), r.log, "show action", r.show)
+	show := attempts(t.Context(), r.log, r.show)
 	show("one")
 	show("two")
-	if got := strings.Count(w.logs.String(), "show action"); got != 1 {
+	if got := strings.Count(w.logs.String(), "show progress"); got != 1 {
 		t.Errorf("said %d times:\n%s", got, w.logs)
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	attempts(ended, r.log, "show action", r.show)("three") // the worker stops: no complaint
-	if got := strings.Count(w.logs.String(), "show action"); got != 1 {
+	attempts(ended, r.log, r.show)("three") // the worker stops: no complaint
+	if got := strings.Count(w.logs.String(), "show progress"); got != 1 {
 		t.Errorf("said %d times:\n%s", got, w.logs)
 	}
 	if err := r.Close(t.Context(), answered("Fine.")); err != nil {

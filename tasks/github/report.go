@@ -77,7 +77,7 @@ func (r *reporter) start(ctx context.Context, t *report) *report {
 	go func() {
 		defer close(t.done)
 		// The writes use ctx, not stop: a cancelled one could still arrive, after the final status.
-		t.actions.run(stop, t.indicator.Interval(), attempts(ctx, t.log, "show action", t.show))
+		t.actions.run(stop, t.indicator.Interval(), attempts(ctx, t.log, t.show))
 	}()
 	return t
 }
@@ -233,13 +233,13 @@ func (l latest) run(stop context.Context, pause time.Duration, write func(string
 }
 
 // attempts returns a function that writes a value and reports whether that succeeded. It logs the first failure.
-func attempts(ctx context.Context, log *slog.Logger, what string, write func(context.Context, string) error) func(string) bool {
+func attempts(ctx context.Context, log *slog.Logger, write func(context.Context, string) error) func(string) bool {
 	warned := false
 	return func(word string) bool {
 		err := write(ctx, word)
 		if err != nil && !warned && ctx.Err() == nil {
 			warned = true
-			log.Warn(what, "err", err)
+			log.Warn("show progress", "err", err)
 		}
 		return err == nil
 	}
