@@ -5,10 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/errand-fleet/errand/agent/internal/keeper"
 	"github.com/errand-fleet/errand/agent/internal/protocol"
@@ -126,6 +129,26 @@ func TestRetry(t *testing.T) {
 	} {
 		if got := c.result.Retry(); got != c.want {
 			t.Errorf("%s %v: %s, want %s", c.result.Outcome, c.result.Error, got, c.want)
+		}
+	}
+}
+
+// A reset that cannot be right is unknown, whether the gateway or the CLI has it. In milliseconds it is in a year that JSON has not.
+func TestReset(t *testing.T) {
+	t.Parallel()
+	soon := time.Now().Add(2 * time.Hour).Truncate(time.Second)
+	for name, c := range map[string]struct{ resets, want time.Time }{
+		"soon":         {soon, soon},
+		"over":         {time.Now().Add(-time.Hour), time.Time{}},
+		"far ahead":    {time.Now().Add(9 * 24 * time.Hour), time.Time{}},
+		"milliseconds": {time.Unix(soon.UnixMilli(), 0), time.Time{}},
+	} {
+		api := &API{Status: http.StatusTooManyRequests, Limits: map[string]string{"unified-status": "rejected", "unified-reset": strconv.FormatInt(c.resets.Unix(), 10)}}
+		status, resets, _ := api.UsageLimit()
+		for who, limit := range map[string]*protocol.RateLimit{"gateway": {Status: status, ResetsAt: resets}, "CLI": {Status: "rejected", ResetsAt: float64(c.resets.Unix())}} {
+			if at := retryAt(ClassUsageLimit, limit, nil); !at.Equal(c.want) {
+				t.Errorf("%s, by the %s: %v, want %v", name, who, at, c.want)
+			}
 		}
 	}
 }

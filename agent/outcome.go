@@ -108,8 +108,10 @@ func retryAt(c Class, limit *protocol.RateLimit, api *API) (at time.Time) {
 	if api != nil {
 		at = api.RetryAt
 	}
-	if limit != nil && limit.Status == "rejected" && limit.ResetsAt > 0 {
-		if reset := time.Unix(int64(limit.ResetsAt), 0); reset.After(at) {
+	if limit != nil && limit.Status == "rejected" {
+		now := time.Now()
+		reset := time.Unix(int64(limit.ResetsAt), 0)
+		if reset.After(now) && reset.Before(now.Add(gateway.MaxReset)) && reset.After(at) { // it could be in milliseconds
 			at = reset
 		}
 	}

@@ -192,7 +192,7 @@ func (sc scenario) check(t *testing.T, version string, res Result) {
 	if res.Text != sc.text || res.Error != nil && (res.Error.Message == "" || res.Error.User == "" || res.Error.Remedy == "") {
 		t.Errorf("text %q, error %+v", res.Text, res.Error)
 	}
-	if reset := time.Unix(4102444800, 0); class == ClassUsageLimit && !res.RetryAt.Equal(reset) {
-		t.Errorf("resets at %v, want %v", res.RetryAt, reset)
+	if class == ClassUsageLimit && !res.RetryAt.IsZero() { // the recorded reset is in the year 2100: see TestReset
+		t.Errorf("resets at %v", res.RetryAt)
 	}
 }

@@ -109,7 +109,7 @@ func unusable(res *http.Response, now time.Time) time.Time {
 	default:
 		return time.Time{}
 	}
-	if !until.After(now) || until.After(now.Add(maxReset)) {
+	if !until.After(now) || until.After(now.Add(MaxReset)) {
 		return now.Add(holdFor)
 	}
 	return until

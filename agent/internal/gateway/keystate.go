@@ -67,13 +67,13 @@ func windows(h http.Header, now time.Time) (list []Window) {
 	return list
 }
 
-// maxReset bounds how far ahead a limit is believed to be lifted: a little more than the longest window.
-const maxReset = 8 * 24 * time.Hour
+// MaxReset bounds how far ahead a limit is believed to be lifted: a little more than the longest window.
+const MaxReset = 8 * 24 * time.Hour
 
 // resetIn returns the time in a header of a subscription's limits; zero: it has none that can be right.
 func resetIn(h http.Header, name string, now time.Time) time.Time {
 	seconds, err := strconv.ParseInt(h.Get("Anthropic-Ratelimit-Unified-"+name), 10, 64)
-	if err != nil || seconds <= now.Unix() || seconds > now.Add(maxReset).Unix() {
+	if err != nil || seconds <= now.Unix() || seconds > now.Add(MaxReset).Unix() {
 		return time.Time{}
 	}
 	return time.Unix(seconds, 0).UTC()
