@@ -155,8 +155,8 @@ func (y *Ready) misfit(ctx context.Context, c *command, in invocation) string {
 	if allowed, e := credentialsFor(in.spec, y.r.cfg.Credentials); e != nil || !slices.Equal(allowed, c.credentials) {
 		return "it may use other credentials for the model"
 	}
-	if c.gate.Capped() { // another CLI gets another credential, or is refused
-		return "its credential for the model has reached its cap"
+	if !c.gate.Usable() { // another CLI gets another credential, or is refused
+		return "its credential for the model is held or has reached its cap"
 	}
 	if in.spec.MaxUSD != c.maxUSD { // the command has it only at list prices
 		return "its maximum cost is another one"

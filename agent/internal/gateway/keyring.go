@@ -74,7 +74,7 @@ func (r *keyring) take(names []string) (*lease, error) {
 	if len(uncapped) == 0 {
 		return nil, ErrCapped
 	}
-	k := best(uncapped, func(k *key) bool { return k.usable(now) })
+	k := best(uncapped, func(k *key) bool { return k.usable(now) && startable(uncapped, k.kind, now) })
 	if k == nil { // the answer of the model decides about one that is held
 		k = soonest(uncapped)
 	}

@@ -123,11 +123,13 @@ var ErrCapped = errors.New("the credentials for the model have reached their cap
 // capped reports whether no further run may use a credential.
 func (k *key) capped(now time.Time) bool { return k.state.CappedUntil.After(now) }
 
-// Capped reports whether no further run may use the credential that the run has now.
-func (g *Gateway) Capped() bool {
+// Usable reports whether a run that has not begun may have the credential that it has now, or needs another one because that has
+// reached its cap, or because its kind is held.
+func (g *Gateway) Usable() bool {
 	g.keys.ring.mu.Lock()
 	defer g.keys.ring.mu.Unlock()
-	return g.keys.current != nil && g.keys.current.capped(time.Now())
+	now := time.Now()
+	return g.keys.current != nil && !g.keys.current.capped(now) && startable(g.keys.allowed, g.keys.kind, now)
 }
 
 // tryAfter is how long after a refusal a held credential is tried again: its account may have been topped up.
@@ -139,6 +141,13 @@ func (k *key) held(now time.Time) bool { return k.state.Until.After(now) }
 // usable reports whether a credential is neither held, or may be tried again, nor capped.
 func (k *key) usable(now time.Time) bool {
 	return (!k.held(now) || now.Sub(k.state.HeldAt) >= tryAfter) && !k.capped(now)
+}
+
+// startable reports whether a run may start with a kind of credentials: one of them is neither held nor capped, or none of any kind is.
+// A run with a held one that is tried again could not go on with another one.
+func startable(keys []*key, kind string, now time.Time) bool {
+	free := slices.DeleteFunc(slices.Clone(keys), func(k *key) bool { return k.held(now) || k.capped(now) })
+	return len(free) == 0 || slices.ContainsFunc(free, func(k *key) bool { return k.kind == kind })
 }
 
 // freeAt returns when it becomes usable.

@@ -110,6 +110,27 @@ func TestHeldCredentialIsTriedAgain(t *testing.T) {
 	}
 }
 
+// A run does not start with a held credential that is due to be tried again if it could not go on with another one of its kind.
+func TestHeldCredentialOfAnotherKind(t *testing.T) {
+	t.Parallel()
+	b := newBank(t)
+	p, q := Named{Name: "p", Weight: 9, Credential: Credential{AuthToken: "token-p"}}, Named{Name: "q", Credential: Credential{AuthToken: "token-q"}}
+	u, _ := several(t, b, p, q, apiKey("a"))
+	busy := open(t, u, "a")
+	ready := open(t, u, "p", "a")
+	u.keys.keys[0].state.Until, u.keys.keys[0].state.HeldAt = time.Now().Add(time.Hour), time.Now().Add(-tryAfter)
+	if name := open(t, u, "p", "a").start.Name; name != "a" || ready.Usable() || !busy.Usable() {
+		t.Errorf("starts with %s, usable %v and %v", name, ready.Usable(), busy.Usable())
+	}
+	if name := open(t, u, "p", "q").start.Name; name != "p" {
+		t.Errorf("beside one of its kind: starts with %s", name)
+	}
+	u.keys.keys[2].state.Until, u.keys.keys[2].state.HeldAt = time.Now().Add(time.Hour), time.Now()
+	if name := open(t, u, "p", "a").start.Name; name != "p" || !ready.Usable() {
+		t.Errorf("if all are held: starts with %s, usable %v", name, ready.Usable())
+	}
+}
+
 // A credential that has reached its cap is for no further run. A run under way changes to another one if it can.
 func TestCappedCredential(t *testing.T) {
 	t.Parallel()
