@@ -60,6 +60,18 @@ func TestSeveralCredentials(t *testing.T) {
 	}
 }
 
+// A credential of a provider without prices has list prices, and not those of another provider.
+func TestPricesOfCredentials(t *testing.T) {
+	t.Parallel()
+	list := credentials(config.Config{Routing: config.Routing{
+		Credentials: []config.Credential{{Name: "aws", Provider: config.ProviderBedrock}, {Name: "key", APIKey: `{{env "KEY"}}`}},
+		Prices:      map[string]map[string]config.Price{config.ProviderAnthropic: {"claude-*": {Input: new(1.0), Output: new(2.0)}}},
+	}})
+	if aws, key := list[0].Prices, list[1].Prices; aws == nil || len(aws) != 0 || len(key) != 1 { // nil: those of agent.Config
+		t.Errorf("prices %v and %v", aws, key)
+	}
+}
+
 // The command of the model's token ends with the request that wants it.
 func TestModelTokenOfCancelledRequest(t *testing.T) {
 	t.Parallel()

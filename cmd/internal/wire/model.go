@@ -75,8 +75,9 @@ func credentialName(c config.Config) string {
 	return hex.EncodeToString(sum[:6])
 }
 
-// modelPrices are what the operator says that models cost at a provider.
-func modelPrices(c config.Config, provider string) (list agent.PriceList) {
+// modelPrices are what the operator says that models cost at a provider. They are not nil, which in a credential means those of another one.
+func modelPrices(c config.Config, provider string) agent.PriceList {
+	list := agent.PriceList{}
 	for _, m := range c.Routing.PricesOf(provider) {
 		list = append(list, agent.ModelPrice{Pattern: m.Pattern, Price: agent.Price{
 			Input: *m.Input, Output: *m.Output, CacheRead: m.CacheRead, CacheWrite: m.CacheWrite, CacheWriteHour: m.CacheWriteHour,
