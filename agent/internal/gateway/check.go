@@ -59,6 +59,9 @@ func (u *Upstream) check(ctx context.Context, k *key, model string) Checked {
 		text, _ := io.ReadAll(body)
 		err = k.Cloud.Sign(req.Clone(ctx), text) // says more than the answer to a run
 	}
+	if s, ok := k.transport.(*signer); ok && err == nil && s.tokens != nil {
+		_, err = s.current(ctx, "") // likewise
+	}
 	var res *http.Response
 	if err == nil {
 		res, err = k.transport.RoundTrip(req)

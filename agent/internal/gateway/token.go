@@ -78,8 +78,11 @@ func (s *signer) send(req *http.Request) (res *http.Response, token string, err 
 	req = req.Clone(req.Context())
 	maps.Copy(req.Header, s.headers)
 	if s.tokens != nil {
-		if token, err = s.current(req.Context(), ""); err != nil {
+		if token, err = s.current(req.Context(), ""); err != nil && req.Context().Err() != nil {
 			return nil, "", err
+		}
+		if err != nil { // the answer holds the credential, and the CLI does not ask again
+			return refusal(req, "The command that prints a token for the model fails. The worker's log says why."), "", nil
 		}
 		// Gateways look for either. The CLI sends both, says its documentation of apiKeyHelper.
 		req.Header.Set("Authorization", "Bearer "+token)

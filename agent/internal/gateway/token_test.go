@@ -162,7 +162,7 @@ func hang(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// A command that hangs holds requests only once, and none for longer than it wants to wait. Then its error is the answer.
+// A command that hangs holds requests only once, and none for longer than it wants to wait. Then a refusal is the answer.
 func TestTokenCommandHangs(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -176,11 +176,11 @@ func TestTokenCommandHangs(t *testing.T) {
 		})
 		began := time.Now()
 		const requests = 5
-		errs := make(chan error)
+		answers := make(chan int)
 		for range requests {
 			go func() {
-				_, err := ask(t.Context())
-				errs <- err
+				status, _ := ask(t.Context())
+				answers <- status
 			}()
 		}
 		synctest.Wait()
@@ -190,19 +190,35 @@ func TestTokenCommandHangs(t *testing.T) {
 			t.Errorf("a request that was cancelled got %v after %s", err, time.Since(began))
 		}
 		for range requests {
-			if err := <-errs; err == nil || time.Since(began) != 30*time.Second {
-				t.Errorf("a request got %v after %s", err, time.Since(began))
+			if status := <-answers; status != http.StatusUnauthorized || time.Since(began) != 30*time.Second {
+				t.Errorf("a request got %d after %s", status, time.Since(began))
 			}
 		}
 		works.Store(true)
-		if _, err := ask(t.Context()); err == nil || started.Load() != 1 {
-			t.Errorf("%v after %d commands", err, started.Load())
+		if status, err := ask(t.Context()); status != http.StatusUnauthorized || started.Load() != 1 {
+			t.Errorf("status %d, %v after %d commands", status, err, started.Load())
 		}
 		time.Sleep(failurePause) //nolint:forbidigo // in a bubble
 		if status, err := ask(t.Context()); status != http.StatusOK || started.Load() != 2 {
 			t.Errorf("status %d, %v after %d commands", status, err, started.Load())
 		}
 	})
+}
+
+// A credential whose command fails is held, the run goes on with another one, and a check says what is wrong.
+func TestTokenCommandFails(t *testing.T) {
+	t.Parallel()
+	b := newBank(t)
+	sealed := Named{Name: "sealed", Token: func(context.Context) (string, error) { return "", errors.New("the vault is sealed") }}
+	u, _ := several(t, b, sealed, Named{Name: "open", Token: func(context.Context) (string, error) { return "open", nil }, TokenLife: time.Hour})
+	if c := u.Check(t.Context(), "opus")[0]; c.Status != 0 || c.Said != "the vault is sealed" {
+		t.Errorf("checked %+v", c)
+	}
+	g := open(t, u)
+	status, text := ask(t, g)
+	if api := g.Seen(); status != http.StatusOK || api.Credential != "open" || api.Throttled() || u.States()["sealed"].Until.IsZero() {
+		t.Errorf("%d %s, seen %+v, known %+v", status, text, api, u.States())
+	}
 }
 
 // While a command fails, the last token is used without a delay for each request.
