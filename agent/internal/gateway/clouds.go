@@ -103,9 +103,15 @@ func cloudError(res *http.Response) string {
 	return kind
 }
 
+// deniesAccess reports whether Bedrock says that the credential has no right to what was asked.
+func deniesAccess(res *http.Response) bool {
+	return res.StatusCode == http.StatusForbidden && cloudError(res) == "AccessDeniedException"
+}
+
 // deniesModel reports whether a refusal is about the model and not about the credential: the account may lack one of its models.
 func deniesModel(res *http.Response) bool {
-	return res.StatusCode == http.StatusForbidden && cloudError(res) == "AccessDeniedException"
+	text := bytes.ToLower(refusalText(res))
+	return deniesAccess(res) && (bytes.Contains(text, []byte("access to the model")) || bytes.Contains(text, []byte("model access")))
 }
 
 // quotaHold returns how long a credential is held for a quota of its account in a cloud; 0: a refusal says nothing of one, such as of

@@ -231,7 +231,8 @@ func TestCloudAccounts(t *testing.T) {
 		"a tier's limit":      {status: 429, header: http.Header{"Retry-After": {"60"}}, text: `{"error":{"code":"429"}}`, status2: 200, held: true, moves: true},
 		"expired":             {status: 403, header: http.Header{aws: {"ExpiredTokenException"}}, text: `{}`, status2: 200, held: true, moves: true},
 		"unauthenticated":     {status: 401, text: `{"error":{"status":"UNAUTHENTICATED"}}`, status2: 200, held: true, moves: true},
-		"lacks the model":     {status: 403, header: http.Header{aws: {"AccessDeniedException"}}, text: `{}`, status2: 200, moves: true},
+		"lacks the model":     {status: 403, header: http.Header{aws: {"AccessDeniedException"}}, text: `{"message":"You don't have access to the model with the specified model ID."}`, status2: 200, moves: true},
+		"lacks the right":     {status: 403, header: http.Header{aws: {"AccessDeniedException"}}, text: `{"message":"User: x is not authorized to perform: bedrock:InvokeModel"}`, status2: 200, held: true, moves: true},
 		"throttled":           {status: 429, header: http.Header{aws: {"ThrottlingException"}}, text: `{"message":"Too many tokens, please wait"}`, status2: 429},
 		"overloaded":          {status: 429, text: `{"error":{"status":"RESOURCE_EXHAUSTED","message":"Resource exhausted. Please try again later."}}`, status2: 429},
 		"wrong question":      {status: 400, header: http.Header{aws: {"ValidationException"}}, text: `{}`, status2: 400},
@@ -282,6 +283,30 @@ func TestCloudAccounts(t *testing.T) {
 				t.Errorf("the run has %s", g.keys.current.Name)
 			}
 		})
+	}
+}
+
+// An account that lacks the model, and has no other one beside it, is held, so that the task is repeated with a credential of another kind.
+func TestCloudWithoutTheModel(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("X-Amzn-Errortype", "AccessDeniedException")
+		w.WriteHeader(http.StatusForbidden)
+		_, _ = io.WriteString(w, `{"message":"You don't have access to the model."}`)
+	}))
+	t.Cleanup(server.Close)
+	base, err := cloud.Base(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u, _ := several(t, newBank(t), Named{Name: "aws", Cloud: &sky{base: base}}, apiKey("key"))
+	g := open(t, u)
+	status, _ := send(t, http.MethodPost, u.Access(g).Cloud["SKY_URL"]+"/ask/claude-opus-5-5", `{}`)
+	if api := g.Seen(); status != http.StatusForbidden || api.FreeAt.IsZero() || api.FreeAt.After(time.Now()) || u.States()["aws"].Until.IsZero() {
+		t.Errorf("status %d, seen %+v, known %+v", status, api, u.States()["aws"])
+	}
+	if next := open(t, u); next.start.Name != "key" {
+		t.Errorf("the next run has %s", next.start.Name)
 	}
 }
 

@@ -32,27 +32,24 @@ func (t keyed) RoundTrip(req *http.Request) (*http.Response, error) {
 			return nil, err
 		}
 		ring.observe(k, res.Header)
-		denied := deniesModel(res)
-		if !ring.several() || req.GetBody == nil || denied && !isCall { // lists and counts need a right of their own
+		if !ring.several() || req.GetBody == nil || deniesAccess(res) && !isCall { // lists and counts need a right of their own
 			return res, nil
 		}
 		until := unusable(res, time.Now())
-		if until.IsZero() && !denied {
+		if until.IsZero() {
 			if held && res.StatusCode == http.StatusOK {
 				ring.release(k)
 			}
 			t.g.seen.keyed(req, k.Name, time.Time{})
 			return res, nil
 		}
-		var freeAt time.Time
-		if !denied {
-			ring.hold(k, until, res.StatusCode)
-			freeAt = t.g.keys.freeAt()
-		}
 		tried = append(tried, k)
 		other, otherHeld := t.g.keys.next(tried)
+		if other == nil || !deniesModel(res) {
+			ring.hold(k, until, res.StatusCode)
+		}
 		if other == nil {
-			t.g.seen.keyed(req, k.Name, freeAt)
+			t.g.seen.keyed(req, k.Name, t.g.keys.freeAt())
 			return res, nil
 		}
 		_ = res.Body.Close()
