@@ -188,7 +188,7 @@ func (c *Config) checkRole(p *Problems, role Role) {
 	c.checkModel(p, role)
 }
 
-// chain replaces the base URLs of the providers in use by that of the fleet's gateway.
+// chain replaces the base URLs of the providers in use by those below the URL of the fleet's gateway, which end as the providers' own do.
 func (c *Config) chain(p *Problems) {
 	const name = "ERRAND_GATEWAY_UPSTREAM"
 	for _, s := range c.settings() {
@@ -196,12 +196,13 @@ func (c *Config) chain(p *Problems) {
 			"ANTHROPIC_BASE_URL": ProviderAnthropic, "ANTHROPIC_BEDROCK_BASE_URL": ProviderBedrock,
 			"ANTHROPIC_VERTEX_BASE_URL": ProviderVertex, "ANTHROPIC_FOUNDRY_BASE_URL": ProviderFoundry,
 		}[s.name]
+		below := c.Model.Upstream + map[string]string{ProviderVertex: "/v1", ProviderFoundry: "/anthropic"}[own]
 		switch given := slices.Contains(c.Given, s.name); {
 		case c.Model.Upstream == "" || p.has(name) || !slices.Contains(c.providersInUse(), own):
-		case given && s.field.String() != c.Model.Upstream:
+		case given && s.field.String() != below:
 			p.add(name, "and "+s.name+" are set to different URLs", "unset one of them")
 		case !given:
-			s.field.SetString(c.Model.Upstream)
+			s.field.SetString(below)
 			c.Given = append(c.Given, s.name)
 		}
 	}

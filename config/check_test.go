@@ -300,7 +300,11 @@ func TestClouds(t *testing.T) {
 // The fleet's gateway takes the place of the base URL of the provider in use, and of no other.
 func TestUpstream(t *testing.T) {
 	t.Parallel()
-	const upstream = "https://llm.corp.example"
+	const upstream = "https://llm.corp.example/claude"
+	cut := func(address, ending string) string {
+		base, ended := strings.CutSuffix(address, ending)
+		return map[bool]string{true: base}[ended]
+	}
 	for name, tc := range map[string]struct {
 		vars map[string]string
 		of   func(Config) string
@@ -311,9 +315,9 @@ func TestUpstream(t *testing.T) {
 		"bedrock":   {map[string]string{"CLAUDE_CODE_USE_BEDROCK": "1"}, func(c Config) string { return c.Cloud.BedrockURL }, ""},
 		"vertex": {
 			map[string]string{"CLAUDE_CODE_USE_VERTEX": "1", "CLOUD_ML_REGION": "eu", "ANTHROPIC_VERTEX_PROJECT_ID": "p"},
-			func(c Config) string { return c.Cloud.VertexURL }, "",
+			func(c Config) string { return cut(c.Cloud.VertexURL, "/v1") }, "",
 		},
-		"foundry": {map[string]string{"CLAUDE_CODE_USE_FOUNDRY": "1"}, func(c Config) string { return c.Cloud.FoundryURL }, ""},
+		"foundry": {map[string]string{"CLAUDE_CODE_USE_FOUNDRY": "1"}, func(c Config) string { return cut(c.Cloud.FoundryURL, "/anthropic") }, ""},
 		"the same twice": {
 			map[string]string{"ANTHROPIC_API_KEY": "k", "ANTHROPIC_BASE_URL": upstream}, func(c Config) string { return c.Model.BaseURL }, "",
 		},

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -146,9 +147,14 @@ func (c *Config) checkCredentials(p *Problems) {
 	if c.Model.Gateway == GatewayOff {
 		p.add("ERRAND_GATEWAY", "is off, so runs could not change their credential", "set it to on, or remove the section credentials")
 	}
+	resource := ""
 	for _, one := range c.CredentialsHere() {
 		if one.Provider == ProviderFoundry && one.Resource+c.Cloud.FoundryURL == "" {
 			p.add(c.Paths.File+": credentials: "+one.Name, "has no resource", "write one, or set ANTHROPIC_FOUNDRY_BASE_URL")
+		}
+		if resource = cmp.Or(resource, one.Resource); one.Resource != "" && one.Resource != resource && c.Cloud.FoundryURL != "" {
+			p.add(c.Paths.File+": credentials: "+one.Name, "has another resource than one before it, but a base URL is for all",
+				"unset ANTHROPIC_FOUNDRY_BASE_URL or ERRAND_GATEWAY_UPSTREAM, or remove the resources")
 		}
 	}
 	if len(c.CredentialsHere()) == 0 {

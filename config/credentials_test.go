@@ -158,3 +158,16 @@ func TestCredentialsBesideOthers(t *testing.T) {
 		})
 	}
 }
+
+// A base URL would send the requests of all resources to one address.
+func TestResourcesBesideABaseURL(t *testing.T) {
+	t.Parallel()
+	const text = "credentials: [{name: one, provider: foundry, resource: a}, {name: again, provider: foundry, resource: a}, {name: two, provider: foundry, resource: b}]"
+	for _, name := range []string{"ERRAND_GATEWAY_UPSTREAM", "ANTHROPIC_FOUNDRY_BASE_URL", "none"} {
+		vars := map[string]string{"REDIS_URL": "redis://:p@h:6379", "ERRAND_CONFIG": "/etc/errand.yaml", name: "https://gateway.example"}
+		_, err := load(getenv(vars), machine(t, map[string]string{"/etc/errand.yaml": text}), RoleWorker)
+		if refused := err != nil && strings.HasPrefix(err.Error(), "configuration: 1 problem\n  - /etc/errand.yaml: credentials: two has another resource"); refused == (name == "none") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
