@@ -38,9 +38,15 @@ type Bedrock struct {
 	signer      *v4.Signer
 }
 
+// renewBefore is how long before they expire credentials of AWS are renewed: a request with them may take a while. By itself the SDK
+// does so only in containers.
+const renewBefore = 5 * time.Minute
+
 // New reads AWS' configuration. It asks for no credential yet.
 func New(ctx context.Context, cfg Config) (*Bedrock, error) {
-	var options []func(*config.LoadOptions) error
+	options := []func(*config.LoadOptions) error{
+		config.WithCredentialsCacheOptions(func(o *aws.CredentialsCacheOptions) { o.ExpiryWindow = renewBefore }),
+	}
 	if cfg.Region != "" {
 		options = append(options, config.WithRegion(cfg.Region))
 	}

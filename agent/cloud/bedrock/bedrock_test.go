@@ -4,8 +4,11 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
@@ -84,6 +87,35 @@ func TestKey(t *testing.T) {
 	}
 	if err := b.Sign(req, nil); err != nil || req.Header.Get("Authorization") != "Bearer bedrock-api-key" {
 		t.Errorf("%v: %v", err, req.Header)
+	}
+}
+
+// Credentials are renewed before they expire, and not for each request.
+func TestRenewal(t *testing.T) {
+	for life, want := range map[time.Duration]int{2 * time.Minute: 2, time.Hour: 1} {
+		dir := t.TempDir()
+		credential := `{"Version": 1, "AccessKeyId": "ASIA", "SecretAccessKey": "s", "SessionToken": "t", "Expiration": "` + time.Now().Add(life).UTC().Format(time.RFC3339) + `"}`
+		for name, text := range map[string]string{
+			"config": "[profile p]\ncredential_process = sh " + dir + "/print\n", "credentials": "", "print": "echo >> " + dir + "/runs; echo '" + credential + "'",
+		} {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		t.Setenv("AWS_CONFIG_FILE", filepath.Join(dir, "config"))
+		t.Setenv("AWS_SHARED_CREDENTIALS_FILE", filepath.Join(dir, "credentials"))
+		b, err := New(t.Context(), Config{Region: "eu-west-1", Profile: "p"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if _, err := b.credentials.Retrieve(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if runs, err := os.ReadFile(filepath.Join(dir, "runs")); err != nil || len(runs) != want {
+			t.Errorf("credentials of %v were fetched %d times, %v", life, len(runs), err)
+		}
 	}
 }
 
