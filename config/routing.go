@@ -59,6 +59,8 @@ type Routing struct {
 	Hooks map[string]Hook `yaml:"hooks"`
 	// Webhooks by name.
 	Webhooks map[string]Webhook `yaml:"webhooks"`
+	// Variables that errand.yaml reads, as {{env "NAME"}} or env:NAME.
+	Variables []string `yaml:"-"`
 }
 
 // Repository configures a repository.
@@ -141,6 +143,9 @@ func (r Routing) trimHost(host string) (twice []string) {
 // invalid value (a type with a custom UnmarshalYAML would lose KnownFields: go-yaml#460).
 func parseRouting(p *Problems, file string, data []byte) Routing {
 	var r Routing
+	for _, m := range readVariable.FindAllSubmatch(data, -1) {
+		r.Variables = append(r.Variables, string(m[1])+string(m[2]))
+	}
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	dec.KnownFields(true)
 	err := dec.Decode(&r)

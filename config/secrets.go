@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"os/exec"
 	"regexp"
 	"slices"
@@ -100,14 +101,37 @@ const (
 	maxSecret          = 64 << 10 // bytes
 )
 
-// RunSecretCommand runs a program with arguments between spaces, without a shell, and returns what it prints. No process of
-// it outlives the call, which ends with ctx. An error has nothing of the output, which may have a part of the secret.
-func RunSecretCommand(ctx context.Context, command string) ([]byte, error) {
+// readVariable finds the variables that errand.yaml reads.
+var readVariable = regexp.MustCompile(`\{\{-?\s*env\s+\\?["` + "`" + `](\w+)|\benv:(\w+)`)
+
+// SecretVariables returns the variables with errand's own secrets: those of settings and of errand.yaml. It leaves out those that
+// programs of the clouds read.
+func (c *Config) SecretVariables() []string {
+	names := slices.Clone(c.Routing.Variables)
+	for _, s := range c.settings() {
+		switch s.value.(type) {
+		case Secret, RedisURL:
+			if !slices.Contains([]string{"AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AZURE_CLIENT_SECRET"}, s.name) {
+				names = append(names, s.name)
+			}
+		}
+	}
+	return names
+}
+
+// RunSecretCommand runs a program with arguments between spaces, without a shell, and returns what it prints. The program does not
+// get the variables that are hidden from it: tools without a sandbox can read its environment. No process of it outlives the call,
+// which ends with ctx. An error has nothing of the output, which may have a part of the secret.
+func RunSecretCommand(ctx context.Context, command string, hidden []string) ([]byte, error) {
 	tooSlow := fmt.Errorf("it did not end within %v", secretCommandLimit)
 	ctx, cancel := context.WithTimeoutCause(ctx, secretCommandLimit, tooSlow)
 	defer cancel()
 	args := strings.Fields(command)
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
+	cmd.Env = slices.DeleteFunc(os.Environ(), func(pair string) bool {
+		name, _, _ := strings.Cut(pair, "=")
+		return slices.Contains(hidden, name)
+	})
 	cmd.SysProcAttr, cmd.WaitDelay = &syscall.SysProcAttr{Setpgid: true}, time.Second
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	var out bounded

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -72,7 +73,7 @@ func TestSecretCommand(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	out, err := RunSecretCommand(t.Context(), script("leaves", "sleep 1000 >/dev/null 9>"+alive+" & echo \"$1-$2-$#\"; cat <"+alive+" >/dev/null & : ")+" a  $HOME")
+	out, err := RunSecretCommand(t.Context(), script("leaves", "sleep 1000 >/dev/null 9>"+alive+" & echo \"$1-$2-$#\"; cat <"+alive+" >/dev/null & : ")+" a  $HOME", nil)
 	if err != nil || string(out) != "a-$HOME-2\n" {
 		t.Errorf("%q, %v", out, err)
 	}
@@ -85,13 +86,30 @@ func TestSecretCommand(t *testing.T) {
 		_, _ = os.ReadFile(ready) // returns when the command runs
 		cancel()
 	}()
-	if _, err := RunSecretCommand(ctx, script("waits", ": >"+ready+"; exec sleep 1000")); !errors.Is(err, context.Canceled) {
+	if _, err := RunSecretCommand(ctx, script("waits", ": >"+ready+"; exec sleep 1000"), nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("a cancelled command: %v", err)
 	}
 }
 
+// A command that prints a secret has the worker's environment without errand's own secrets.
+func TestSecretCommandEnvironment(t *testing.T) {
+	t.Setenv("ANTHROPIC_API_KEY", "hunter2")
+	t.Setenv("REDIS_URL", "redis://:hunter2@h")
+	t.Setenv("TEAM_KEY", "hunter2")
+	t.Setenv("NPM", "hunter2")
+	t.Setenv("VAULT_TOKEN", "for the command")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "for the command")
+	var p Problems
+	var c Config
+	c.Routing = parseRouting(&p, "f", []byte(`credentials: [{name: a, api_key: "{{env \"TEAM_KEY\"}}"}, {name: b, token_command: env}]`+"\nrepositories: {a/b: {secrets: {ONE: env:NPM}}}"))
+	out, err := RunSecretCommand(t.Context(), "env", c.SecretVariables())
+	if err != nil || len(p) > 0 || bytes.Contains(out, []byte("hunter2")) || bytes.Count(out, []byte("for the command")) != 2 || !bytes.Contains(out, []byte("PATH=")) {
+		t.Errorf("%v, %v\n%s", err, p, out)
+	}
+}
+
 func runSecretCommand(t *testing.T) func(string) ([]byte, error) {
-	return func(command string) ([]byte, error) { return RunSecretCommand(t.Context(), command) }
+	return func(command string) ([]byte, error) { return RunSecretCommand(t.Context(), command, nil) }
 }
 
 func TestSecretForms(t *testing.T) {

@@ -52,6 +52,7 @@ webhooks:
 		Webhooks: map[string]Webhook{"ops": {
 			URL: "https://ops.example", Secret: `{{env "OPS_SECRET"}}`, Endings: []string{"failed"}, Repositories: []string{"acme/*"},
 		}},
+		Variables: []string{"ALERTS_SECRET", "OPS_SECRET"},
 		Schedules: map[string]Schedule{"deps": {
 			When: "every weekday at 07:00 Europe/Berlin", Prompt: "Update.", Repository: "acme/api", Branch: "next", Profile: ProfileWrite, Budget: 2.5,
 		}},

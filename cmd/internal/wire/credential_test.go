@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/errand-fleet/errand/config"
 )
@@ -77,7 +76,7 @@ func TestModelTokenOfCancelledRequest(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := modelToken("sleep 1000", time.Minute).Fetch(ctx); !errors.Is(err, context.Canceled) {
+	if _, err := modelToken(config.Config{}, "sleep 1000").Fetch(ctx); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 }

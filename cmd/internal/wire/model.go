@@ -11,7 +11,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/agent/cloud"
@@ -25,7 +24,7 @@ import (
 func credentials(c config.Config) (list []agent.ModelCredential) {
 	for _, one := range c.CredentialsHere() {
 		list = append(list, agent.ModelCredential{
-			Name: one.Name, APIKey: one.APIKey, OAuthToken: one.OAuthToken, AuthToken: one.AuthToken, Token: modelToken(one.TokenCommand, c.Model.TokenLife),
+			Name: one.Name, APIKey: one.APIKey, OAuthToken: one.OAuthToken, AuthToken: one.AuthToken, Token: modelToken(c, one.TokenCommand),
 			Cloud: credentialCloud(c.Cloud, one), Names: one.Models, Prices: modelPrices(c, cmp.Or(one.Provider, config.ProviderAnthropic)),
 			Weight: one.Weight, Repositories: one.Repositories, People: one.People, DailyCap: one.DailyCap,
 		})
@@ -96,12 +95,12 @@ func modelHeaders(m config.Model) http.Header {
 }
 
 // modelToken returns the token that a command prints, if there is one.
-func modelToken(command string, life time.Duration) agent.ModelToken {
+func modelToken(c config.Config, command string) agent.ModelToken {
 	if command == "" {
 		return agent.ModelToken{}
 	}
-	return agent.ModelToken{Life: life, Fetch: func(ctx context.Context) (string, error) {
-		out, err := config.RunSecretCommand(ctx, command)
+	return agent.ModelToken{Life: c.Model.TokenLife, Fetch: func(ctx context.Context) (string, error) {
+		out, err := config.RunSecretCommand(ctx, command, c.SecretVariables())
 		return strings.TrimSpace(string(out)), err
 	}}
 }

@@ -29,7 +29,9 @@ func repositorySecrets(c config.Config, agent bool) map[string]map[string]string
 
 // readSecrets reads the secrets of repositories. A program that runs no tasks reads what it can, for its redactor.
 func readSecrets(c config.Config, getenv func(string) string, worker bool) (problems config.Problems) {
-	run := func(command string) ([]byte, error) { return config.RunSecretCommand(context.Background(), command) }
+	run := func(command string) ([]byte, error) {
+		return config.RunSecretCommand(context.Background(), command, c.SecretVariables())
+	}
 	if !worker {
 		run = nil
 	}
