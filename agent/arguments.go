@@ -57,7 +57,7 @@ func (r *Runner) arguments(cli string, s Spec, resume *Session, session string, 
 	if s.Effort != "" {
 		args = append(args, "--effort="+s.Effort)
 	}
-	if s.MaxUSD > 0 && !r.model.Priced() { // the CLI knows only the list prices; the gateway has the same maximum
+	if s.MaxUSD > 0 && !r.model.Gated() { // a gateway has the maximum, also at other prices than the CLI knows
 		args = append(args, "--max-budget-usd="+strconv.FormatFloat(s.MaxUSD, 'f', -1, 64))
 	}
 	return args, nil

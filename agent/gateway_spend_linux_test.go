@@ -70,16 +70,19 @@ func TestCLIMaximumEndsTheRun(t *testing.T) {
 	}
 }
 
-// The CLI's own end at the maximum is the same.
+// The CLI's own end at the maximum, without a gateway, is the same.
 func TestCLIStopsAtItsMaximum(t *testing.T) {
 	t.Parallel()
 	model := newModel(t)
 	spend := bash("true")
 	spend.Usage = modelfake.Usage{Output: 60_000} // $1.20
 	model.Answer("", spend, modelfake.Turn{Text: "Done."})
-	res := runCLI(t, newCLI(t, model), Spec{ID: "own-max", Dir: t.TempDir(), Prompt: Message{Text: "x"}, Profile: Write, MaxUSD: 1}, &host{})
-	if res.Outcome != Failed || res.Error.Class != ClassBudget || math.Abs(res.CostUSD-1.2) > 1e-9 {
-		t.Errorf("%s %v, $%f", res.Outcome, res.Error, res.CostUSD)
+	for name, direct := range map[string]bool{"own-max": true, "gateway-max": false} {
+		r := newCLI(t, model, func(c *Config) { c.Direct = direct })
+		res := runCLI(t, r, Spec{ID: name, Dir: t.TempDir(), Prompt: Message{Text: "x"}, Profile: Write, MaxUSD: 1}, &host{})
+		if res.Outcome != Failed || res.Error.Class != ClassBudget || math.Abs(res.CostUSD-1.2) > 1e-9 {
+			t.Errorf("%s: %s %v, $%f", name, res.Outcome, res.Error, res.CostUSD)
+		}
 	}
 }
 

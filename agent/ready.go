@@ -129,6 +129,7 @@ func (y *Ready) take(ctx context.Context, in invocation) *command {
 	y.mu.Lock()
 	defer y.mu.Unlock()
 	y.taken = true
+	c.gate.SetMax(in.spec.MaxUSD)
 	return c
 }
 
@@ -157,9 +158,6 @@ func (y *Ready) misfit(ctx context.Context, c *command, in invocation) string {
 	}
 	if !c.gate.Usable() { // another CLI gets another credential, or is refused
 		return "its credential for the model is held or has reached its cap"
-	}
-	if in.spec.MaxUSD != c.maxUSD { // the command has it only at list prices
-		return "its maximum cost is another one"
 	}
 	if order, err := y.r.order(c, in, place); err != nil || !reflect.DeepEqual(order, c.order) {
 		return "the command or its environment is another one"

@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -114,7 +115,6 @@ func TestReadyIsForOneShape(t *testing.T) {
 		"effort":  func(s *Spec) { s.Effort = "low" },
 		"profile": func(s *Spec) { s.Profile = Read },
 		"trust":   func(s *Spec) { s.TrustedConfig = true },
-		"maximum": func(s *Spec) { s.MaxUSD = 3 },
 		"tools": func(s *Spec) {
 			s.Tools = []Tool{NewTool("t", "d", func(context.Context, struct{}) (string, error) { return "", nil })}
 		},
@@ -157,16 +157,20 @@ func TestReadyIsForItsCredentials(t *testing.T) {
 	}
 }
 
-// A CLI is ready for one maximum cost also with prices of the operator, when only its gateway knows the maximum.
-func TestReadyIsForItsMaximum(t *testing.T) {
+// A CLI is ready for any maximum cost, such as what is left of a day's budget, and its run ends at its own.
+func TestReadyHasTheMaximumOfItsRun(t *testing.T) {
 	t.Parallel()
-	c := newReadiness(t, func(cfg *Config) { cfg.Prices = PriceList{{Pattern: "*", Price: Price{Input: 1, Output: 1}}} })
-	c.next.MaxUSD = 3
-	for name, usd := range map[string]float64{"same": 3, "other": 2} {
-		s := c.next
+	c := newReadiness(t)
+	spend := bash("true")
+	spend.Usage = modelfake.Usage{Output: 60_000} // $1.20
+	c.model.Answer("spend", spend, modelfake.Turn{Text: "Done."})
+	c.next.MaxUSD, c.next.Prompt = 9, Message{Text: "spend"}
+	for usd, class := range map[float64]Class{3: "", 1: ClassBudget} {
+		s, name := c.next, fmt.Sprint(usd)
 		s.Ready, s.MaxUSD = c.ready(), usd
-		if res := c.run(name, s); res.Ready != (name == "same") || res.Outcome != Done {
-			t.Errorf("%s: %+v\n%s", name, res, c.log(name))
+		res := c.run(name, s)
+		if !res.Ready || (res.Error == nil) != (class == "") || res.Error != nil && res.Error.Class != class {
+			t.Errorf("$%s: %+v, %v\n%s", name, res, res.Error, c.log(name))
 		}
 	}
 }

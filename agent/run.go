@@ -156,7 +156,6 @@ type command struct {
 	proxy   *egress.Proxy // nil: none
 
 	credentials []string // names of those that it may use
-	maxUSD      float64  // of its gateway
 
 	process *keeper.Process
 	notes   *runlog.Log // set before gateway and proxy accept requests
@@ -179,7 +178,7 @@ func (r *Runner) command(ctx context.Context, in invocation, held bool) (_ *comm
 	if err != nil {
 		return nil, NewError(ClassWorkspace, err.Error())
 	}
-	c := &command{id: s.ID, session: uuid.NewString(), notes: in.log, maxUSD: s.MaxUSD}
+	c := &command{id: s.ID, session: uuid.NewString(), notes: in.log}
 	defer func() {
 		if c.process == nil {
 			c.closeNetwork()

@@ -92,6 +92,7 @@ func scenarios() []scenario {
 		name: "budget", want: ClassBudget,
 		turns: []modelfake.Turn{{Tools: bash("true").Tools, Usage: modelfake.Usage{Input: 1_000_000, Output: 1000}}, {Text: "x"}},
 		spec:  func(s *Spec) { s.MaxUSD = 0.01 },
+		cfg:   func(c *Config) { c.Direct = true }, // otherwise the gateway ends the run
 	})
 	var wrong []modelfake.Turn
 	for range 12 {

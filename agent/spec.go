@@ -33,7 +33,7 @@ type Spec struct {
 
 	Model   string          // alias or id; empty: the CLI's default
 	Effort  string          // low, medium, high, …; empty: the CLI's default
-	MaxUSD  float64         // maximum cost, after which the CLI stops and its gateway refuses further calls; 0: none
+	MaxUSD  float64         // maximum cost, after which its gateway refuses further calls, or without one the CLI stops; 0: none
 	Schema  json.RawMessage // JSON schema of the answer; nil: free text. An agent that does not follow it is reminded once
 	Resume  *Session        // continues that conversation; nil: a new one
 	History []Turn          // what was said before, if Resume is nil or cannot be resumed

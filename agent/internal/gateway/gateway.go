@@ -144,6 +144,16 @@ func (g *Gateway) Begin() {
 	}
 }
 
+// SetMax changes what the run may spend.
+func (g *Gateway) SetMax(usd float64) {
+	if g == nil {
+		return
+	}
+	g.seen.mu.Lock()
+	defer g.seen.mu.Unlock()
+	g.seen.max = usd
+}
+
 // routes handles requests that have shown the run's token.
 func (g *Gateway) routes() http.Handler {
 	proxy := &httputil.ReverseProxy{

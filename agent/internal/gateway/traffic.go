@@ -104,10 +104,10 @@ func (g *Gateway) Trouble() string {
 // traffic collects an API and the reservations of the calls under way. It is safe for concurrent use: sub-agents ask at
 // the same time.
 type traffic struct {
-	max    float64   // US dollars that the run may spend; 0: any amount
 	prices PriceList // an operator's
 
 	mu        sync.Mutex
+	max       float64 // US dollars that the run may spend; 0: any amount
 	api       API
 	noted     []string
 	calls     int           // under way
