@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -30,14 +31,45 @@ func checkModel(ctx context.Context, c config.Config, stdout io.Writer) error {
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	c.Paths.State = dir
-	runner, err := wire.NewRunner(c, slog.New(slog.DiscardHandler))
-	if err != nil {
-		return err
+	var errs []error
+	for i, group := range checkGroups(c.CredentialsHere()) {
+		c.Routing.Credentials = group
+		runner, err := wire.NewRunner(c, slog.New(slog.DiscardHandler))
+		if err != nil {
+			return err
+		}
+		if h := runner.Health(ctx, c.Worker.MinClaude); i == 0 && !h.OK {
+			return fmt.Errorf("check the model: %s: %s", h.Problem, h.Remedy)
+		}
+		errs = append(errs, checkGroup(ctx, c, runner, dir, stdout))
 	}
-	if h := runner.Health(ctx, c.Worker.MinClaude); !h.OK {
-		return fmt.Errorf("check the model: %s: %s", h.Problem, h.Remedy)
+	return errors.Join(errs...)
+}
+
+// checkGroups returns the credentials for each task: each subscription alone, because only the CLI may ask with it, and all others
+// together. They are for every run: the task is for no repository and no person.
+func checkGroups(list []config.Credential) (groups [][]config.Credential) {
+	var others []config.Credential
+	for _, one := range list {
+		one.Repositories, one.People = nil, nil
+		if one.OAuthToken != "" {
+			groups = append(groups, []config.Credential{one})
+		} else {
+			others = append(others, one)
+		}
 	}
-	if err := checkCredentials(ctx, c, runner, stdout); err != nil {
+	if len(others) > 0 || len(list) == 0 { // one in the environment
+		groups = slices.Insert(groups, 0, others)
+	}
+	return groups
+}
+
+// checkGroup asks with each credential of a group, and runs the task with one of them.
+func checkGroup(ctx context.Context, c config.Config, runner *agent.Runner, dir string, stdout io.Writer) error {
+	who := ""
+	if list := c.Routing.Credentials; len(list) > 0 && list[0].OAuthToken != "" {
+		who = "credential " + list[0].Name + ": "
+	} else if err := checkCredentials(ctx, c, runner, stdout); err != nil {
 		return err
 	}
 	res, err := runner.Run(ctx, agent.Spec{
@@ -48,12 +80,12 @@ func checkModel(ctx context.Context, c config.Config, stdout io.Writer) error {
 		err = res.Error
 	}
 	if failure, ok := errors.AsType[*agent.Error](err); ok {
-		return fmt.Errorf("check the model: %w\n%s", failure, strings.TrimSpace(failure.Remedy))
+		return fmt.Errorf("check the model: %s%w\n%s", who, failure, strings.TrimSpace(failure.Remedy))
 	}
 	if err != nil {
-		return fmt.Errorf("check the model: %w", err)
+		return fmt.Errorf("check the model: %s%w", who, err)
 	}
-	fmt.Fprintf(stdout, "ok: %s answers\n", res.Model)
+	fmt.Fprintf(stdout, "ok: %s%s answers\n", who, res.Model)
 	return nil
 }
 

@@ -53,6 +53,17 @@ func TestCheckModel(t *testing.T) {
 	}
 }
 
+// checkModel runs the check in a process of its own, whose environment has the credentials.
+func (w *world) checkModel() (out []byte, err error) {
+	w.Helper()
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Args = []string{underTest, "check-model"}
+	for name, value := range w.env {
+		cmd.Env = append(cmd.Env, name+"="+value)
+	}
+	return cmd.CombinedOutput()
+}
+
 // The check asks with each credential, and says what is wrong in the provider's words.
 func TestCheckCredentials(t *testing.T) {
 	t.Parallel()
@@ -91,12 +102,7 @@ credentials:
   - {name: gone, provider: bedrock, region: `+cloudfake.Region+`, profile: bad}
   - {name: model, provider: bedrock, region: `+cloudfake.Region+`, profile: good, models: {opus: us.anthropic.claude-opus-5-5}}
 `)
-	cmd := exec.Command("/proc/self/exe")
-	cmd.Args = []string{underTest, "check-model"}
-	for name, value := range w.env {
-		cmd.Env = append(cmd.Env, name+"="+value)
-	}
-	out, err := cmd.CombinedOutput()
+	out, err := w.checkModel()
 	if err == nil {
 		t.Error("it succeeded")
 	}
@@ -115,6 +121,34 @@ credentials:
 	}
 	if bytes.Contains(out, []byte("key-that-is")) || bytes.Contains(out, []byte("aws-secret")) {
 		t.Errorf("it shows a credential: %s", out)
+	}
+}
+
+// The check asks with each subscription, by a task of its own, and with credentials that are only for some runs.
+func TestCheckSubscriptions(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.model.Answer("", modelfake.Turn{Text: "OK"})
+	delete(w.env, "ANTHROPIC_API_KEY")
+	w.env["ONE"], w.env["TWO"], w.env["KEY"] = "subscription-one-4717", "subscription-two-4718", "key-that-is-good-4719"
+	w.write(w.env["ERRAND_CONFIG"], "repositories: {"+repo+": {}}\npeople: {ann: {github: ann}}"+`
+credentials:
+  - {name: one, oauth_token: '{{env "ONE"}}', repositories: [`+repo+`]}
+  - {name: two, oauth_token: '{{env "TWO"}}', people: [ann]}
+  - {name: key, api_key: '{{env "KEY"}}', people: [ann]}
+`)
+	out, err := w.checkModel()
+	for _, line := range []string{"ok: credential one: claude-", "ok: credential two: claude-", "ok: credential key for the model: ", "ok: claude-"} {
+		if !strings.Contains(string(out), line) {
+			t.Errorf("%q is missing", line)
+		}
+	}
+	keys := map[string]bool{}
+	for _, q := range w.model.Requests() {
+		keys[q.Key] = true
+	}
+	if err != nil || len(keys) != 3 {
+		t.Errorf("%v, asked with %v: %s", err, keys, out)
 	}
 }
 

@@ -24,7 +24,7 @@ func CheckCredentials(ctx context.Context, r *agent.Runner, model string) (found
 		f := doctor.Finding{What: name + ": " + c.Host + " answers"}
 		switch e := c.Problem; {
 		case c.Closed:
-			f.What = name + ": a subscription, which only the CLI may use: `worker check-model` asks with it"
+			f.What = name + ": not checked, because only the CLI may use a subscription; `worker check-model` on a worker's machine asks with it"
 		case e != nil:
 			f = doctor.Finding{What: name + " does not work at " + c.Host, Why: e.Message, Remedy: e.Remedy, Fatal: useless}
 		}
