@@ -29,6 +29,7 @@ type ModelCredential struct {
 	Cloud        func(key string) (cloud.Provider, error) // nil: Anthropic's own API, or a gateway like it
 	Names        map[string]string                        // see Config.ModelNames; nil: those
 	Prices       PriceList                                // see Config.Prices; nil: those
+	Headers      http.Header                              // see Config.ModelHeaders; nil: those
 	Weight       float64                                  // its share of the runs; 0: 1
 	Repositories []string                                 // patterns of the Spec.Repo of runs that may use it; empty: all
 	People       []string                                 // the Spec.Person of runs that may use it; empty: all
@@ -69,6 +70,7 @@ func (c ModelCredential) expand(getenv func(string) string) (gateway.Named, erro
 	}
 	named := gateway.Named{
 		Token: c.Token.Fetch, TokenLife: c.Token.Life, Name: c.Name, Weight: c.Weight, Cap: c.DailyCap, Names: c.Names, Prices: c.Prices,
+		Headers: c.Headers,
 	}
 	if text == "" {
 		return named, nil

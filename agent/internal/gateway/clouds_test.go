@@ -310,6 +310,29 @@ func TestCloudWithoutTheModel(t *testing.T) {
 	}
 }
 
+// A credential may have other headers than the rest.
+func TestHeadersOfACredential(t *testing.T) {
+	t.Parallel()
+	got := make(chan string, 1)
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) { got <- req.Header.Get("X-Team") }))
+	t.Cleanup(server.Close)
+	none := apiKey("none")
+	none.Headers = http.Header{}
+	u, err := NewUpstream(Config{
+		BaseURL: server.URL, Credentials: []Named{apiKey("all"), none}, Getenv: func(string) string { return "" }, Log: slog.New(slog.DiscardHandler),
+		Headers: http.Header{"X-Team": {"platform"}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"all": "platform", "none": ""} {
+		ask(t, open(t, u, name))
+		if team := <-got; team != want {
+			t.Errorf("%s: %q", name, team)
+		}
+	}
+}
+
 // The CLI is started for the credential that a run gets: in the mode of its cloud, or with a token for its API.
 func TestAccessFollowsTheCredential(t *testing.T) {
 	t.Parallel()

@@ -25,6 +25,7 @@ type Named struct {
 	Cap       float64           // most US dollars a day; 0: any amount
 	Names     map[string]string // what the provider calls the models of families
 	Prices    PriceList         // come before the list prices
+	Headers   http.Header       // of requests with it; nil: Config.Headers
 }
 
 // kind describes credentials that can replace each other in a run: the CLI, and the models that it asks, depend on nothing else.

@@ -61,6 +61,9 @@ func newKey(c Named, transport http.RoundTripper, cfg Config) *key {
 	if c.Token != nil {
 		c.Credential = Credential{AuthToken: "fetched for each request"}
 	}
+	if c.Headers != nil {
+		cfg.Headers = c.Headers
+	}
 	k := &key{Named: c, kind: c.kind(), transport: transport, state: KeyState{Cap: c.Cap}}
 	switch {
 	case c.Cloud != nil:

@@ -71,6 +71,20 @@ func TestPricesOfCredentials(t *testing.T) {
 	}
 }
 
+// The headers of the company's gateway do not go to a cloud itself.
+func TestHeadersOfClouds(t *testing.T) {
+	t.Parallel()
+	c := config.Config{
+		Model: config.Model{Headers: "X-Team: platform"}, Cloud: config.Cloud{VertexURL: "https://llm.corp.example/v1"},
+		Routing: config.Routing{Credentials: []config.Credential{{Provider: config.ProviderBedrock}, {Provider: config.ProviderVertex}, {APIKey: `{{env "KEY"}}`}}},
+	}
+	for i, want := range []int{0, 1, 1} {
+		if got := credentials(c)[i].Headers; got == nil || len(got) != want { // nil: those of agent.Config
+			t.Errorf("credential %d: %v", i, got)
+		}
+	}
+}
+
 // The command of the model's token ends with the request that wants it.
 func TestModelTokenOfCancelledRequest(t *testing.T) {
 	t.Parallel()

@@ -25,7 +25,7 @@ func credentials(c config.Config) (list []agent.ModelCredential) {
 	for _, one := range c.CredentialsHere() {
 		list = append(list, agent.ModelCredential{
 			Name: one.Name, APIKey: one.APIKey, OAuthToken: one.OAuthToken, AuthToken: one.AuthToken, Token: modelToken(c, one.TokenCommand),
-			Cloud: credentialCloud(c.Cloud, one), Names: one.Models, Prices: modelPrices(c, cmp.Or(one.Provider, config.ProviderAnthropic)),
+			Cloud: credentialCloud(c.Cloud, one), Names: one.Models, Prices: modelPrices(c, cmp.Or(one.Provider, config.ProviderAnthropic)), Headers: modelHeaders(c, one.Provider),
 			Weight: one.Weight, Repositories: one.Repositories, People: one.People, DailyCap: one.DailyCap,
 		})
 	}
@@ -85,10 +85,14 @@ func modelPrices(c config.Config, provider string) agent.PriceList {
 	return list
 }
 
-// modelHeaders returns the further headers of requests to the model.
-func modelHeaders(m config.Model) http.Header {
-	headers := http.Header{}
-	for name, value := range m.Pairs() {
+// modelHeaders returns the further headers of requests to the model. They are for an operator's gateway: a cloud's own address gets none.
+func modelHeaders(c config.Config, provider string) http.Header {
+	headers, cl := http.Header{}, c.Cloud
+	bases := map[string]string{config.ProviderBedrock: cl.BedrockURL, config.ProviderVertex: cl.VertexURL, config.ProviderFoundry: cl.FoundryURL}
+	if base, isCloud := bases[provider]; isCloud && base == "" {
+		return headers
+	}
+	for name, value := range c.Model.Pairs() {
 		headers.Set(name, value)
 	}
 	return headers

@@ -343,7 +343,7 @@ func newRunner(c config.Config, r *agent.Redactor, log *slog.Logger) (*agent.Run
 	}
 	return agent.New(agent.Config{
 		CLI: cli, LogDir: LogDir(c), BaseURL: base, Grace: c.Worker.Grace, Redactor: r, Log: log, Servers: servers(c), Registries: registries(c),
-		Credentials: credentials(c), ModelHeaders: modelHeaders(c.Model), ModelToken: modelToken(c, c.Model.TokenCommand), Cloud: provider, ModelNames: modelNames(c.Model),
+		Credentials: credentials(c), ModelHeaders: modelHeaders(c, c.Provider()), ModelToken: modelToken(c, c.Model.TokenCommand), Cloud: provider, ModelNames: modelNames(c.Model),
 		Direct:  c.Model.Gateway == config.GatewayOff,
 		Models:  askable(c),
 		Prices:  modelPrices(c, c.Provider()),
