@@ -229,7 +229,7 @@ func doctorCommand(t *terminal, flags *flag.FlagSet) runFunc {
 		var services struct{ Findings []store.Finding }
 		if _, err := t.api.call(ctx, "GET /api/health/services", nil, &services); err != nil {
 			services.Findings = []store.Finding{{
-				Severity: store.Fatal, What: "cannot check Slack and GitHub", Why: err.Error(), Remedy: "Check the front door's log.",
+				Severity: store.Fatal, What: "cannot check Slack, GitHub and the model", Why: err.Error(), Remedy: "Check the front door's log.",
 			}}
 		}
 		if t.raw {

@@ -169,7 +169,11 @@ func TestDoctorAsksTheModel(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			w.model.Answer("", c.turn)
-			got := w.get(w.standalone() + "/api/health/services")
+			base := w.standalone()
+			got := w.get(base + "/api/health/services")
+			if again := w.get(base + "/api/health/services"); again != got || len(w.model.Requests()) != 1 { // each question costs
+				t.Errorf("asked %d times: %s", len(w.model.Requests()), again)
+			}
 			for _, text := range c.says {
 				if !strings.Contains(got, text) {
 					t.Errorf("%q is not in %s", text, got)

@@ -17,8 +17,8 @@ import (
 	"github.com/errand-fleet/errand/agent/internal/redact"
 )
 
-// checkLimit bounds the smallest question, with the time for a token.
-const checkLimit = 30 * time.Second
+// checkLimit bounds the smallest question, with the time for a token. `enqueue doctor` waits twice as long for all checks.
+const checkLimit = 15 * time.Second
 
 // Checked is what came of the smallest question with a credential.
 type Checked struct {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/errand-fleet/errand/agent"
@@ -33,10 +34,23 @@ func CheckCredentials(ctx context.Context, r *agent.Runner, model string) (found
 	return found
 }
 
+// modelCheck is the last check of the model. It is used again for a minute, because each asks the provider, and every viewer may want one.
+type modelCheck struct {
+	mu    sync.Mutex
+	at    time.Time
+	found []doctor.Finding
+}
+
 // checkModel asks the model if this process has its credentials, and says what workers know of theirs if not.
 func (p *Parts) checkModel(ctx context.Context) []doctor.Finding {
 	if p.runner != nil {
-		return CheckCredentials(ctx, p.runner, p.Config.Model.Name)
+		p.model.mu.Lock()
+		defer p.model.mu.Unlock()
+		if time.Since(p.model.at) > time.Minute {
+			p.model.found = CheckCredentials(context.WithoutCancel(ctx), p.runner, p.Config.Model.Name) // others get it, too
+			p.model.at = time.Now()
+		}
+		return p.model.found
 	}
 	const what = "workers hold the credentials for the model, so they are not tried here; `worker check-model` on a worker's machine asks the provider"
 	known, err := tasks.FleetOf(p.Desk).Credentials(ctx)

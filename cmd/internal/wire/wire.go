@@ -66,6 +66,7 @@ type Parts struct {
 	redisChecked bool            // Redis has answered once
 	traces       *traces.Exporter
 	runner       *agent.Runner // of the worker; nil: this process has none
+	model        modelCheck
 }
 
 // Options are settings that tests change, except Process.
