@@ -386,7 +386,7 @@ func TestChangesOnceForAllQuestions(t *testing.T) {
 	}
 }
 
-// Counting tokens, too, goes on with another credential.
+// Counting tokens, too, goes on with another credential. It does not show that a held one answers questions again.
 func TestCountingTokensWithSeveralCredentials(t *testing.T) {
 	t.Parallel()
 	b := newBank(t)
@@ -395,5 +395,16 @@ func TestCountingTokensWithSeveralCredentials(t *testing.T) {
 	g := open(t, u)
 	if status, text := answerTo(t, request(t, g, g.start.Credential, messagesPath+"/count_tokens", anyQuestion)); status != http.StatusOK || g.Seen().Calls != 0 || g.Seen().Credential != "" {
 		t.Errorf("%d %s, %+v", status, text, g.Seen())
+	}
+	b.says("key-a", nil)
+	u.keys.keys[0].state.HeldAt = time.Now().Add(-tryAfter)
+	g = open(t, u, "a")
+	for _, c := range []struct {
+		path string
+		held bool
+	}{{messagesPath + "/count_tokens", true}, {messagesPath, false}} {
+		if status, text := answerTo(t, request(t, g, g.start.Credential, c.path, anyQuestion)); status != http.StatusOK || u.keys.keys[0].held(time.Now()) != c.held {
+			t.Errorf("%s: %d %s, known %+v", c.path, status, text, u.States())
+		}
 	}
 }
