@@ -127,12 +127,12 @@ func (u *Upstream) smallest(ctx context.Context, k *key, model string) (*http.Re
 func sentence(res *http.Response) string {
 	text := refusalText(res)
 	var refusal struct {
-		Message string `json:"message"` // Bedrock's
+		Message string `json:"message"` // Bedrock's, sometimes with a capital
 		Error   struct {
 			Message string `json:"message"`
 		} `json:"error"`
 	}
-	_ = json.Unmarshal(text, &refusal, jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true)) // otherwise the text itself
+	_ = json.Unmarshal(text, &refusal, jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true), json.MatchCaseInsensitiveNames(true)) // otherwise the text itself
 	for _, said := range []string{refusal.Error.Message, refusal.Message, string(text)} {
 		if said = strings.TrimSpace(said); said != "" {
 			return res.Status + ": " + redact.Clip(said, 300)

@@ -81,11 +81,27 @@ func TestCheck(t *testing.T) {
 		{"/base/v1/messages", "good", "claude-opus-5-5", ""}: true, {"/base/v1/messages", "bad", "claude-opus-5-5", ""}: true,
 		{"/sky/ask/claude-opus-5-5", "signed", "", "sky-1"}: true, {"/sky/ask/eu.opus", "signed", "", "sky-1"}: true,
 	}
-	for close(asked); len(left) > 0; {
-		q, ok := <-asked
-		if !ok || !left[q] {
-			t.Fatalf("asked %+v, left %+v", q, left)
+	close(asked)
+	for q := range asked {
+		if !left[q] {
+			t.Errorf("asked %+v", q)
 		}
 		delete(left, q)
+	}
+	if len(left) > 0 {
+		t.Errorf("not asked: %+v", left)
+	}
+}
+
+// The sentence of a refusal is found in the forms of all providers.
+func TestSentence(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		`{"type":"error","error":{"message":"not for you"}}`: "403: not for you", `{"message":"not for you"}`: "403: not for you",
+		`{"Message":"not for you"}`: "403: not for you", "not for you\n": "403: not for you", "": "403",
+	} {
+		if got := sentence(&http.Response{Status: "403", Body: io.NopCloser(strings.NewReader(text))}); got != want {
+			t.Errorf("%s: %s", text, got)
+		}
 	}
 }

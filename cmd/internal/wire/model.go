@@ -48,7 +48,8 @@ func credentialCloud(c config.Cloud, one config.Credential) func(key string) (cl
 }
 
 // credentialName returns the name under which workers share the limits of the model's credential, or of all credentials
-// together. It is the same on every worker. The credential cannot be derived from it, because it is long and random.
+// together. It is the same on every worker. A secret cannot be derived from it, because it is long and random; what else it is of,
+// such as a cloud's region or a command, is no secret.
 func credentialName(c config.Config) string {
 	secret := c.Model.APIKey.Reveal() + c.Model.OAuthToken.Reveal() + c.Model.AuthToken.Reveal() + c.Model.TokenCommand
 	several := agent.CredentialSecrets(credentials(c), os.Getenv)
