@@ -31,7 +31,7 @@ type ModelCredential struct {
 	Prices       PriceList                                // see Config.Prices; nil: those
 	Headers      http.Header                              // see Config.ModelHeaders; nil: those
 	Weight       float64                                  // its share of the runs; 0: 1
-	Repositories []string                                 // patterns of the Spec.Repo of runs that may use it; empty: all
+	Repositories []string                                 // patterns of all repositories of the runs that may use it; empty: all
 	People       []string                                 // the Spec.Person of runs that may use it; empty: all
 	DailyCap     float64                                  // most US dollars a day, for all workers; 0: any amount. See Learn
 }
@@ -182,8 +182,7 @@ func credentialsFor(s Spec, all []ModelCredential) (names []string, err *Error) 
 		return nil, nil
 	}
 	for _, c := range all {
-		other := func(a Also) bool { return !pattern.Covers(c.Repositories, a.Repo) }
-		if pattern.Covers(c.Repositories, s.Repo) && !slices.ContainsFunc(s.Also, other) && (len(c.People) == 0 || slices.Contains(c.People, s.Person)) {
+		if s.covered(c.Repositories) && (len(c.People) == 0 || slices.Contains(c.People, s.Person)) {
 			names = append(names, c.Name)
 		}
 	}

@@ -19,7 +19,6 @@ import (
 	"github.com/errand-fleet/errand/agent/internal/session"
 	"github.com/errand-fleet/errand/agent/internal/tools"
 	"github.com/errand-fleet/errand/internal/hostlist"
-	"github.com/errand-fleet/errand/internal/pattern"
 )
 
 // Registry is a package registry with a credential that runs use and do not have: the egress proxy of a run decrypts its
@@ -32,7 +31,7 @@ type Registry struct {
 	Host         string   // or host:port
 	Bearer       string   // a token
 	Basic        string   // user:password
-	Repositories []string // patterns of the Spec.Repo of runs that get it; empty: all
+	Repositories []string // patterns of all repositories of the runs that get it; empty: all
 	Paths        []string // the paths that may be read, with everything below them; empty: all
 	Realm        string   // host or host:port that gives tokens for the credential, as container registries have; empty: Host
 }
@@ -113,7 +112,7 @@ func (r *Runner) registries(s Spec) (list []egress.Registry) {
 		return nil
 	}
 	for _, one := range r.cfg.Registries {
-		if expanded, err := one.expand(r.getenv); err == nil && pattern.Covers(one.Repositories, s.Repo) { // checked by New
+		if expanded, err := one.expand(r.getenv); err == nil && s.covered(one.Repositories) { // checked by New
 			list = append(list, expanded)
 		}
 	}

@@ -158,6 +158,7 @@ func TestRegistries(t *testing.T) {
 		{"an answer with the token", Registry{Basic: `{{env "GO_LOGIN"}}`}, Spec{}, `curl -sS ` + base + `/v2/acme/api/echo`, "the answer shows the credential", true},
 		{"a redirect to another host", Registry{Bearer: `{{env "NPM_TOKEN"}}`}, Spec{}, `curl -sSL ` + base + `/npm/away`, "response 403", true},
 		{"another repository", Registry{Bearer: `{{env "NPM_TOKEN"}}`, Repositories: []string{"acme/*"}}, Spec{Repo: "other/api"}, `curl -sSk ` + base + `/npm/pad`, "response 403", false},
+		{"another repository besides", Registry{Bearer: `{{env "NPM_TOKEN"}}`, Repositories: []string{"acme/*"}}, Spec{Repo: "acme/api", Also: []Also{{Repo: "other/web"}}}, `curl -sSk ` + base + `/npm/pad`, "response 403", false},
 		{"the repository", Registry{Bearer: `{{env "NPM_TOKEN"}}`, Repositories: []string{"ACME/*"}}, Spec{Repo: "acme/api"}, `curl -sS ` + base + `/npm/pad`, `"pad"`, true},
 		{"profile read", Registry{Bearer: `{{env "NPM_TOKEN"}}`}, Spec{Profile: Read}, `curl -sSk ` + base + `/npm/pad`, "response 403", false},
 		{"an untrusted run", Registry{Bearer: `{{env "NPM_TOKEN"}}`}, Spec{Profile: Untrusted}, `curl -sSk ` + base + `/npm/pad; echo "<${SSL_CERT_FILE##*/}>"; env | grep -c certificates.pem`, ">\n0", false},
@@ -220,10 +221,15 @@ func TestRegistryOfAScript(t *testing.T) {
 		w.names["registry.example.com."] = []string{"127.0.0.1"}
 		w.mu.Unlock()
 		w.install(b)
-		for repo, want := range map[string]string{"acme/api": `"pad"`, "other/api": "response 403"} {
-			s, err := b.Script(t.Context(), Script{ID: unique("registry-script"), Repo: repo, Dir: b.dir, Line: "curl -sS https://" + at + "/npm/pad"})
+		for repos, want := range map[string]string{"acme/api": `"pad"`, "other/api": "response 403", "acme/api acme/web": `"pad"`, "acme/api other/web": "response 403"} {
+			main, other, _ := strings.Cut(repos, " ")
+			script := Script{ID: unique("registry-script"), Repo: main, Dir: b.dir, Line: "curl -sS https://" + at + "/npm/pad"}
+			if other != "" {
+				script.Also = []Also{{Repo: other}}
+			}
+			s, err := b.Script(t.Context(), script)
 			if err != nil || !strings.Contains(s.Output, want) {
-				t.Errorf("%s: %+v, %v", repo, s, err)
+				t.Errorf("%s: %+v, %v", repos, s, err)
 			}
 		}
 		// Java trusts the same certificates as other programs.

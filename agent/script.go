@@ -25,6 +25,7 @@ type Script struct {
 	Files string   // a further directory that it may write; empty: none
 	Reads []string // as in a Spec
 	Repo  string   // as in a Spec
+	Also  []Also   // likewise
 
 	Environment
 
@@ -64,7 +65,7 @@ func (r *Runner) Script(ctx context.Context, s Script) (Scripted, error) {
 		return Scripted{}, NewError(ClassWorkspace, err.Error())
 	}
 	defer func() { r.removeDirs(s.ID, dirs) }()
-	spec := Spec{ID: s.ID, Dir: s.Dir, Files: s.Files, Reads: s.Reads, Repo: s.Repo, Environment: s.Environment, Profile: Write, script: true}
+	spec := Spec{ID: s.ID, Dir: s.Dir, Files: s.Files, Reads: s.Reads, Repo: s.Repo, Also: s.Also, Environment: s.Environment, Profile: Write, script: true}
 	place, e := r.place(ctx, spec, cmp.Or(onPath("bash", r.getenv("PATH")), "/bin/bash"), &dirs)
 	if e != nil {
 		return Scripted{}, e

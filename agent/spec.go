@@ -5,11 +5,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"time"
 
 	"github.com/errand-fleet/errand/agent/internal/protocol"
 	"github.com/errand-fleet/errand/agent/internal/sandbox"
 	"github.com/errand-fleet/errand/agent/internal/tools"
+	"github.com/errand-fleet/errand/internal/pattern"
 )
 
 // Spec says what to run. Only ID, Dir, Prompt and Profile are required.
@@ -95,8 +97,14 @@ type Layer = sandbox.Layer
 // Sandboxed reports whether runs have a sandbox.
 func (r *Runner) Sandboxed() bool { return r.cfg.Sandbox == SandboxBwrap }
 
-// Also is a further clone of a run.
+// Also is a further clone of a run. Without Dir it is a repository whose code may be in the run's clones.
 type Also struct{ Repo, Dir string }
+
+// covered reports whether patterns of repositories cover each one whose code the run may execute.
+func (s Spec) covered(patterns []string) bool {
+	other := func(a Also) bool { return !pattern.Covers(patterns, a.Repo) }
+	return pattern.Covers(patterns, s.Repo) && !slices.ContainsFunc(s.Also, other)
+}
 
 // further returns the directories that the run may use in addition to Dir.
 func (s Spec) further() []string {
@@ -110,7 +118,9 @@ func (s Spec) further() []string {
 // clones returns the directories of the further clones.
 func (s Spec) clones() (dirs []string) {
 	for _, a := range s.Also {
-		dirs = append(dirs, a.Dir)
+		if a.Dir != "" {
+			dirs = append(dirs, a.Dir)
+		}
 	}
 	return dirs
 }
