@@ -8,6 +8,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -39,6 +40,9 @@ func (c clone) secure() error {
 // reads nothing of the old clone. The old clone is removed only when the new one is complete, or set aside if keep
 // failed on it.
 func (c clone) make(ctx context.Context, want Want, t tip, fill func(clone) error) (Clone, error) {
+	if err := c.mark(want); err != nil {
+		return Clone{}, err
+	}
 	tmp := c
 	tmp.dir = c.beside("tmp")
 	tmp.git = c.git.at(tmp.dir)
@@ -68,8 +72,8 @@ func (c clone) make(ctx context.Context, want Want, t tip, fill func(clone) erro
 	if err := replace(tmp.dir, c.dir, aside); err != nil {
 		return Clone{}, err
 	}
-	made.Dir, made.Fresh = c.dir, true
-	return made, removeAll(c.beside("old"))
+	made.Dir, made.Fresh, made.With = c.dir, true, want.With
+	return made, errors.Join(c.unmark(want), removeAll(c.beside("old")))
 }
 
 // checkOut checks a commit out in a new clone.
@@ -91,12 +95,51 @@ func (c clone) checkOut(ctx context.Context, commit, branch string) error {
 // strange returns the path of a marker that exists while the clone may contain files by strangers.
 func (c clone) strange() string { return c.beside("strange") }
 
-// mark creates that marker before any such files are in the clone.
+// with returns the other repositories whose code may be in the clone.
+func (c clone) with() ([]string, error) {
+	text, err := os.ReadFile(c.beside("with"))
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return strings.Fields(string(text)), err
+}
+
+// mark notes strangers and other repositories before any of their files are in the clone.
 func (c clone) mark(want Want) error {
-	if !want.Strange {
+	if want.Strange {
+		if err := os.WriteFile(c.strange(), nil, 0o600); err != nil {
+			return err
+		}
+	}
+	if len(want.With) == 0 {
 		return nil
 	}
-	return os.WriteFile(c.strange(), nil, 0o600)
+	before, err := c.with()
+	if err != nil {
+		return err
+	}
+	return c.putWith(append(before, want.With...))
+}
+
+// unmark forgets, once the clone is new, what only the previous one had.
+func (c clone) unmark(want Want) (err error) {
+	if !want.Strange {
+		err = removeAll(c.strange())
+	}
+	return errors.Join(err, c.putWith(want.With))
+}
+
+func (c clone) putWith(repos []string) error {
+	if len(repos) == 0 {
+		return removeAll(c.beside("with"))
+	}
+	slices.Sort(repos)
+	return os.WriteFile(c.beside("with"), []byte(strings.Join(slices.Compact(repos), "\n")), 0o600)
+}
+
+// With returns the Clone.With of a thread's clone.
+func (w *Workspace) With(thread, repo string) ([]string, error) {
+	return w.mirror(repo).clone(w.cloneDir(thread, repo)).with()
 }
 
 // keep leaves the commits, index and files of the last run as they are and updates the remote's refs. An error means
@@ -110,7 +153,11 @@ func (c clone) keep(ctx context.Context, want Want, t tip) (Clone, error) {
 	if err != nil {
 		return Clone{}, err
 	}
-	return c.finish(ctx, want, t)
+	made, err := c.finish(ctx, want, t)
+	if err == nil {
+		made.With, err = c.with()
+	}
+	return made, err
 }
 
 // finish does the steps that new and kept clones share.

@@ -55,6 +55,9 @@ func (w *Workspace) snapshot(ctx context.Context, c Clone, limit int) (Bundle, e
 		return Bundle{}, err
 	}
 	b.Repo = c.Repo
+	if b.With, err = own.with(); err != nil {
+		return Bundle{}, err
+	}
 	return s.bundle(ctx, b, limit)
 }
 
@@ -186,8 +189,9 @@ type Bundle struct {
 	Work string `json:"work,omitempty"`
 	// Missing lists what was left out: file paths, a final count of further files, and git states such as a merge.
 	Missing []string `json:"missing,omitempty"`
-	Sum     string   `json:"sum"` // SHA-256 of Data, in hex
-	Data    []byte   `json:"-"`   // a git bundle; empty if the mirror has everything
+	With    []string `json:"with,omitempty"` // as in the Clone
+	Sum     string   `json:"sum"`            // SHA-256 of Data, in hex
+	Data    []byte   `json:"-"`              // a git bundle; empty if the mirror has everything
 }
 
 // maxNamed is the number of missing files that are listed by name.
@@ -268,6 +272,7 @@ func (w *Workspace) restore(ctx context.Context, want Want, b Bundle) (Clone, er
 	}
 	defer release()
 
+	want.With = append(slices.Clip(want.With), b.With...)
 	t, err := c.mirror.sync(ctx, want)
 	if t.baseSHA == "" {
 		return Clone{}, err

@@ -2,7 +2,7 @@
 // credential, and per thread a shared clone without remote, which belongs to the agent.
 //
 //	<root>/mirrors/<owner>/<name>.git               the mirror; .lock, .use, .fetched, .tmp and .broken lie beside it
-//	<root>/threads/<thread>/repos/<owner>/<name>    the clone; .<name>~index, ~snap, ~tmp, ~old, ~broken and ~strange lie beside it
+//	<root>/threads/<thread>/repos/<owner>/<name>    the clone; .<name>~index, ~snap, ~tmp, ~old, ~broken, ~strange and ~with lie beside it
 //	<root>/threads/<thread>/files, scratch          see Files and Scratch
 //	<root>/threads/<thread>/.left, .thread          see Leave; the thread's name
 //	<root>/threads/<thread>.lock
@@ -121,6 +121,8 @@ type Want struct {
 	// Strange means that strangers wrote what is at Ref, and the clone is only read. A later Want without Strange
 	// keeps nothing of such a clone.
 	Strange bool
+	// With are other repositories whose code may be written into the clone. See Clone.With.
+	With []string
 	// TrustedConfig replaces the files that the CLI would obey (.claude, CLAUDE.md, CLAUDE.local.md, AGENTS.md,
 	// .mcp.json, in every directory) by those of Base, removes files that Base does not have, and hides the difference
 	// from git status and commit -a. Files that trusted instructions import (@path) are also taken from Base, and the
@@ -140,6 +142,8 @@ type Clone struct {
 	DefaultBranch string
 	// Published is the remote's branch for Want.Own; empty: none.
 	Published string
+	// With are the other repositories whose code may be in the clone: those of each Want since it was created.
+	With []string
 	// Fresh means that this call created the clone, without anything of an earlier run. With Keep that is the first
 	// clone, or one whose predecessor git could no longer read; the predecessor is set aside with all its files.
 	Fresh bool
@@ -216,13 +220,7 @@ func (w *Workspace) hold(ctx context.Context, want Want) (_ clone, release func(
 
 // make recreates the clone, and the mirror as well if it turns out to be damaged.
 func (w *Workspace) make(ctx context.Context, c clone, want Want, t tip, fill func(clone) error) (Clone, error) {
-	if err := c.mark(want); err != nil {
-		return Clone{}, err
-	}
 	made, err := c.make(ctx, want, t, fill)
-	if err == nil && !want.Strange {
-		err = removeAll(c.strange())
-	}
 	if err == nil || ctx.Err() != nil || c.mirror.healthy(ctx) {
 		return made, err
 	}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/errand-fleet/errand/agent"
@@ -31,7 +32,7 @@ type place struct {
 	Reads      []string        // other directories that Dir needs, read-only
 	Clone      workspace.Clone // the clone in Dir; zero: no clone
 	Writes     bool            // the agent may change Clone
-	Trusted    bool            // use the directory's own configuration of the CLI
+	Trusted    bool            // the operator trusts the directory's own configuration of the CLI
 	Fresh      bool            // the directory has nothing from an earlier run
 	Into       string          // base branch of the pull request; empty: the clone's base
 	Fixes      int             // number of the issue that the work resolves; 0: none
@@ -81,7 +82,8 @@ func (l *placer) clone(ctx context.Context, t tasks.Task, b briefing, before ear
 	want := workspace.Want{
 		Thread: t.Thread, Repo: t.Repo, Ref: cmp.Or(t.Ref, repo.Base), Base: cmp.Or(b.Base, repo.Base), Keep: b.Keep,
 		Strange:       t.Profile == agent.Untrusted,
-		TrustedConfig: before.trusted,
+		TrustedConfig: repo.Trusted && t.Profile == agent.Write,
+		With:          slices.DeleteFunc(slices.Clone(before.with), func(other string) bool { return strings.EqualFold(other, t.Repo) }),
 	}
 	p := place{
 		Files: b.files, Trusted: want.TrustedConfig, Writes: t.Profile == agent.Write,
@@ -285,9 +287,14 @@ func (w *Worker) spec(t tasks.Task, b tasks.Brief, s setting) agent.Spec {
 			p.About += " The clone" + of + " is new: the changes that you made earlier in this conversation are gone."
 		}
 	}
+	for _, repo := range p.others() {
+		if !t.Has(repo.Repo) {
+			also = append(also, repo)
+		}
+	}
 	return agent.Spec{
 		ID: t.ID, Dir: p.Dir, Files: p.Files, Also: also, Reads: p.Reads, Prompt: prompt, System: format.Paragraphs(b.System, words, p.About),
-		Profile: t.Profile, TrustedConfig: p.Trusted, Environment: p.given(), Rules: w.cfg.Policy.Rules,
+		Profile: t.Profile, TrustedConfig: p.trusts(), Environment: p.given(), Rules: w.cfg.Policy.Rules,
 		Model: cmp.Or(t.Options.Model, w.cfg.Model), Effort: t.Options.Effort, MaxUSD: t.Options.MaxUSD, Schema: b.Schema, Resume: c.session, History: c.said,
 		Limit: t.Options.Limit, IdleLimit: w.cfg.IdleLimit, Thread: t.Thread, Repo: t.Repo, Person: w.cfg.Policy.People.Asker(t),
 		Header: []string{

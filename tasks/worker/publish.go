@@ -304,7 +304,7 @@ func (b *publisher) verify(run *run, t tasks.Task, p place) (*tasks.Verification
 		command := c.Unrun[0]
 		run.report.Update(agent.Event{Time: time.Now(), Kind: agent.Notice, Text: "Running the check " + command})
 		s, err := b.Runner.Script(run.ctx, agent.Script{
-			ID: t.ID, Repo: t.Repo, Dir: p.Dir, Files: p.Files, Reads: p.Reads, Environment: p.given(), Line: command, Limit: time.Until(until),
+			ID: t.ID, Repo: t.Repo, Also: p.others(), Dir: p.Dir, Files: p.Files, Reads: p.Reads, Environment: p.given(), Line: command, Limit: time.Until(until),
 		})
 		run.learn(s.Egress)
 		switch {

@@ -2,6 +2,8 @@ package worker
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/errand-fleet/errand/agent"
@@ -15,22 +17,33 @@ import (
 
 // clones prepares the clone of each repository of a task.
 func (l *placer) clones(ctx context.Context, t tasks.Task, b briefing, before *resumeState) (place, error) {
-	trusted := t.Profile == agent.Write
-	for _, name := range t.Repositories() { // the agent sees the files of all of them
-		repo, _ := l.Policy.Allowed(name) // a repository that is no longer listed is not trusted
-		trusted = trusted && repo.Trusted
+	var with []string // all whose code a run in the clones executes, and could write into the others
+	if len(t.Also) > 0 && t.Profile == agent.Write {
+		with = t.Repositories()
+		for _, repo := range t.Repositories() {
+			earlier, err := l.Workspace.With(t.Thread, repo)
+			if err != nil {
+				return place{}, fmt.Errorf("read what is in the clone of %s: %w", repo, err)
+			}
+			with = append(with, earlier...)
+		}
 	}
-	p, err := l.clone(ctx, t, b, before.of(0, trusted))
+	p, err := l.clone(ctx, t, b, before.of(0, with))
 	for i, repo := range t.Also {
 		if err != nil {
 			break
 		}
 		var one place
-		one, err = l.clone(ctx, in(t, repo), briefing{Brief: tasks.Brief{Keep: b.Keep}, files: b.files}, before.of(i+1, trusted))
+		one, err = l.clone(ctx, in(t, repo), briefing{Brief: tasks.Brief{Keep: b.Keep}, files: b.files}, before.of(i+1, with))
 		p.Notes = append(p.Notes, one.Notes...)
 		p.Reads = append(p.Reads, one.Reads...)
 		p.About += "\n\n" + strings.Replace(one.About, "You are in a clone of "+repo, "A clone of "+repo+" is in "+one.Dir, 1)
 		p.Also = append(p.Also, one)
+	}
+	for _, name := range p.Clone.With {
+		if repo, _ := l.Policy.Allowed(name); !t.Has(name) {
+			p.Environment.Egress = p.Environment.Egress.And(environment.Declaration{}.Reach(repo.Environment.Egress, l.Policy.Egress))
+		}
 	}
 	egress := p.given().Egress
 	for i := range p.Also { // its own environment belongs to a directory that is not its own here
@@ -48,19 +61,32 @@ func in(t tasks.Task, repo string) tasks.Task {
 	return t
 }
 
+// trusts reports whether the run uses the configuration of the CLI in its directory: the agent sees the files of all clones.
+func (p place) trusts() bool {
+	return !slices.ContainsFunc(p.all(), func(one place) bool { return !one.Trusted })
+}
+
+// others returns the other repositories whose code may be in the clone.
+func (p place) others() (list []agent.Also) {
+	for _, repo := range p.Clone.With {
+		list = append(list, agent.Also{Repo: repo})
+	}
+	return list
+}
+
 // all returns the place and those of the further clones.
 func (p place) all() []place { return append([]place{p}, p.Also...) }
 
 // earlier is what an earlier run has left of one clone.
 type earlier struct {
 	*resumeState
-	work    *workspace.Bundle
-	trusted bool
+	work *workspace.Bundle
+	with []string // other repositories whose code the run may write into the clone
 }
 
 // of returns what the earlier run has left of a task's clones, of which the main one is the first.
-func (p *resumeState) of(n int, trusted bool) earlier {
-	e := earlier{p, p.Work, trusted}
+func (p *resumeState) of(n int, with []string) earlier {
+	e := earlier{p, p.Work, with}
 	if n > 0 {
 		e.work = nil
 		if n <= len(p.Also) {

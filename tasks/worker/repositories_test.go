@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"github.com/errand-fleet/errand/forge"
 	"github.com/errand-fleet/errand/internal/hostlist"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/workspace"
 )
 
 // second adds the repository acme/web.
@@ -308,7 +310,7 @@ func TestRightsInSeveralRepositories(t *testing.T) {
 	if e := r.ending(refused); e.Kind != tasks.Refused || e.Reason != "eve has no access to acme/web." {
 		t.Errorf("%+v", e)
 	}
-	if run = <-runs; run.spec.ID != other || len(run.spec.Also) > 0 {
+	if run = <-runs; run.spec.ID != other || !slices.Equal(run.spec.Also, []agent.Also{{Repo: "acme/web"}}) {
 		t.Errorf("then ran %s with %v", run.spec.ID, run.spec.Also)
 	}
 	run.end <- answer("done")
@@ -326,7 +328,8 @@ func TestRightsInSeveralRepositories(t *testing.T) {
 }
 
 // A run in several repositories reaches only what runs in each of them reach, gets none of their secrets, and trusts their
-// settings only if all are trusted.
+// settings only if all are trusted. Registries and credentials have to be for all of them. Later runs in one of the clones,
+// where code of the others may be, get no more.
 func TestLimitsOfSeveralRepositories(t *testing.T) {
 	t.Parallel()
 	r := newRemote(t)
@@ -338,19 +341,21 @@ func TestLimitsOfSeveralRepositories(t *testing.T) {
 		"acme/api": {Trusted: true, Environment: list("a.example", "both.example", "x.wild.example")}, "acme/web": {Environment: list("both.example", "*.wild.example", "b.example")},
 	}
 	h := &hub{checks: []string{"make test"}}
+	r.git(r.root, "clone", "--quiet", "--bare", filepath.Join(r.root, "acme", "api.git"), filepath.Join(r.root, "acme", "lib.git"))
+	var space *workspace.Workspace
 	var checked []agent.Script
 	r.agent.script = func(_ context.Context, s agent.Script) (agent.Scripted, error) {
 		checked = append(checked, s)
 		return agent.Scripted{Outcome: agent.Done}, nil
 	}
 	r.agent.do = func(_ context.Context, s agent.Spec, _ agent.Host) (agent.Result, error) {
-		if len(s.Also) > 0 {
+		if len(s.Also) == 1 && s.Also[0].Dir != "" {
 			r.inBoth(s)
 		}
 		return answer("done"), nil
 	}
 	r.worker(r.disk(t.TempDir()), func(c *Config) {
-		c.Publisher, c.Commands = h, h.commands
+		c.Publisher, c.Commands, space = h, h.commands, c.Workspace
 		c.Policy.Repository = func(name string) (tasks.Repository, bool) { return known[name], true }
 		c.Exposed = func(repo string) map[string]string { return map[string]string{"TOKEN": "secret of " + repo} }
 	})
@@ -368,8 +373,62 @@ func TestLimitsOfSeveralRepositories(t *testing.T) {
 		t.Fatalf("checks: %+v", checked)
 	}
 	for _, c := range checked {
-		if len(c.Secrets) > 0 || !slices.Equal(c.Egress.Hosts, want) {
-			t.Errorf("the check of %s reaches %v with %v", c.Repo, c.Egress, c.Secrets)
+		if len(c.Secrets) > 0 || !slices.Equal(c.Egress.Hosts, want) || len(c.Also) != 1 || c.Also[0].Repo == c.Repo || c.Also[0].Dir != "" {
+			t.Errorf("the check of %s reaches %v with %v, also of %v", c.Repo, c.Egress, c.Secrets, c.Also)
 		}
+	}
+
+	r.ending(r.submit(r.repoTask("b")))
+	after := r.agent.specs()[2]
+	if after.Dir != s.Dir || len(after.Secrets) > 0 || !slices.Equal(after.Also, []agent.Also{{Repo: "acme/web"}}) || !slices.Equal(after.Egress.Hosts, want) {
+		t.Errorf("afterwards: secrets %v, also %v, reaches %v", after.Secrets, after.Also, after.Egress)
+	}
+	more := r.both("b")
+	more.Repo, more.Also = "acme/web", []string{"acme/lib"}
+	r.ending(r.submit(more))
+	if others := r.agent.specs()[3].Also; len(others) != 2 || others[0].Repo != "acme/lib" || others[0].Dir == "" || others[1] != (agent.Also{Repo: "acme/api"}) {
+		t.Errorf("the others: %v", others)
+	}
+	if with, err := space.With("fake/b", "acme/lib"); err != nil || !slices.Equal(with, []string{"acme/api", "acme/web"}) {
+		t.Errorf("the third clone has code of %v, %v", with, err)
+	}
+}
+
+// The instructions of a trusted repository are published as they are, also if a run uses none because of another repository.
+func TestInstructionsBesideAnUntrustedRepository(t *testing.T) {
+	t.Parallel()
+	n := 0
+	r, h, with := publishingFleet(t, func(r *remote, s agent.Spec) {
+		n++
+		r.write(s.Dir, "README.md", fmt.Sprint("round ", n, "\n"))
+	})
+	r.second()
+	work := r.TempDir()
+	r.git(work, "clone", "--quiet", filepath.Join(r.root, "acme", "api.git"), ".")
+	r.write(work, "rules.md", "be kind\n")
+	r.write(work, "CLAUDE.md", "see @rules.md\n")
+	r.git(work, "add", "--all")
+	r.git(work, "commit", "--quiet", "--message", "rules")
+	r.git(work, "push", "--quiet", "origin", "HEAD:refs/heads/main")
+	r.worker(r.disk(r.TempDir()), with, func(c *Config) {
+		c.Policy.Repository = func(name string) (tasks.Repository, bool) { return tasks.Repository{Trusted: name == "acme/api"}, true }
+	})
+	for i, task := range []tasks.Task{r.repoTask("a"), r.both("a"), r.both("a"), r.repoTask("a")} {
+		if e := r.ending(r.submit(task)); e.Published == nil || e.Published.Problem != "" {
+			t.Fatalf("ending = %+v", e)
+		}
+		if s := r.agent.specs()[i]; s.TrustedConfig != (len(task.Also) == 0) {
+			t.Errorf("run %d trusts: %v", i, s.TrustedConfig)
+		}
+		bare := filepath.Join(r.root, "acme", "api.git")
+		if got := r.git(bare, "show", branchOf("", "fake/a")+":CLAUDE.md"); got != "see @rules.md" {
+			t.Errorf("pushed %q after run %d", got, i)
+		}
+		if got := r.git(bare, "diff", "--name-only", "main", branchOf("", "fake/a")); got != "README.md" {
+			t.Errorf("pushed %q after run %d", got, i)
+		}
+	}
+	if len(h.proposed()) != 4 {
+		t.Errorf("proposed %+v", h.proposed())
 	}
 }

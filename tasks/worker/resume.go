@@ -244,7 +244,7 @@ func (p *resumeState) words(t tasks.Task, now place) string {
 		}
 	}
 	for i, one := range now.Also {
-		switch work := p.of(i+1, false).work; {
+		switch work := p.of(i+1, nil).work; {
 		case p.asLeft:
 		case work == nil:
 			say = append(say, "Your commits and changes in "+one.Clone.Repo+" could not be saved. Inspect its clone first.")

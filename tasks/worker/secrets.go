@@ -47,8 +47,8 @@ func (w *Worker) exposed(r *run, t tasks.Task, c workspace.Clone) map[string]str
 		return nil
 	}
 	secrets := w.cfg.Exposed(t.Repo)
-	if len(secrets) > 0 && len(t.Also) > 0 { // the other repositories decide, too, what the run executes
-		r.notice("The run gets no secrets, because it works in several repositories")
+	if len(secrets) > 0 && len(c.With) > 0 { // the other repositories decide, too, what the run executes
+		r.notice("The run gets no secrets, because code of " + strings.Join(c.With, ", ") + " may be in its clone")
 		return nil
 	}
 	if trusted := w.protected(t.Repo, c); len(secrets) > 0 && (c.Base != trusted || commitID.MatchString(t.Ref)) {
