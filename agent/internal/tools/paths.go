@@ -23,8 +23,15 @@ func (p Policy) subjects(r Request) (list []string, paths bool) {
 	}
 	for _, path := range found {
 		path = p.absolute(path)
-		for _, dir := range append([]string{p.Dir}, p.Clones...) {
-			list = append(list, relative(path, dir), relative(resolve(path), resolve(dir)))
+		real := resolve(path)
+		list = append(list, relative(path, p.Dir), relative(real, resolve(p.Dir)))
+		for _, dir := range p.Clones {
+			if rel := relative(path, dir); filepath.IsLocal(rel) {
+				list = append(list, rel)
+			}
+			if rel := relative(real, resolve(dir)); filepath.IsLocal(rel) {
+				list = append(list, rel)
+			}
 		}
 	}
 	return slices.Compact(list), true

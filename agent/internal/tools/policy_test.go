@@ -94,6 +94,11 @@ func TestRules(t *testing.T) {
 		t.Fatal(err)
 	}
 	clone := t.TempDir()
+	for link, to := range map[string]string{filepath.Join(dir, "there"): clone, filepath.Join(clone, "back"): dir} {
+		if err := os.Symlink(to, link); err != nil {
+			t.Fatal(err)
+		}
+	}
 	command := func(s string) string { return `{"command":"` + s + `"}` }
 	deny := func(tool, input string) []Rule { return []Rule{{Tool: tool, Input: input, Action: Deny, Reason: "r"}} }
 	allow := func(tool, input string) []Rule { return []Rule{{Tool: tool, Input: input, Action: Allow}} }
@@ -133,6 +138,12 @@ func TestRules(t *testing.T) {
 
 		{"in another clone", deny("Write", "docs/**"), Write, "Write", file(clone + "/docs/x"), Deny},
 		{"elsewhere in it", deny("Write", "docs/**"), Write, "Write", file(clone + "/x"), Allow},
+		{"allowed here with another clone", append(allow("Write", "docs/**"), deny("Write", "")...), Write, "Write", file("docs/x"), Allow},
+		{"in a directory of both", deny("Write", filepath.Dir(dir)+"/**"), Write, "Write", file("docs/x"), Allow},
+		{"the other's path here", deny("Write", clone+"/**"), Write, "Write", file("docs/x"), Allow},
+		{"the other's path there", deny("Write", clone+"/**"), Write, "Write", file(clone + "/docs/x"), Deny},
+		{"into another clone by way of a link", deny("Write", "docs/**"), Write, "Write", file("there/docs/x"), Deny},
+		{"out of another clone by way of a link", deny("Write", "docs/**"), Write, "Write", file(clone + "/back/docs/x"), Deny},
 		{"allowed here is not allowed there", append(allow("Write", "docs/**"), deny("Write", "")...), Write, "Write", file(clone + "/docs/x"), Deny},
 
 		{"wider than Write", allow("Write", outside+"/**"), Write, "Write", file(outside + "/x"), Allow},
