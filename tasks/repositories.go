@@ -175,5 +175,3 @@ func (e *Ending) Beside(p *Published) (list []string) {
 
 // name returns the pull request as "owner/name#3".
 func (p *Published) name() string { return fmt.Sprintf("%s#%d", p.Repo, p.PullRequest.Number) }
-
-var errUnknownThread = errors.New("the repositories of the thread are not known")

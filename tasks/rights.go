@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/errand-fleet/errand/agent"
@@ -89,7 +90,9 @@ func (p Policy) Permit(ctx context.Context, s *store.Store, t Task) (agent.Profi
 	switch {
 	case err != nil:
 	case by.Source == p.Rights.Forge.Name():
-		err = p.permitConversation(ctx, s, t, by)
+		if !t.unasked() {
+			err = p.permitConversation(ctx, s, t, by)
+		}
 	case limited:
 		if t.Profile, err = p.entitleAll(ctx, by, login, t); err == nil {
 			err = p.permitThread(ctx, s, t, by.Source, login)
@@ -191,6 +194,8 @@ type Conversation struct {
 	Repos []string `json:"repos"`
 }
 
+var errUnknownThread = errors.New("the repositories of the thread are not known")
+
 // conversation returns what is known of the session of a thread, and an *InputError if its repositories are not known.
 func conversation(ctx context.Context, s *store.Store, thread string) (past Conversation, err error) {
 	notes, err := s.Threads.SessionMeta(ctx, thread)
@@ -223,6 +228,22 @@ func (p Policy) permitThread(ctx context.Context, s *store.Store, t Task, source
 		}
 	}
 	return nil
+}
+
+// unasked reports whether no person has asked for a task, or for it to be retried.
+func (t Task) unasked() bool { return t.Unasked && t.Retrier == (Asker{}) }
+
+// Apart reports whether a task has to begin a conversation of its own: no person has asked for it whose rights could be
+// checked, and the conversation of its thread has been about other repositories, or it is not known about which.
+func (p Policy) Apart(ctx context.Context, s *store.Store, t Task) (bool, error) {
+	if p.Rights == nil || p.Rights.Forge == nil || !t.unasked() {
+		return false, nil
+	}
+	past, err := conversation(ctx, s, t.Thread)
+	if errors.Is(err, errUnknownThread) {
+		return !strings.HasPrefix(t.Thread, t.Source+"/"), nil
+	}
+	return slices.ContainsFunc(past.Repos, func(repo string) bool { return repo != "" && !t.Has(repo) }), err
 }
 
 // permitAnswer checks that the person who answers a question of a task may do what the run that asked it may do.

@@ -411,6 +411,8 @@ func TestRepositoryAndPermission(t *testing.T) {
 			t.Errorf("%s may %s, want %s", user, level.GetPermission(), want)
 		}
 	}
+	_, _, err = c.Repositories.GetPermissionLevel(t.Context(), "acme", "api", "errand[bot]")
+	wantError(t, err, 404, "errand[bot] is not a user")
 	r.SetPrivate(false)
 	level, _, err := c.Repositories.GetPermissionLevel(t.Context(), "acme", "api", "mallory")
 	if err != nil || level.GetPermission() != "read" {

@@ -6,6 +6,9 @@ func (s *Server) repoRoutes() {
 	s.api("GET /repos/{o}/{r}", "metadata:read", func(r *request) reply { return ok(s.repository(r.repo)) })
 	s.api("GET /repos/{o}/{r}/collaborators/{u}/permission", "metadata:read", func(r *request) reply {
 		login := r.PathValue("u")
+		if strings.HasSuffix(login, "[bot]") && r.repo.permissions[strings.ToLower(login)] == "" {
+			return fail(404, login+" is not a user")
+		}
 		level := s.permission(r.repo, login)
 		return ok(object{"permission": level, "role_name": level, "user": s.user(login)})
 	})

@@ -70,7 +70,7 @@ func (i *interpreter) autofix(ctx context.Context, desk *tasks.Desk, kind string
 	}
 	t, err := i.settings.expected(ctx, draft{Task: tasks.Task{
 		ID: id, Source: sourceName, Kind: kind, Thread: "github/" + o.String(), Class: tasks.Background, Profile: profileOf(pr, agent.Write),
-		Repo: o.Repo, Ref: fmt.Sprintf("refs/pull/%d/head", o.Number), Actor: pr.GetUser().GetLogin(),
+		Repo: o.Repo, Ref: fmt.Sprintf("refs/pull/%d/head", o.Number), Actor: pr.GetUser().GetLogin(), Unasked: true,
 		Prompt: fmt.Sprintf("%s of pull request #%d of %s: %s", kinds()[kind].title, o.Number, o.Repo, o.Title),
 	}, origin: o}, pr)
 	if err != nil {

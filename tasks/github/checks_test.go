@@ -1,8 +1,10 @@
 package github
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +14,7 @@ import (
 	"github.com/errand-fleet/errand/agent"
 	hub "github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/internal/githubfake"
+	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 )
 
@@ -97,6 +100,50 @@ func TestFailedChecks(t *testing.T) {
 	wantInput(t, brief(w, other), "No check of "+head[:7]+" has failed.")
 	next := must(w.hub.PushPR(t.Context(), repo, n, nil))
 	wantInput(t, brief(w, other), "Superseded by "+next[:7])
+}
+
+// Failed checks of our own pull request are fixed although it belongs to a conversation that has been about another repository,
+// in which an App has no rights. The fix does not continue that conversation, unless a person retries it.
+func TestFailedChecksOfSeveralRepositories(t *testing.T) {
+	t.Parallel()
+	w := withApp(t)
+	must(w.hub.CreateRepo("acme", "web", map[string]string{"main.go": "package main\n"}))
+	w.hub.SetPermission("acme/web", "ann", "read")
+	f := w.listen()
+	n, head := w.own()
+	first := tasks.Task{
+		ID: tasks.NewID(time.Now(), "slack", "first"), Source: "slack", Kind: "mention", Thread: "slack/T/C/1", Class: tasks.Interactive,
+		Profile: agent.Write, Repo: repo, Also: []string{"acme/web"}, Actor: "U1", Prompt: "change both",
+	}
+	if _, err := f.desk.Submit(t.Context(), first); err != nil {
+		t.Fatal(err)
+	}
+	claim := must(f.db.Claim(t.Context(), first.ID, 0, "w"))
+	if err := errors.Join(
+		claim.SaveSession(t.Context(), store.Session{ID: "s", Meta: json.RawMessage(`{"repos":["acme/api","acme/web"]}`)}),
+		f.db.Threads.Alias(t.Context(), fmt.Sprintf("github/acme/api#%d", n), first.Thread),
+	); err != nil {
+		t.Fatal(err)
+	}
+	w.job(head, githubfake.Job{Name: "unit", Conclusion: "failure", Log: "FAIL\n"})
+	all := f.tasks()
+	if len(all) != 2 {
+		t.Fatalf("tasks: %+v", all)
+	}
+	task := all[slices.IndexFunc(all, func(one tasks.Task) bool { return one.Kind == "check_failure" })]
+	policy := tasks.Policy{Rights: &tasks.Rights{Forge: w.conf.Forge}}
+	profile, err := policy.Permit(t.Context(), f.db, task)
+	apart, aerr := policy.Apart(t.Context(), f.db, task)
+	if task.Thread != first.Thread || profile != agent.Write || !apart || err != nil || aerr != nil {
+		t.Errorf("in %s as %q, apart %v: %v, %v", task.Thread, profile, apart, err, aerr)
+	}
+	for account, allowed := range map[string]bool{"ann": true, "eve": false} {
+		task.Retrier = tasks.Asker{Source: "github", Account: account}
+		_, err := policy.Permit(t.Context(), f.db, task)
+		if apart, aerr := policy.Apart(t.Context(), f.db, task); (err == nil) != allowed || apart || aerr != nil {
+			t.Errorf("retried by %s: apart %v, %v, %v", account, apart, err, aerr)
+		}
+	}
 }
 
 // Failures on other branches, of our own check, or for lack of payment should not be fixed.

@@ -432,3 +432,29 @@ func TestInstructionsBesideAnUntrustedRepository(t *testing.T) {
 		t.Errorf("proposed %+v", h.proposed())
 	}
 }
+
+// What nobody asked for does not continue a conversation about other repositories, and the conversation goes on without it.
+func TestUnaskedRunIsApart(t *testing.T) {
+	t.Parallel()
+	r := newRemote(t)
+	r.second()
+	r.agent.do = func(_ context.Context, s agent.Spec, _ agent.Host) (agent.Result, error) {
+		return answer("echo: " + s.Prompt.Text), nil
+	}
+	r.worker(r.disk(t.TempDir()), func(c *Config) { c.Policy.Rights = &tasks.Rights{Forge: byRepository{}} })
+	r.ending(r.submit(r.both("a")))
+	both, one, asked := r.both("a"), r.repoTask("a"), r.repoTask("a")
+	both.Unasked, one.Unasked, one.Prompt = true, true, "fix it"
+	for _, task := range []tasks.Task{both, one, asked} {
+		if e := r.ending(r.submit(task)); e.Kind != tasks.Answered {
+			t.Fatalf("ending %+v", e)
+		}
+	}
+	specs := r.agent.specs()
+	if specs[1].Resume == nil || specs[2].Resume != nil || len(specs[2].History) > 0 || specs[2].Dir != specs[1].Dir {
+		t.Errorf("in both: %+v, in one: %+v", specs[1], specs[2])
+	}
+	if s := specs[3]; s.Resume == nil || slices.ContainsFunc(s.History, func(turn agent.Turn) bool { return turn.Text == "fix it" }) {
+		t.Errorf("asked: %+v", s)
+	}
+}

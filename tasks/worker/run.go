@@ -243,6 +243,11 @@ func (d *taskReader) brief(ctx context.Context, s tasks.Source, t tasks.Task, fi
 	if err != nil {
 		return tasks.Brief{}, fmt.Errorf("brief: %w", err)
 	}
+	apart, err := d.Policy.Apart(ctx, d.Store, t)
+	if err != nil {
+		return tasks.Brief{}, fmt.Errorf("brief: %w", err)
+	}
+	b.Fresh = b.Fresh || apart
 	if len(t.Pictures) == 0 {
 		return b, nil
 	}
