@@ -121,28 +121,48 @@ func (p Policy) entitleAll(ctx context.Context, by Asker, login string, t Task) 
 	return profile, err
 }
 
-// permitTogether refuses a task that would change public and private repositories together: its answer is in the
-// description of each pull request, and the agent knows all of them.
-func (p Policy) permitTogether(ctx context.Context, t Task) error {
-	if len(t.Also) == 0 || t.Profile != agent.Write {
+// permitTogether refuses a task that would change a public repository if the agent also knows private ones, from the task or
+// from its conversation: its answer is in the description of each pull request.
+func (p Policy) permitTogether(ctx context.Context, s *store.Store, t Task) error {
+	if t.Profile != agent.Write || t.Repo == "" {
 		return nil
 	}
+	known, err := p.remembered(ctx, s, t)
+	if err != nil || len(t.Also)+len(known) == 0 {
+		return err
+	}
 	var public, private string
-	for _, repo := range t.Repositories() {
+	for _, repo := range append(t.Repositories(), known...) {
 		is, err := p.Rights.Forge.Private(ctx, repo)
 		if err != nil && !errors.Is(err, forge.ErrNotFound) {
 			return fmt.Errorf("check repositories: %w", FromForge(err))
 		}
-		if is = is || err != nil; !is {
+		if is = is || err != nil; !is && t.Has(repo) {
 			public = repo
-		} else if allowed, err := p.Allowed(repo); err != nil || !allowed.Open {
+		} else if allowed, err := p.Allowed(repo); is && (err != nil || !allowed.Open) {
 			private = repo
 		}
 	}
-	if public != "" && private != "" {
+	switch {
+	case public == "" || private == "":
+		return nil
+	case t.Has(private):
 		return refusal("%s is public and %s is not, and pull requests in the one could show what is in the other. Ask for each in a conversation of its own.", public, private)
 	}
-	return nil
+	return refusal("This conversation has been about a repository that is not public, and a pull request in %s could show what is in it. Ask in a conversation of its own.", public)
+}
+
+// remembered returns the other repositories that the agent of a task knows from its conversation, as far as they are known.
+func (p Policy) remembered(ctx context.Context, s *store.Store, t Task) ([]string, error) {
+	apart, err := p.Apart(ctx, s, t)
+	if apart || err != nil {
+		return nil, err
+	}
+	past, err := conversation(ctx, s, t.Thread)
+	if errors.Is(err, errUnknownThread) {
+		err = nil
+	}
+	return slices.DeleteFunc(past.Repos, func(repo string) bool { return repo == "" || t.Has(repo) }), err
 }
 
 // permitConversation refuses a request on the forge that continues a conversation about a repository that its asker may

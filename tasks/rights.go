@@ -104,7 +104,7 @@ func (p Policy) Permit(ctx context.Context, s *store.Store, t Task) (agent.Profi
 		}
 	}
 	if err == nil {
-		err = p.permitTogether(ctx, t)
+		err = p.permitTogether(ctx, s, t)
 	}
 	if err != nil {
 		return "", err

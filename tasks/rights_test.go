@@ -137,10 +137,14 @@ func TestPermit(t *testing.T) {
 // People who may not read a repository cannot continue a thread about it, whatever has become of its tasks.
 func TestThreadAboutAnotherRepository(t *testing.T) {
 	t.Parallel()
-	l := levels{"writer secret/a": "write", "writer secret/b": "write", "reader secret/b": "write", "gone secret/b": "write", "gone secret/a": "read"}
+	l := levels{
+		"writer secret/a": "write", "writer secret/b": "write", "reader secret/b": "write", "gone secret/b": "write", "gone secret/a": "read",
+		"writer public/a": "write", "writer public/b": "write", "gone public/a": "read",
+	}
 	const (
-		mayNot  = "This thread has been about secret/a, which you may not read. Start a new one."
-		unknown = "I no longer know which repositories this thread has been about. Start a new one."
+		together = "This conversation has been about a repository that is not public, and a pull request in public/a could show what is in it. Ask in a conversation of its own."
+		mayNot   = "This thread has been about secret/a, which you may not read. Start a new one."
+		unknown  = "I no longer know which repositories this thread has been about. Start a new one."
 	)
 	for name, tc := range map[string]struct {
 		actor, repo string
@@ -154,6 +158,12 @@ func TestThreadAboutAnotherRepository(t *testing.T) {
 		"no session":   {"UR", "secret/b", "", ""},
 		"not known":    {"UR", "secret/b", `{}`, unknown},
 		"not readable": {"UR", "secret/b", `{`, unknown},
+
+		"public after private":             {"UW", "public/a", `{"repos":["","secret/a"]}`, together},
+		"public after private, reads only": {"UG", "public/a", `{"repos":["secret/a"]}`, ""},
+		"public after both":                {"UW", "public/a", `{"repos":["public/a","secret/a"]}`, together},
+		"public after public and open":     {"UW", "public/a", `{"repos":["public/b","secret/open"]}`, ""},
+		"private after public":             {"UW", "secret/a", `{"repos":["public/a"]}`, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
