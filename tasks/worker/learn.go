@@ -90,9 +90,8 @@ func (b *publisher) proposeEgress(r *run, t tasks.Task, p place) {
 		return
 	}
 	defer b.learning.end(t.Repo)
-	ctx, patience, cancel := publishing(r)
+	ctx, cancel := publishing(r, learnFor)
 	defer cancel()
-	patience.Reset(learnFor)
 	pr, err := b.proposeHosts(ctx, r, t, p.Clone, reached)
 	switch {
 	case err != nil:
@@ -232,9 +231,8 @@ func (b *publisher) proposeLesson(r *run, j job, p place) {
 	if err != nil || repo.Narrow(agent.Write) != agent.Write || p.Clone.Base != cmp.Or(repo.Base, p.Clone.DefaultBranch) {
 		return
 	}
-	ctx, patience, cancel := publishing(r)
+	ctx, cancel := publishing(r, learnFor)
 	defer cancel()
-	patience.Reset(learnFor)
 	lesson, err := learner.NextLesson(ctx, t.Repo)
 	var pr forge.PullRequestRef
 	if err == nil && lesson != nil {

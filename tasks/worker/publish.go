@@ -19,8 +19,9 @@ import (
 )
 
 const (
-	publishFor      = 2 * time.Minute
+	publishFor      = 2 * time.Minute  // before the checks of a repository, and after them
 	publishDraining = 20 * time.Second // how much longer publishing may take when the worker drains
+	proposeFirst    = time.Minute      // the first attempt to open the pull requests
 	proposeFor      = 3 * time.Minute  // how long an answer waits for its pull request
 
 	// Bounds of the time for all verification commands together; within them it is the rest of the run's limit.
@@ -57,11 +58,10 @@ func (b *publisher) publish(run *run, t tasks.Task, p place, e *tasks.Ending) {
 	if p.Branch == "" || e.Kind != tasks.Answered {
 		return
 	}
-	ctx, patience, cancel := publishing(run)
+	ctx, cancel := publishing(run, checksLeft(run, t)+2*publishFor)
 	defer cancel()
 	for _, one := range p.all() {
-		patience.Reset(publishFor)
-		done := b.publishClone(ctx, patience, run, in(t, one.Clone.Repo), one)
+		done := b.publishClone(ctx, run, in(t, one.Clone.Repo), one)
 		if done != nil && done.Problem != "" && len(p.Also) > 0 {
 			done.Problem = one.Clone.Repo + ": " + done.Problem
 		}
@@ -73,11 +73,15 @@ func (b *publisher) publish(run *run, t tasks.Task, p place, e *tasks.Ending) {
 			e.Also = append(e.Also, done)
 		}
 	}
+	ctx, cancel = publishing(run, proposeFirst)
+	defer cancel()
 	b.warn(b.proposeAll(ctx, t, e), "open pull request", "run", t.ID, "thread", t.Thread) // the outbox retries
 }
 
 // publishClone pushes the work in one clone. It returns nil if there is nothing to publish.
-func (b *publisher) publishClone(ctx context.Context, patience *time.Timer, run *run, t tasks.Task, p place) *tasks.Published {
+func (b *publisher) publishClone(ctx context.Context, run *run, t tasks.Task, p place) *tasks.Published {
+	ctx, patience, cancel := patiently(ctx)
+	defer cancel()
 	pushed, checks, err := b.push(ctx, patience, run, t, p)
 	switch {
 	case err != nil:
@@ -120,10 +124,11 @@ func unpublished(err error, dir string) string {
 	return said
 }
 
-// publishing returns the context of publishing, which patience limits. It ends at once if the claim is lost.
-func publishing(run *run) (_ context.Context, patience *time.Timer, cancel context.CancelFunc) {
+// publishing returns the context of publishing in all repositories, which may take a time in all. It ends at once if the claim
+// is lost, and soon if the worker drains.
+func publishing(run *run, most time.Duration) (context.Context, context.CancelFunc) {
 	ctx, stop := context.WithCancelCause(run.detached)
-	patience = time.AfterFunc(publishFor, func() { stop(errPublishTime) })
+	late := time.AfterFunc(most, func() { stop(errPublishTime) })
 	forget := context.AfterFunc(run.ctx, func() {
 		if errors.Is(run.cause(), errClaimLost) {
 			stop(errClaimLost)
@@ -135,7 +140,15 @@ func publishing(run *run) (_ context.Context, patience *time.Timer, cancel conte
 			stop(run.cause())
 		}
 	})
-	return ctx, patience, func() { forget(); patience.Stop(); stop(nil) }
+	return ctx, func() { forget(); late.Stop(); stop(nil) }
+}
+
+// patiently returns the context of publishing in one repository, which patience limits in addition: a slow one leaves time for
+// the others.
+func patiently(ctx context.Context) (_ context.Context, patience *time.Timer, cancel context.CancelFunc) {
+	ctx, stop := context.WithCancelCause(ctx)
+	patience = time.AfterFunc(publishFor, func() { stop(errPublishTime) })
+	return ctx, patience, func() { patience.Stop(); stop(nil) }
 }
 
 // push pushes the work to the remote, if this worker still has the claim. Right before the push, when its content is
@@ -284,10 +297,7 @@ func (b *publisher) verify(run *run, t tasks.Task, p place) (*tasks.Verification
 	if len(commands) == 0 {
 		return nil, nil
 	}
-	left := verifyAtMost
-	if t.Options.Limit > 0 {
-		left = min(left, max(verifyAtLeast, t.Options.Limit-run.result.Duration))
-	}
+	left := checksLeft(run, t)
 	if run.verifying.IsZero() { // the checks of all repositories share the time
 		run.verifying = time.Now()
 	}
@@ -325,6 +335,14 @@ func (b *publisher) verify(run *run, t tasks.Task, p place) (*tasks.Verification
 		c.Ran, c.Unrun = append(c.Ran, ran), c.Unrun[1:]
 	}
 	return c, nil
+}
+
+// checksLeft returns how long the checks of a run may take together.
+func checksLeft(run *run, t tasks.Task) time.Duration {
+	if t.Options.Limit <= 0 {
+		return verifyAtMost
+	}
+	return min(verifyAtMost, max(verifyAtLeast, t.Options.Limit-run.result.Duration))
 }
 
 // verificationCommands lists the commands of a task's repository.
