@@ -158,6 +158,9 @@ func (b *publisher) push(ctx context.Context, patience *time.Timer, run *run, t 
 	if run.result.Resources.Stuck > 0 { // git opens files by name, and the process could replace them
 		return workspace.Pushed{}, nil, errStuck
 	}
+	if run.stuck { // a process of another repository's checks, which may use the run's files
+		return workspace.Pushed{}, nil, errVerifyStuck
+	}
 	ours, err := b.Store.Threads.Pushed(ctx, t.Repo, p.Branch)
 	if err != nil {
 		return workspace.Pushed{}, nil, err
@@ -323,6 +326,7 @@ func (b *publisher) verify(run *run, t tasks.Task, p place) (*tasks.Verification
 			c.Problem = "the worker could not start them"
 			return c, nil
 		case s.Stuck > 0:
+			run.stuck = true
 			return nil, errVerifyStuck
 		case s.Outcome == agent.Stopped:
 			continue // the cause says why

@@ -141,6 +141,23 @@ func TestSomeRepositoriesArePublished(t *testing.T) {
 			t.Errorf("ending = %+v, proposed %+v", e, h.proposed())
 		}
 	})
+	t.Run("a check of the first that cannot be ended", func(t *testing.T) {
+		t.Parallel()
+		r, h, with := publishingFleet(t, (*remote).inBoth)
+		r.second()
+		h.checks = []string{"make test"}
+		r.agent.script = func(_ context.Context, s agent.Script) (agent.Scripted, error) {
+			if s.Repo != "acme/api" {
+				t.Errorf("a check of %s ran", s.Repo)
+			}
+			return agent.Scripted{Outcome: agent.Failed, Stuck: 1}, nil
+		}
+		r.worker(r.disk(t.TempDir()), with)
+		e := r.ending(r.submit(r.both("a")))
+		if note := e.Note(); strings.Count(note, "a process of the checks could not be stopped") != 2 || r.in("acme/api", "fake/a")+r.in("acme/web", "fake/a") != "" {
+			t.Errorf("%q, pushed %q and %q", note, r.in("acme/api", "fake/a"), r.in("acme/web", "fake/a"))
+		}
+	})
 	t.Run("a file that is too large in the second", func(t *testing.T) {
 		t.Parallel()
 		r, h, with := publishingFleet(t, func(r *remote, s agent.Spec) {
