@@ -88,6 +88,7 @@ type Proposal struct {
 	Commit string // the branch's head
 	Base   string // branch to merge into
 	Title  string // one line
+	Number int    // of the pull request if it is known: then none is opened; 0: find or open it
 	Fixes  int    // the number of the issue that the work resolves; 0: that of the pull request's description so far, if any
 
 	// Together are the pull requests of the same work in other repositories, as "owner/name#3"; empty: those of the pull

@@ -30,7 +30,8 @@ const (
 )
 
 // Publish opens a pull request for a branch, or updates errand's section in the description of the one that is open. Of that
-// it changes neither the title, nor what people wrote around the section, nor the state.
+// it changes neither the title, nor what people wrote around the section, nor the state. A pull request whose number is
+// known is updated even if it was closed.
 func (f *Forge) Publish(ctx context.Context, p forge.Proposal) (forge.PullRequestRef, error) {
 	if f.IsReadOnly(p.Repo) { // it may have become read-only since the task was submitted
 		return forge.PullRequestRef{}, &forge.RefusedError{Sentence: "This repository is only watched; nothing is written to it."}
@@ -96,8 +97,15 @@ type publication struct {
 	owner, name string
 }
 
-// find returns the open pull request of the branch, or nil.
+// find returns the pull request of a known number, or the open one of the branch; nil if there is none.
 func (b publication) find(ctx context.Context) (*github.PullRequest, error) {
+	if b.Number > 0 {
+		pr, _, err := b.gh.PullRequests.Get(ctx, b.owner, b.name, b.Number)
+		if err != nil {
+			return nil, fmt.Errorf("get pull request %d: %w", b.Number, err)
+		}
+		return pr, nil
+	}
 	list, _, err := b.gh.PullRequests.List(ctx, b.owner, b.name, &github.PullRequestListOptions{
 		State: "open", Head: b.owner + ":" + b.Branch, ListOptions: github.ListOptions{PerPage: 100},
 	})

@@ -148,6 +148,22 @@ func TestPullRequestsTogether(t *testing.T) {
 	})
 }
 
+// A pull request that is closed before it is linked gets its links, and no second one is opened.
+func TestLinkOfAClosedPullRequest(t *testing.T) {
+	both(t, func(w *world) {
+		w.started()
+		work := w.work(1)
+		pr := w.publish(work)
+		if err := w.hub.ChangePR(w.Context(), repo, pr.Number, "closed", "ann"); err != nil {
+			w.Fatal(err)
+		}
+		work.Number, work.Together = pr.Number, []string{"acme/web#8"}
+		if again := w.publish(work); again.Number != pr.Number || len(w.hub.Pulls(repo)) != 1 || !strings.Contains(w.pull(1).Body, "Together with acme/web#8.") {
+			w.Errorf("linked %+v of %+v", again, w.hub.Pulls(repo))
+		}
+	})
+}
+
 // edit is a person's edit of a description.
 func (w *world) edit(number int, body string) {
 	w.Helper()

@@ -227,7 +227,7 @@ func (b *publisher) proposeAll(ctx context.Context, t tasks.Task, e *tasks.Endin
 // propose opens or updates a pull request, and makes its conversation an alias of the thread.
 func (b *publisher) propose(ctx context.Context, t tasks.Task, p *tasks.Published, summary string) error {
 	proposal := b.proposal(t, p.Work, summary)
-	proposal.Together = p.Together
+	proposal.Together, proposal.Number = p.Together, p.PullRequest.Number
 	pr, err := b.Publisher.Publish(ctx, proposal)
 	err = tasks.FromForge(err)
 	if why, ok := errors.AsType[*tasks.InputError](err); ok {

@@ -77,12 +77,12 @@ func TestSeveralRepositories(t *testing.T) {
 	}
 	var works []string
 	for _, p := range h.proposed() {
-		works = append(works, p.Repo+" with "+strings.Join(p.Together, ","))
+		works = append(works, fmt.Sprintf("%s %d with %s", p.Repo, p.Number, strings.Join(p.Together, ",")))
 		if p.Branch != branch || p.Base != "main" || p.Commit != r.git(filepath.Join(r.root, p.Repo+".git"), "rev-parse", branch) {
 			t.Errorf("proposed %+v", p)
 		}
 	}
-	if want := []string{"acme/api with ", "acme/web with acme/api#7", "acme/api with acme/web#8"}; !slices.Equal(works, want) {
+	if want := []string{"acme/api 0 with ", "acme/web 0 with acme/api#7", "acme/api 7 with acme/web#8"}; !slices.Equal(works, want) {
 		t.Errorf("proposed %q, want %q", works, want)
 	}
 	for _, conversation := range []string{"github/acme/api#7", "github/acme/web#8"} {
