@@ -80,13 +80,14 @@ func (p place) all() []place { return append([]place{p}, p.Also...) }
 // earlier is what an earlier run has left of one clone.
 type earlier struct {
 	*resumeState
+	n    int // of the clone
 	work *workspace.Bundle
 	with []string // other repositories whose code the run may write into the clone
 }
 
 // of returns what the earlier run has left of a task's clones, of which the main one is the first.
 func (p *resumeState) of(n int, with []string) earlier {
-	e := earlier{p, p.Work, with}
+	e := earlier{p, n, p.Work, with}
 	if n > 0 {
 		e.work = nil
 		if n <= len(p.Also) {
@@ -95,6 +96,9 @@ func (p *resumeState) of(n int, with []string) earlier {
 	}
 	return e
 }
+
+// leftAt reports whether a clone is as the earlier run left it.
+func (p *resumeState) leftAt(n int) bool { return p.asLeft && !slices.Contains(p.aside, n) }
 
 // further is the state of a further clone. The data of all bundles is stored together.
 type further struct {

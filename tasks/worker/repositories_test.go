@@ -475,3 +475,32 @@ func TestUnaskedRunIsApart(t *testing.T) {
 		t.Errorf("asked: %+v", s)
 	}
 }
+
+// A clone that was damaged in the meantime is restored, and the intact one beside it is kept with all its files.
+func TestDamagedCloneBesideAnIntactOne(t *testing.T) {
+	t.Parallel()
+	for name, damaged := range map[string]int{"the main one": 0, "the further one": 1} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRemote(t)
+			r.second()
+			r.work = r.inBoth
+			disk := r.disk(t.TempDir())
+			stop := r.worker(disk)
+			id := r.submit(r.both("a"))
+			first := <-r.started
+			stop()
+			r.write(filepath.Join([]string{first.Dir, first.Also[0].Dir}[damaged], ".git"), "HEAD", "x")
+			r.worker(disk)
+			s := r.resumed(id)
+			for i, dir := range []string{s.Dir, s.Also[0].Dir} {
+				if got := r.files(dir); got["README.md"] != "changed\n" || (got["ignored.log"] == "") != (i == damaged) {
+					t.Errorf("clone %d has %v", i, got)
+				}
+			}
+			if told := strings.Contains(s.Prompt.Text, "Your clone was restored"); told != (damaged == 0) {
+				t.Errorf("prompt %q", s.Prompt.Text)
+			}
+		})
+	}
+}

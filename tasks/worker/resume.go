@@ -122,7 +122,8 @@ type resumeState struct {
 	checkpoint
 	at      time.Time
 	crashed bool   // a worker died while it ran the task, perhaps after the checkpoint
-	asLeft  bool   // the thread's directories are as that run left them
+	asLeft  bool   // the thread's directories are as that run left them, but for
+	aside   []int  // the numbers of the clones that were damaged and have been set aside
 	lost    string // why the run cannot resume although there was an earlier run
 }
 
@@ -193,7 +194,7 @@ func (k *checkpointer) restore(ctx context.Context, id string, want workspace.Wa
 		if c, err := k.Workspace.Checkout(ctx, kept); err != nil || !c.Fresh {
 			return c, err
 		}
-		p.asLeft = false // it was damaged and has been set aside
+		p.aside = append(p.aside, p.n)
 	}
 	if p.goesOn() && p.work != nil {
 		c, err := k.Workspace.Restore(ctx, want, *p.work)
@@ -228,7 +229,7 @@ func (p *resumeState) words(t tasks.Task, now place) string {
 			p.at.UTC().Format("15:04:05 on 2006-01-02")))
 	}
 	switch {
-	case p.asLeft:
+	case p.leftAt(0):
 	case t.Dir != "":
 		say = append(say, "The local directory is not checkpointed and may differ on this machine. Inspect it first.")
 	case t.Repo == "":
@@ -245,7 +246,7 @@ func (p *resumeState) words(t tasks.Task, now place) string {
 	}
 	for i, one := range now.Also {
 		switch work := p.of(i+1, nil).work; {
-		case p.asLeft:
+		case p.leftAt(i + 1):
 		case work == nil:
 			say = append(say, "Your commits and changes in "+one.Clone.Repo+" could not be saved. Inspect its clone first.")
 		case len(work.Missing) > 0:
