@@ -43,7 +43,7 @@ const (
 var (
 	fullForm = regexp.MustCompile(`^` + ownerForm + `/` + nameForm + `$`)
 	numbered = regexp.MustCompile(`(?:^|[^\w./#-])(` + ownerForm + `/` + nameForm + `)#([1-9][0-9]{0,8})\b`)
-	repoWord = regexp.MustCompile(`(?:^|\s)repo=(\S+)`)
+	repoWord = regexp.MustCompile(`(?:^|\s)repo=(\S*[^\s,](?:,\s+` + ownerForm + `/` + nameForm + `)*)`)
 	pages    = []string{"orgs", "settings", "marketplace", "sponsors", "topics", "features", "apps", "users", "login", "search", "enterprise"}
 )
 
@@ -83,8 +83,7 @@ func (rd reader) findPlace(r *request) error {
 		}
 	}
 	if r.repo != "" {
-		first, also := tasks.SplitRepositories(r.repo)
-		r.repo, r.also = first, append(also, r.also...)
+		r.repo, r.also = tasks.SplitRepositories(r.repo)
 		named := rd.placesIn(r.repo)
 		if len(named) > 0 {
 			r.setPlace(named[0])

@@ -27,6 +27,11 @@ func TestReadRequest(t *testing.T) {
 		"[repo=api] fix it":                       {prompt: "fix it", repo: "api"},
 		"[repo=acme/api, acme/web plan] fix both": {prompt: "fix both", repo: "acme/api", also: []string{"acme/web"}, options: tasks.Options{Plan: true}},
 		"[repo=acme/api repo=web] fix both":       {prompt: "fix both", repo: "acme/api", also: []string{"web"}},
+		"[repo=api, web , acme/docs, plan] fix":   {prompt: "fix", repo: "api", also: []string{"web", "acme/docs"}, options: tasks.Options{Plan: true}},
+		"[plan, repo=api,web] fix":                {prompt: "fix", repo: "api", also: []string{"web"}, options: tasks.Options{Plan: true}},
+		"repo=acme/api, acme/web, fix":            {prompt: "repo=acme/api, acme/web, fix", repo: "acme/api", also: []string{"acme/web"}},
+		"repo=api, a/web, a/docs.":                {prompt: "repo=api, a/web, a/docs.", repo: "api", also: []string{"a/web", "a/docs"}},
+		"repo=acme/api, please fix":               {prompt: "repo=acme/api, please fix", repo: "acme/api"},
 		"in repo=acme/api,acme/web: fix":          {prompt: "in repo=acme/api,acme/web: fix", repo: "acme/api", also: []string{"acme/web"}},
 		"[repo=none]what is a monad":              {prompt: "what is a monad", repo: "none"},
 		"[REPO=acme/api, branch=fix/1 model=sonnet[1m] effort=high budget=$2.5 timeout=30m plan] go\non": {
@@ -78,7 +83,7 @@ func TestReadRequest(t *testing.T) {
 func TestWrongOptions(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"[repo=a/b,web] x":       `"web"`,
+		"[repo=a/b web] x":       `"web"`,
 		"[repo=a/b draft] x":     `"draft"`,
 		"[repo=a/b colour=red]":  `There is no option "colour". The options are repo, branch, model, effort, budget, timeout and plan.`,
 		"[plan=yes] x":           `"plan=yes"`,
