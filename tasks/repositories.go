@@ -127,7 +127,10 @@ func (p Policy) permitTogether(ctx context.Context, s *store.Store, t Task) erro
 	if t.Profile != agent.Write || t.Repo == "" {
 		return nil
 	}
-	known, err := p.remembered(ctx, s, t)
+	known, err := remembered(ctx, s, t)
+	if t.unasked() || errors.Is(err, errUnknownThread) {
+		known, err = nil, nil
+	}
 	if err != nil || len(t.Also)+len(known) == 0 {
 		return err
 	}
@@ -150,19 +153,6 @@ func (p Policy) permitTogether(ctx context.Context, s *store.Store, t Task) erro
 		return refusal("%s is public and %s is not, and pull requests in the one could show what is in the other. Ask for each in a conversation of its own.", public, private)
 	}
 	return refusal("This conversation has been about a repository that is not public, and a pull request in %s could show what is in it. Ask in a conversation of its own.", public)
-}
-
-// remembered returns the other repositories that the agent of a task knows from its conversation, as far as they are known.
-func (p Policy) remembered(ctx context.Context, s *store.Store, t Task) ([]string, error) {
-	apart, err := p.Apart(ctx, s, t)
-	if apart || err != nil {
-		return nil, err
-	}
-	past, err := conversation(ctx, s, t.Thread)
-	if errors.Is(err, errUnknownThread) {
-		err = nil
-	}
-	return slices.DeleteFunc(past.Repos, func(repo string) bool { return repo == "" || t.Has(repo) }), err
 }
 
 // permitConversation refuses a request on the forge that continues a conversation about a repository that its asker may

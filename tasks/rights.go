@@ -211,14 +211,11 @@ func conversation(ctx context.Context, s *store.Store, thread string) (past Conv
 // permitThread refuses a task that continues a conversation about a repository that its asker may not read: the agent
 // remembers what it has read there.
 func (p Policy) permitThread(ctx context.Context, s *store.Store, t Task, source, login string) error {
-	past, err := conversation(ctx, s, t.Thread)
+	others, err := remembered(ctx, s, t)
 	if err != nil {
 		return err
 	}
-	for _, repo := range past.Repos {
-		if repo == "" || t.Has(repo) {
-			continue
-		}
+	for _, repo := range others {
 		_, err := p.entitle(ctx, source, login, repo, agent.Read)
 		if _, refused := errors.AsType[*InputError](err); refused {
 			return refusal("This thread has been about %s, which you may not read. Start a new one.", repo)
@@ -239,11 +236,17 @@ func (p Policy) Apart(ctx context.Context, s *store.Store, t Task) (bool, error)
 	if p.Rights == nil || p.Rights.Forge == nil || !t.unasked() {
 		return false, nil
 	}
-	past, err := conversation(ctx, s, t.Thread)
+	others, err := remembered(ctx, s, t)
 	if errors.Is(err, errUnknownThread) {
 		return !strings.HasPrefix(t.Thread, t.Source+"/"), nil
 	}
-	return slices.ContainsFunc(past.Repos, func(repo string) bool { return repo != "" && !t.Has(repo) }), err
+	return len(others) > 0, err
+}
+
+// remembered returns the other repositories that the conversation of a task's thread has been about.
+func remembered(ctx context.Context, s *store.Store, t Task) ([]string, error) {
+	past, err := conversation(ctx, s, t.Thread)
+	return slices.DeleteFunc(past.Repos, func(repo string) bool { return repo == "" || t.Has(repo) }), err
 }
 
 // permitAnswer checks that the person who answers a question of a task may do what the run that asked it may do.

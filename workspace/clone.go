@@ -40,7 +40,9 @@ func (c clone) secure() error {
 // reads nothing of the old clone. The old clone is removed only when the new one is complete, or set aside if keep
 // failed on it.
 func (c clone) make(ctx context.Context, want Want, t tip, fill func(clone) error) (Clone, error) {
-	if err := c.mark(want); err != nil {
+	want.With = slices.Compact(slices.Sorted(slices.Values(want.With)))
+	marked := want
+	if err := c.mark(&marked); err != nil {
 		return Clone{}, err
 	}
 	tmp := c
@@ -72,8 +74,11 @@ func (c clone) make(ctx context.Context, want Want, t tip, fill func(clone) erro
 	if err := replace(tmp.dir, c.dir, aside); err != nil {
 		return Clone{}, err
 	}
-	made.Dir, made.Fresh, made.With = c.dir, true, want.With
-	return made, errors.Join(c.unmark(want), removeAll(c.beside("old")))
+	made.Dir, made.Fresh = c.dir, true
+	if !want.Strange {
+		err = removeAll(c.strange())
+	}
+	return made, errors.Join(err, c.putWith(want.With), removeAll(c.beside("old")))
 }
 
 // checkOut checks a commit out in a new clone.
@@ -104,41 +109,30 @@ func (c clone) with() ([]string, error) {
 	return strings.Fields(string(text)), err
 }
 
-// mark notes strangers and other repositories before any of their files are in the clone.
-func (c clone) mark(want Want) error {
+// mark notes strangers and other repositories before any of their files are in the clone. It adds those known to want.
+func (c clone) mark(want *Want) error {
 	if want.Strange {
 		if err := os.WriteFile(c.strange(), nil, 0o600); err != nil {
 			return err
 		}
 	}
-	if len(want.With) == 0 {
-		return nil
-	}
 	before, err := c.with()
 	if err != nil {
 		return err
 	}
-	return c.putWith(append(before, want.With...))
-}
-
-// unmark forgets, once the clone is new, what only the previous one had.
-func (c clone) unmark(want Want) (err error) {
-	if !want.Strange {
-		err = removeAll(c.strange())
-	}
-	return errors.Join(err, c.putWith(want.With))
+	want.With = slices.Compact(slices.Sorted(slices.Values(append(before, want.With...))))
+	return c.putWith(want.With)
 }
 
 func (c clone) putWith(repos []string) error {
 	if len(repos) == 0 {
 		return removeAll(c.beside("with"))
 	}
-	slices.Sort(repos)
-	return os.WriteFile(c.beside("with"), []byte(strings.Join(slices.Compact(repos), "\n")), 0o600)
+	return os.WriteFile(c.beside("with"), []byte(strings.Join(repos, "\n")), 0o600)
 }
 
-// With returns the Clone.With of a thread's clone.
-func (w *Workspace) With(thread, repo string) ([]string, error) {
+// CodeIn returns the Clone.With of a thread's clone.
+func CodeIn(w *Workspace, thread, repo string) ([]string, error) {
 	return w.mirror(repo).clone(w.cloneDir(thread, repo)).with()
 }
 
@@ -153,11 +147,7 @@ func (c clone) keep(ctx context.Context, want Want, t tip) (Clone, error) {
 	if err != nil {
 		return Clone{}, err
 	}
-	made, err := c.finish(ctx, want, t)
-	if err == nil {
-		made.With, err = c.with()
-	}
-	return made, err
+	return c.finish(ctx, want, t)
 }
 
 // finish does the steps that new and kept clones share.
@@ -181,7 +171,7 @@ func (c clone) finish(ctx context.Context, want Want, t tip) (Clone, error) {
 	return Clone{
 		Repo: want.Repo, Dir: c.dir, Mirror: c.mirror.dir, Head: strings.TrimSpace(head),
 		Base: t.base, BaseSHA: t.baseSHA, DefaultBranch: t.fallback,
-		Published: t.published(want),
+		Published: t.published(want), With: want.With,
 	}, nil
 }
 

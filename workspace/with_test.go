@@ -13,7 +13,7 @@ func TestWithIsRemembered(t *testing.T) {
 	w := o.files()
 	expect := func(name string, c Clone, want ...string) {
 		t.Helper()
-		if stored, err := w.With(api.Thread, api.Repo); err != nil || !slices.Equal(stored, want) || !slices.Equal(c.With, want) {
+		if stored, err := CodeIn(w, api.Thread, api.Repo); err != nil || !slices.Equal(stored, want) || !slices.Equal(c.With, want) {
 			t.Errorf("%s: with %v, stored %v, %v; want %v", name, c.With, stored, err, want)
 		}
 	}

@@ -174,7 +174,7 @@ func (w *Workspace) checkout(ctx context.Context, want Want) (Clone, error) {
 
 	tip, err := c.mirror.sync(ctx, want)
 	if want.Keep && exists(c.dir) && tip.baseSHA != "" && (want.Strange || !exists(c.strange())) {
-		if err := c.mark(want); err != nil {
+		if err := c.mark(&want); err != nil {
 			return Clone{}, err
 		}
 		kept, keepErr := c.keep(ctx, want, tip)

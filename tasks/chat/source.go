@@ -65,8 +65,8 @@ func New(cfg Config) (*Source, error) {
 // Name is the prefix of the threads and the word in the IDs of the tasks that come from here.
 func (s *Source) Name() string { return "chat" }
 
-// Post submits a form, whose fields have the names of the API's, and its pictures. Its repo may have further ones, after commas, and so may its also. thread is what the next form names
-// to continue. An *InputError says what to change.
+// Post submits a form, whose fields have the names of the API's, and its pictures. Its fields repo and also may name
+// further repositories after commas. thread is what the next form names to continue. An *InputError says what to change.
 func (s *Source) Post(ctx context.Context, d *tasks.Desk, form url.Values, pictures []tasks.Picture) (r tasks.Receipt, thread string, err error) {
 	repo, also := tasks.SplitRepositories(form.Get("repo") + "," + form.Get("also"))
 	t, p := s.task(request{

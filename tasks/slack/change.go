@@ -143,32 +143,13 @@ func cutOptions(text string) (options []string, rest string) {
 	if end < 0 {
 		return nil, text
 	}
-	words := optionWords(text[1:end])
+	words := strings.Fields(strings.ReplaceAll(text[1:end], ",", " "))
 	for _, w := range words {
 		if w == "plan" && len(words) == 1 || strings.Contains(w, "=") {
 			return words, strings.TrimSpace(text[end+1:])
 		}
 	}
 	return nil, text
-}
-
-// optionWords splits options at spaces and commas. A name after a comma continues a list of repositories.
-func optionWords(text string) (words []string) {
-	comma := false
-	for _, w := range strings.Fields(strings.ReplaceAll(text, ",", " , ")) {
-		last := len(words) - 1
-		switch {
-		case w == ",":
-			comma = true
-			continue
-		case comma && last >= 0 && w != "plan" && !strings.Contains(w, "=") && strings.HasPrefix(strings.ToLower(words[last]), "repo="):
-			words[last] += "," + w
-		default:
-			words = append(words, w)
-		}
-		comma = false
-	}
-	return words
 }
 
 // closingBracket returns the index of the bracket that closes the first one, -1 if the text does not begin with a
@@ -197,6 +178,9 @@ func closingBracket(text string) int {
 // set reads one option into a request.
 func (r *request) set(option string) error {
 	key, value, _ := strings.Cut(option, "=")
+	if r.repo != "" && !strings.Contains(option, "=") && !strings.EqualFold(option, "plan") { // [repo=api, web]
+		key, value = "repo", option
+	}
 	key = strings.ToLower(key)
 	if (value == "") != (key == "plan") {
 		return inputError("I do not understand the option %q. The options are %s.", option, optionNames)

@@ -83,8 +83,7 @@ func TestReadRequest(t *testing.T) {
 func TestWrongOptions(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"[repo=a/b web] x":       `"web"`,
-		"[repo=a/b draft] x":     `"draft"`,
+		"[model=opus draft] x":   `"draft"`,
 		"[repo=a/b colour=red]":  `There is no option "colour". The options are repo, branch, model, effort, budget, timeout and plan.`,
 		"[plan=yes] x":           `"plan=yes"`,
 		"[repo= model=opus] x":   `"repo="`,

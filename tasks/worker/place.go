@@ -274,8 +274,10 @@ func (w *Worker) spec(t tasks.Task, b tasks.Brief, s setting) agent.Spec {
 	}
 	prompt.ID = uuid.NewString() // a session that contains this ID has the prompt
 	var also []agent.Also
+	trusted := true
 	for i, one := range p.all() {
 		of := ""
+		trusted = trusted && one.Trusted // the agent sees the files of all of them
 		if i > 0 {
 			of, also = " of "+one.Clone.Repo, append(also, agent.Also{Repo: one.Clone.Repo, Dir: one.Dir})
 		}
@@ -287,14 +289,10 @@ func (w *Worker) spec(t tasks.Task, b tasks.Brief, s setting) agent.Spec {
 			p.About += " The clone" + of + " is new: the changes that you made earlier in this conversation are gone."
 		}
 	}
-	for _, repo := range p.others() {
-		if !t.Has(repo.Repo) {
-			also = append(also, repo)
-		}
-	}
+	also = append(also, slices.DeleteFunc(p.others(), func(a agent.Also) bool { return t.Has(a.Repo) })...)
 	return agent.Spec{
 		ID: t.ID, Dir: p.Dir, Files: p.Files, Also: also, Reads: p.Reads, Prompt: prompt, System: format.Paragraphs(b.System, words, p.About),
-		Profile: t.Profile, TrustedConfig: p.trusts(), Environment: p.given(), Rules: w.cfg.Policy.Rules,
+		Profile: t.Profile, TrustedConfig: trusted, Environment: p.given(), Rules: w.cfg.Policy.Rules,
 		Model: cmp.Or(t.Options.Model, w.cfg.Model), Effort: t.Options.Effort, MaxUSD: t.Options.MaxUSD, Schema: b.Schema, Resume: c.session, History: c.said,
 		Limit: t.Options.Limit, IdleLimit: w.cfg.IdleLimit, Thread: t.Thread, Repo: t.Repo, Person: w.cfg.Policy.People.Asker(t),
 		Header: []string{

@@ -143,8 +143,7 @@ func publishing(run *run, most time.Duration) (context.Context, context.CancelFu
 	return ctx, func() { forget(); late.Stop(); stop(nil) }
 }
 
-// patiently returns the context of publishing in one repository, which patience limits in addition: a slow one leaves time for
-// the others.
+// patiently returns the context of publishing in one repository, which patience limits: a slow one leaves time for others.
 func patiently(ctx context.Context) (_ context.Context, patience *time.Timer, cancel context.CancelFunc) {
 	ctx, stop := context.WithCancelCause(ctx)
 	patience = time.AfterFunc(publishFor, func() { stop(errPublishTime) })

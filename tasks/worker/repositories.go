@@ -19,13 +19,12 @@ import (
 func (l *placer) clones(ctx context.Context, t tasks.Task, b briefing, before *resumeState) (place, error) {
 	var with []string // all whose code a run in the clones executes, and could write into the others
 	if len(t.Also) > 0 && t.Profile == agent.Write {
-		with = t.Repositories()
 		for _, repo := range t.Repositories() {
-			earlier, err := l.Workspace.With(t.Thread, repo)
+			earlier, err := workspace.CodeIn(l.Workspace, t.Thread, repo)
 			if err != nil {
 				return place{}, fmt.Errorf("read what is in the clone of %s: %w", repo, err)
 			}
-			with = append(with, earlier...)
+			with = append(append(with, repo), earlier...)
 		}
 	}
 	p, err := l.clone(ctx, t, b, before.of(0, with))
@@ -59,11 +58,6 @@ func in(t tasks.Task, repo string) tasks.Task {
 		t.Repo, t.Ref, t.Also = repo, "", nil
 	}
 	return t
-}
-
-// trusts reports whether the run uses the configuration of the CLI in its directory: the agent sees the files of all clones.
-func (p place) trusts() bool {
-	return !slices.ContainsFunc(p.all(), func(one place) bool { return !one.Trusted })
 }
 
 // others returns the other repositories whose code may be in the clone.

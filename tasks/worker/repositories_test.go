@@ -406,7 +406,7 @@ func TestLimitsOfSeveralRepositories(t *testing.T) {
 	if others := r.agent.specs()[3].Also; len(others) != 2 || others[0].Repo != "acme/lib" || others[0].Dir == "" || others[1] != (agent.Also{Repo: "acme/api"}) {
 		t.Errorf("the others: %v", others)
 	}
-	if with, err := space.With("fake/b", "acme/lib"); err != nil || !slices.Equal(with, []string{"acme/api", "acme/web"}) {
+	if with, err := workspace.CodeIn(space, "fake/b", "acme/lib"); err != nil || !slices.Equal(with, []string{"acme/api", "acme/web"}) {
 		t.Errorf("the third clone has code of %v, %v", with, err)
 	}
 }

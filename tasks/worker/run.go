@@ -245,12 +245,9 @@ func (d *taskReader) brief(ctx context.Context, s tasks.Source, t tasks.Task, fi
 		return tasks.Brief{}, fmt.Errorf("brief: %w", err)
 	}
 	apart, err := d.Policy.Apart(ctx, d.Store, t)
-	if err != nil {
-		return tasks.Brief{}, fmt.Errorf("brief: %w", err)
-	}
 	b.Fresh = b.Fresh || apart
-	if len(t.Pictures) == 0 {
-		return b, nil
+	if err != nil || len(t.Pictures) == 0 {
+		return b, err
 	}
 	data, err := d.Store.Pictures.Read(ctx, t.ID)
 	if err != nil {

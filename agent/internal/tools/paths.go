@@ -26,12 +26,7 @@ func (p Policy) subjects(r Request) (list []string, paths bool) {
 		real := resolve(path)
 		list = append(list, relative(path, p.Dir), relative(real, resolve(p.Dir)))
 		for _, dir := range p.Clones {
-			if rel := relative(path, dir); filepath.IsLocal(rel) {
-				list = append(list, rel)
-			}
-			if rel := relative(real, resolve(dir)); filepath.IsLocal(rel) {
-				list = append(list, rel)
-			}
+			list = append(list, slices.DeleteFunc([]string{relative(path, dir), relative(real, resolve(dir))}, filepath.IsAbs)...)
 		}
 	}
 	return slices.Compact(list), true
