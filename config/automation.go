@@ -117,7 +117,7 @@ var Endings = []string{"answered", "failed", "timed_out", "stalled", "cancelled"
 func (v routingCheck) webhooks(r Routing) {
 	for _, name := range slices.Sorted(maps.Keys(r.Webhooks)) {
 		w, path := r.Webhooks[name], []string{"webhooks", name}
-		if !automationName.MatchString(name) {
+		if !timetable.Name.MatchString(name) {
 			v.add("cannot be a name", automationNameRemedy, path...)
 		}
 		v.signingSecret(w.Secret, path)
@@ -155,17 +155,26 @@ func (r Routing) AutomationResults() map[string]string {
 	return all
 }
 
-// maxSchedules keeps a look at all of them short.
-const maxSchedules = 100
-
-// automationName describes the names of schedules, hooks and webhooks, which are part of IDs.
-var automationName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,31}$`)
+// Lists reports whether answers about a private repository may be posted in a Slack channel. The results of schedules and
+// hooks are answers about their own repositories.
+func (r Routing) Lists(channel, repo string) bool {
+	c := r.Channels[channel]
+	known, _ := r.Repository(repo)
+	listed := c.Private || strings.EqualFold(c.Repository, repo) || known.Results != "" && known.Results == channel
+	for _, s := range r.Schedules {
+		listed = listed || s.Results != "" && s.Results == channel && strings.EqualFold(s.Repository, repo)
+	}
+	for _, h := range r.Hooks {
+		listed = listed || h.Results != "" && h.Results == channel && strings.EqualFold(h.Repository, repo)
+	}
+	return listed
+}
 
 const automationNameRemedy = "write lower-case letters, digits and dashes, at most 32, with a letter first"
 
 func (v routingCheck) schedules(r Routing) {
-	if len(r.Schedules) > maxSchedules {
-		v.add(fmt.Sprintf("has more than %d entries", maxSchedules), "combine some of them", "schedules")
+	if len(r.Schedules) > timetable.MaxSchedules {
+		v.add(fmt.Sprintf("has more than %d entries", timetable.MaxSchedules), "combine some of them", "schedules")
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Schedules)) {
 		s, path := r.Schedules[name], []string{"schedules", name}
@@ -187,7 +196,7 @@ type series struct {
 }
 
 func (v routingCheck) automation(r Routing, name string, s series, path []string) {
-	if !automationName.MatchString(name) {
+	if !timetable.Name.MatchString(name) {
 		v.add("cannot be a name", automationNameRemedy, path...)
 	}
 	if _, listed := r.Repository(s.repository); s.repository != "" {

@@ -95,3 +95,19 @@ func TestRightsNeedGitHub(t *testing.T) {
 		}
 	}
 }
+
+// Results of schedules and hooks are listed for their own repositories only, so that threads of them can be continued.
+func TestResultsOfAutomationAreListed(t *testing.T) {
+	t.Parallel()
+	var p Problems
+	r := parseRouting(&p, "f", []byte(`
+schedules: {nightly: {when: every hour, prompt: Go., repository: Acme/api, results: C1}, quiet: {when: every hour, prompt: Go., repository: acme/quiet}}
+hooks: {alerts: {secret: '{{env "S"}}', template: Go., repository: acme/web, results: C2}}`))
+	for place, want := range map[[2]string]bool{
+		{"C1", "acme/api"}: true, {"C2", "acme/web"}: true, {"C1", "acme/web"}: false, {"C2", "acme/api"}: false, {"", "acme/quiet"}: false,
+	} {
+		if r.Lists(place[0], place[1]) != want {
+			t.Errorf("%v is listed: %t", place, !want)
+		}
+	}
+}

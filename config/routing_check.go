@@ -224,13 +224,6 @@ func (r Routing) Unmapped() string {
 	return cmp.Or(r.Slack.Unmapped, UnmappedAll)
 }
 
-// Lists reports whether answers about a private repository may be posted in a Slack channel.
-func (r Routing) Lists(channel, repo string) bool {
-	c := r.Channels[channel]
-	known, _ := r.Repository(repo)
-	return c.Private || strings.EqualFold(c.Repository, repo) || known.Results != "" && known.Results == channel
-}
-
 func (v routingCheck) slack(r Routing) {
 	s := r.Slack
 	if !slices.Contains([]string{"", UnmappedRead, UnmappedRefuse, UnmappedAll}, s.Unmapped) {

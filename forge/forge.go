@@ -37,6 +37,9 @@ type Forge interface {
 	MarkReady(ctx context.Context, repo string, number int) error
 	// Permission returns what an account may do in a repository.
 	Permission(ctx context.Context, repo, login string) (Permission, error)
+	// AccountID returns the number of an account in an answer about its permission. A renamed account keeps it, and the next
+	// owner of the login has another one.
+	AccountID(ctx context.Context, repo, login string) (int64, error)
 	// Private reports whether a repository is not public. The error is ErrNotFound if it does not exist or cannot be
 	// seen.
 	Private(ctx context.Context, repo string) (bool, error)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -56,6 +57,13 @@ const (
 // Save stores an entry of a list.
 func (s *Access) Save(ctx context.Context, list string, name string, body json.RawMessage) error {
 	return wrapf(s.redis.HSet(ctx, s.key.list(list), name, []byte(body)).Err(), "save entry of %s", list)
+}
+
+// SaveLink stores a link of a user, whose body has the keys login and until, the latter in UTC. It returns [ErrStale] if
+// another user's link with the login counts.
+func (s *Access) SaveLink(ctx context.Context, user, login string, body json.RawMessage) error {
+	_, err := s.run(ctx, "savelink", s.key.list(Links), user, []byte(body), strings.ToLower(login), time.Now().UTC().Format("2006-01-02T15:04:05"))
+	return wrapf(err, "save link of %s", user)
 }
 
 // Read reads what Save stored, or returns [ErrNotFound].

@@ -2,10 +2,12 @@ package store
 
 import (
 	"encoding/json"
+	"errors"
 	"net/url"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/errand-fleet/errand/internal/redisserver"
 	"github.com/google/go-cmp/cmp"
@@ -171,5 +173,28 @@ func TestLists(t *testing.T) {
 		if all := must(s.Access.List(ctx, "other")); len(all) != 1 {
 			h.Errorf("the other list has %v", all)
 		}
+	})
+}
+
+// A login counts for one user at a time, however it is spelled.
+func TestLinksHaveOneUserEach(t *testing.T) {
+	onBoth(t, func(h *harness) {
+		s := h.store(Config{})
+		save := func(user, login, until string) error {
+			return s.Access.SaveLink(h.Context(), user, login, json.RawMessage(`{"login":"`+login+`","until":"`+until+`"}`))
+		}
+		later := time.Now().Add(time.Hour).UTC().Format(time.RFC3339Nano)
+		h.ok(s.Access.Save(h.Context(), Links, "unreadable", json.RawMessage(`[`)))
+		h.ok(save("old", "Ann", time.Now().Add(-time.Hour).UTC().Format(time.RFC3339Nano)))
+		h.ok(save("a", "ann", later))
+		h.ok(save("a", "Ann", later))
+		if err := save("b", "ANN", later); !errors.Is(err, ErrStale) {
+			h.Errorf("a second user: %v", err)
+		}
+		h.ok(save("b", "bob", later))
+		if _, err := s.Access.Remove(h.Context(), Links, "a"); err != nil {
+			h.Error(err)
+		}
+		h.ok(save("b", "ann", later))
 	})
 }

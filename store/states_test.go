@@ -169,7 +169,7 @@ const others = "SweepObjects Announce Announced Enqueue Counts InLine Leader Run
 	"Threads.OpenTasks Threads.LatestTasks Threads.Topic Threads.Session Threads.SessionMeta Threads.Pushed Threads.Alias " +
 	"Threads.Resolve Workers.Beat Workers.List Workers.Inquire Workers.Respond Credentials.Admit " +
 	"Credentials.Hold Credentials.Slow Credentials.Ease Credentials.Refuse Credentials.List Credentials.ShareOpen Costs.Spent " +
-	"Costs.Days Access.SaveLogin Access.Login Access.DropLogin Access.Once Access.TakeLogin Access.Save Access.Read Access.List Access.Remove " +
+	"Costs.Days Access.SaveLogin Access.Login Access.DropLogin Access.Once Access.TakeLogin Access.Save Access.SaveLink Access.Read Access.List Access.Remove " +
 	"Audit.Append Audit.List Audit.Verify Tally.Hours " +
 	"Halts.Pause Halts.Resume Halts.Paused Halts.Cordon Halts.Uncordon Halts.Cordoned " +
 	"Environments.Rebuild Environments.RebuildOf Environments.Rebuilds "

@@ -20,19 +20,21 @@ type Link struct {
 	User  string    `json:"user"`            // the ID in Slack
 	Name  string    `json:"name"`            // in Slack; people choose it themselves
 	Team  string    `json:"team"`            // the ID of the workspace
-	Site  string    `json:"site,omitempty"`  // the URL of the workspace
+	Site  string    `json:"site,omitempty"`  // the URL of the workspace; empty if it is not errand's own
 	Login string    `json:"login,omitempty"` // on the forge; empty if the link is only offered
+	ID    int64     `json:"id,omitempty"`    // of that account, which the next owner of its login does not have
 	Until time.Time `json:"until"`           // when the link or the offer ends
 }
 
 const (
-	// LinkTime is how long a link counts. A login on the forge can be given up, and be taken by somebody else.
+	// LinkTime is how long a link counts.
 	LinkTime = 180 * 24 * time.Hour
 	// OfferTime is how long a person may take to confirm a link.
 	OfferTime = 10 * time.Minute
 )
 
-// OfferLink returns a code that whoever has it can confirm once, for an account in Slack. Redis has only its hash.
+// OfferLink offers to link an account in Slack. It returns a code with which the offer can be confirmed once. Redis has only
+// the hash of the code.
 func OfferLink(ctx context.Context, d *Desk, l Link) (code string, err error) {
 	if one, _ := d.policy.People.Find(slackSource, l.User); one.GitHub != "" {
 		return "", &InputError{Sentence: fmt.Sprintf("An operator has set your account on GitHub: %s.", one.GitHub)}
@@ -86,38 +88,42 @@ func (p People) Conflict(l Link, others []Link) string {
 	return ""
 }
 
-// linked returns the account on the forge that a person has linked to their account in Slack or, without a link, that has
-// the same e-mail address; "" if the operator has set one, or permits neither.
-func (p Policy) linked(ctx context.Context, s *store.Store, user string) (string, error) {
+// linked returns the account on the forge that a person has linked to their account in Slack, and its number, or without a
+// link the account that has the same e-mail address; "" if the operator has set one, or permits neither.
+func (p Policy) linked(ctx context.Context, s *store.Store, user string) (login string, id int64, err error) {
 	if p.Rights == nil {
-		return "", nil
+		return "", 0, nil
 	}
 	l := Link{User: user}
 	if p.Rights.Links {
 		body, err := s.Access.Read(ctx, store.Links, user)
 		if err != nil && !errors.Is(err, store.ErrNotFound) {
-			return "", err
+			return "", 0, err
 		}
 		if err != nil || json.Unmarshal(body, &l) != nil || !time.Now().Before(l.Until) {
 			l = Link{User: user}
 		}
 	}
 	if _, set := p.People.Find(slackSource, user); l.Login == "" && !set && p.Rights.Match != nil {
-		var err error
 		if l.Login, err = p.Rights.Match(ctx, user); err != nil {
-			return "", err
+			return "", 0, err
 		}
 	}
 	if p.People.Conflict(l, nil) != "" {
-		return "", nil
+		return "", 0, nil
 	}
-	return l.Login, nil
+	return l.Login, l.ID, nil
 }
 
-// login returns the account on the forge of who submits a task, if the front door or a link says so.
+// login returns the account on the forge of who submits a task, if the front door, a link or
+// a schedule says so.
 func (p Policy) login(ctx context.Context, s *store.Store, t Task) (string, error) {
-	if t.Source == slackSource {
-		return p.linked(ctx, s, t.Actor)
+	switch t.Source {
+	case slackSource:
+		login, _, err := p.linked(ctx, s, t.Actor)
+		return login, err
+	case scheduleSource:
+		return t.Login, nil
 	}
 	return VisitorOf(ctx).Login, nil
 }

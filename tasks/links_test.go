@@ -35,7 +35,8 @@ func atConsole(ctx context.Context, login string, role Role) context.Context {
 func TestPermitLinked(t *testing.T) {
 	t.Parallel()
 	later := time.Now().Add(time.Hour)
-	f := limited(t, levels{"dana secret/a": "write", "writer secret/a": "write", "reader secret/a": "read"}, withLinks)
+	forgeOf := levels{"dana secret/a": "write", "id dana": 7, "writer secret/a": "write", "reader secret/a": "read"}
+	f := limited(t, forgeOf, withLinks)
 	permit := func(user string) (agent.Profile, string) {
 		t.Helper()
 		profile, err := f.desk.policy.Permit(t.Context(), f.store, f.request("t-"+user, user, "secret/a", "C1"))
@@ -51,6 +52,17 @@ func TestPermitLinked(t *testing.T) {
 	f.linkedTo("UD", "dana", later)
 	if p, why := permit("UD"); p != agent.Write {
 		t.Errorf("linked: %q %q", p, why)
+	}
+	body, err := json.Marshal(Link{User: "UD", Login: "dana", ID: 7, Until: later})
+	if err == nil {
+		err = f.store.Access.Save(t.Context(), store.Links, "UD", body)
+	}
+	if p, why := permit("UD"); p != agent.Write || err != nil {
+		t.Errorf("linked by its number: %q %q, %v", p, why, err)
+	}
+	forgeOf["id dana"] = 8
+	if p, why := permit("UD"); p != "" || why != "dana is now the account of somebody else on GitHub. Say /errand link to connect yours." {
+		t.Errorf("a login that somebody else has taken: %q %q", p, why)
 	}
 	f.linkedTo("UR", "dana", later) // the operator says: reader
 	if p, _ := permit("UR"); p != agent.Read {

@@ -45,7 +45,9 @@ func (p People) Find(source, account string) (Person, bool) {
 }
 
 // Author returns the person who asked for a task, and whether the person is known.
-func (p People) Author(t Task) (Person, bool) { return p.of(Asker{t.Source, t.Actor, t.Login}) }
+func (p People) Author(t Task) (Person, bool) {
+	return p.of(Asker{Source: t.Source, Account: t.Actor, Login: t.Login})
+}
 
 // of returns a person by their login on the forge, if the front door knows it, or else by their account.
 func (p People) of(by Asker) (Person, bool) {

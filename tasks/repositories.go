@@ -111,11 +111,11 @@ func (v Visitor) RoleInAll(ctx context.Context, repos []string) Role {
 }
 
 // entitleAll limits a profile to what a person may do in each repository of a task.
-func (p Policy) entitleAll(ctx context.Context, by Asker, login string, t Task) (agent.Profile, error) {
-	profile, err := p.entitle(ctx, by.Source, login, t.Repo, t.Profile)
+func (p Policy) entitleAll(ctx context.Context, by Asker, t Task) (agent.Profile, error) {
+	profile, err := p.entitle(ctx, by, t.Repo, t.Profile)
 	for _, repo := range t.Also {
 		if err == nil {
-			profile, err = p.entitle(ctx, by.Source, login, repo, profile)
+			profile, err = p.entitle(ctx, by, repo, profile)
 		}
 	}
 	return profile, err
@@ -158,7 +158,7 @@ func (p Policy) permitTogether(ctx context.Context, s *store.Store, t Task) erro
 // permitConversation refuses a request on the forge that continues a conversation about a repository that its asker may
 // not read. What they may do in the repository of the request is checked in its brief.
 func (p Policy) permitConversation(ctx context.Context, s *store.Store, t Task, by Asker) error {
-	err := p.permitThread(ctx, s, t, by.Source, by.Account)
+	err := p.permitThread(ctx, s, t, by)
 	if errors.Is(err, errUnknownThread) && strings.HasPrefix(t.Thread, by.Source+"/") {
 		return nil // a conversation there is about its own repository, if no other one has been joined with it
 	}

@@ -33,6 +33,7 @@ type Rights struct {
 type Permissions interface {
 	Name() string
 	Permission(ctx context.Context, repo, login string) (forge.Permission, error)
+	AccountID(ctx context.Context, repo, login string) (int64, error)
 	Private(ctx context.Context, repo string) (bool, error)
 }
 
@@ -51,6 +52,7 @@ type Asker struct {
 	Source  string `json:"source"`
 	Account string `json:"account"`
 	Login   string `json:"login,omitempty"` // on the forge, if the front door knows it
+	ID      int64  `json:"-"`               // that Login's account had when the person linked it; 0: no link is in use
 }
 
 // The sources whose accounts Rights knows by name.
@@ -58,6 +60,8 @@ const (
 	slackSource = "slack"
 	forgeSource = "github"
 	chatSource  = "chat"
+	// scheduleSource starts tasks with the rights of who made the schedule, if that is known.
+	scheduleSource = "schedule"
 )
 
 // askedBy returns who asked for a task: the person who retried it, or its author.
@@ -65,7 +69,7 @@ func (t Task) askedBy() Asker {
 	if t.Retrier != (Asker{}) {
 		return t.Retrier
 	}
-	return Asker{t.Source, t.Actor, t.Login}
+	return Asker{Source: t.Source, Account: t.Actor, Login: t.Login}
 }
 
 // askerIn returns who acts in a context, or the zero value if errand itself does.
@@ -74,7 +78,7 @@ func askerIn(ctx context.Context) Asker {
 		return Asker{Source: a.Source, Account: a.Account}
 	}
 	if v, ok := ctx.Value(visitorKey{}).(*Visitor); ok {
-		return Asker{chatSource, Actor(ctx), v.Login}
+		return Asker{Source: chatSource, Account: Actor(ctx), Login: v.Login}
 	}
 	return Asker{}
 }
@@ -85,8 +89,7 @@ func (p Policy) Permit(ctx context.Context, s *store.Store, t Task) (agent.Profi
 	if p.Rights == nil || p.Rights.Forge == nil {
 		return t.Profile, nil
 	}
-	by := t.askedBy()
-	login, limited, err := p.limits(ctx, s, by)
+	by, limited, err := p.limits(ctx, s, t.askedBy())
 	switch {
 	case err != nil:
 	case by.Source == p.Rights.Forge.Name():
@@ -94,8 +97,8 @@ func (p Policy) Permit(ctx context.Context, s *store.Store, t Task) (agent.Profi
 			err = p.permitConversation(ctx, s, t, by)
 		}
 	case limited:
-		if t.Profile, err = p.entitleAll(ctx, by, login, t); err == nil {
-			err = p.permitThread(ctx, s, t, by.Source, login)
+		if t.Profile, err = p.entitleAll(ctx, by, t); err == nil {
+			err = p.permitThread(ctx, s, t, by)
 		}
 	}
 	for _, repo := range t.Repositories() {
@@ -118,29 +121,30 @@ func PermitNow(ctx context.Context, d *Desk, t Task) error {
 	return err
 }
 
-// limits returns a person's account on the forge, and whether there is a limit to what they may do. People at the front
-// door whose account is unknown have their role instead. In Slack, what the operator and the links say now counts.
-func (p Policy) limits(ctx context.Context, s *store.Store, by Asker) (login string, limited bool, err error) {
+// limits returns a person with their account on the forge, and whether there is a limit to what they may do. People at the
+// front door whose account is unknown have their role instead. In Slack, what the operator and the links say now counts.
+func (p Policy) limits(ctx context.Context, s *store.Store, by Asker) (_ Asker, limited bool, err error) {
 	if p.Rights == nil || p.Rights.Forge == nil {
-		return "", false, nil
+		return by, false, nil
 	}
 	name := p.Rights.Forge.Name()
 	if by.Source == name {
-		return by.Account, true, nil
+		by.Login = by.Account
+		return by, true, nil
 	}
 	if by.Source == slackSource {
-		if by.Login, err = p.linked(ctx, s, by.Account); err != nil {
-			return "", false, err
+		if by.Login, by.ID, err = p.linked(ctx, s, by.Account); err != nil {
+			return by, false, err
 		}
 	}
 	one, _ := p.People.Find(by.Source, by.Account)
-	login = cmp.Or(by.Login, one.Account(name))
-	return login, login != "" || by.Source == slackSource && p.Rights.Unmapped != UnmappedAll, nil
+	by.Login = cmp.Or(by.Login, one.Account(name))
+	return by, by.Login != "" || by.Source == slackSource && p.Rights.Unmapped != UnmappedAll, nil
 }
 
 // entitle limits a profile to what a person may do in a repository; "" means work without one.
-func (p Policy) entitle(ctx context.Context, source, login, repo string, wanted agent.Profile) (agent.Profile, error) {
-	unmapped := source == slackSource && login == ""
+func (p Policy) entitle(ctx context.Context, by Asker, repo string, wanted agent.Profile) (agent.Profile, error) {
+	unmapped := by.Source == slackSource && by.Login == ""
 	if repo == "" && (!unmapped || p.Rights.Unmapped == UnmappedRead) {
 		return wanted, nil
 	}
@@ -157,7 +161,13 @@ func (p Policy) entitle(ctx context.Context, source, login, repo string, wanted 
 		}
 		return "", refusal("I do not know your account on GitHub, so I cannot see what you may do%s. %s", inRepo(repo), remedy)
 	}
-	level, err := p.Rights.Forge.Permission(ctx, repo, login)
+	level, err := p.Rights.Forge.Permission(ctx, repo, by.Login)
+	if err == nil && by.ID != 0 {
+		var id int64
+		if id, err = p.Rights.Forge.AccountID(ctx, repo, by.Login); err == nil && id != by.ID {
+			return "", refusal("%s is now the account of somebody else on GitHub. Say /errand link to connect yours.", by.Login)
+		}
+	}
 	switch {
 	case err != nil && !errors.Is(err, forge.ErrNotFound):
 		return "", fmt.Errorf("check rights: %w", FromForge(err))
@@ -166,26 +176,35 @@ func (p Policy) entitle(ctx context.Context, source, login, repo string, wanted 
 	case level == forge.PermissionRead, open:
 		return reads, nil
 	}
-	return "", refusal("%s has no access to %s.", login, repo)
+	return "", refusal("%s has no access to %s.", by.Login, repo)
 }
 
 // permitChannel refuses a request in Slack about a repository whose answers must not be posted where it was made. Retries elsewhere are
 // answered there, too.
 func (p Policy) permitChannel(ctx context.Context, t Task, repo string) error {
-	if t.Source != slackSource || p.Rights.Unmapped == UnmappedAll || strings.HasPrefix(t.Channel, "D") || p.Rights.Lists(t.Channel, repo) {
+	if t.Source != slackSource || p.Rights.Unmapped == UnmappedAll || strings.HasPrefix(t.Channel, "D") {
 		return nil
 	}
+	may, err := p.MayPost(ctx, t.Channel, repo)
+	if err == nil && !may {
+		err = refusal("%s is private, and its answers may not be posted in this channel. Ask me in a direct message, or have an operator add the channel under channels: in errand.yaml.", repo)
+	}
+	return err
+}
+
+// MayPost reports whether answers about a repository, or about none, may be posted in a Slack channel.
+func (p Policy) MayPost(ctx context.Context, channel, repo string) (bool, error) {
+	if repo == "" || p.Rights == nil || p.Rights.Forge == nil || p.Rights.Lists(channel, repo) {
+		return true, nil
+	}
 	if allowed, err := p.Allowed(repo); err == nil && allowed.Open {
-		return nil
+		return true, nil
 	}
 	private, err := p.Rights.Forge.Private(ctx, repo)
 	if err != nil && !errors.Is(err, forge.ErrNotFound) {
-		return fmt.Errorf("check channel: %w", FromForge(err))
+		return false, fmt.Errorf("check channel: %w", FromForge(err))
 	}
-	if private || err != nil {
-		return refusal("%s is private, and its answers may not be posted in this channel. Ask me in a direct message, or have an operator add the channel under channels: in errand.yaml.", repo)
-	}
-	return nil
+	return err == nil && !private, nil
 }
 
 // Conversation is what Rights has to know about a session. The worker stores it with the session, as a part of its notes.
@@ -210,13 +229,13 @@ func conversation(ctx context.Context, s *store.Store, thread string) (past Conv
 
 // permitThread refuses a task that continues a conversation about a repository that its asker may not read: the agent
 // remembers what it has read there.
-func (p Policy) permitThread(ctx context.Context, s *store.Store, t Task, source, login string) error {
+func (p Policy) permitThread(ctx context.Context, s *store.Store, t Task, by Asker) error {
 	others, err := remembered(ctx, s, t)
 	if err != nil {
 		return err
 	}
 	for _, repo := range others {
-		_, err := p.entitle(ctx, source, login, repo, agent.Read)
+		_, err := p.entitle(ctx, by, repo, agent.Read)
 		if _, refused := errors.AsType[*InputError](err); refused {
 			return refusal("This thread has been about %s, which you may not read. Start a new one.", repo)
 		}
@@ -251,8 +270,7 @@ func remembered(ctx context.Context, s *store.Store, t Task) ([]string, error) {
 
 // permitAnswer checks that the person who answers a question of a task may do what the run that asked it may do.
 func (p Policy) permitAnswer(ctx context.Context, s *store.Store, id string, q Question) error {
-	by := askerIn(ctx)
-	login, limited, err := p.limits(ctx, s, by)
+	by, limited, err := p.limits(ctx, s, askerIn(ctx))
 	if err != nil || !limited {
 		return err
 	}
@@ -266,7 +284,7 @@ func (p Policy) permitAnswer(ctx context.Context, s *store.Store, id string, q Q
 	}
 	needed := cmp.Or(q.Profile, t.Profile)
 	t.Profile = needed
-	profile, err := p.entitleAll(ctx, by, login, t)
+	profile, err := p.entitleAll(ctx, by, t)
 	if err == nil && profile != needed {
 		err = refusal("Only people who may write%s can answer this.", inRepo(strings.Join(t.Repositories(), " and ")))
 	}
@@ -276,11 +294,11 @@ func (p Policy) permitAnswer(ctx context.Context, s *store.Store, id string, q Q
 // MayWrite reports whether a person may ask errand to change a repository. The error may be an *InputError. limited is false if
 // nothing limits the person, whose source then decides.
 func MayWrite(ctx context.Context, d *Desk, by Asker, repo string) (may, limited bool, err error) {
-	login, limited, err := d.policy.limits(ctx, d.store, by)
+	by, limited, err = d.policy.limits(ctx, d.store, by)
 	if err != nil || !limited {
 		return false, false, err
 	}
-	profile, err := d.policy.entitle(ctx, by.Source, login, repo, agent.Write)
+	profile, err := d.policy.entitle(ctx, by, repo, agent.Write)
 	return profile == agent.Write, true, err
 }
 

@@ -28,6 +28,11 @@ func (l levels) Permission(_ context.Context, repo, login string) (forge.Permiss
 	return forge.PermissionNone, forge.ErrNotFound
 }
 
+func (l levels) AccountID(_ context.Context, _, login string) (int64, error) {
+	id, _ := l["id "+login].(int)
+	return int64(id), nil
+}
+
 func (l levels) Private(_ context.Context, repo string) (bool, error) {
 	err, _ := l["private "+repo].(error)
 	return strings.HasPrefix(repo, "secret/"), err
@@ -131,6 +136,28 @@ func TestPermit(t *testing.T) {
 				t.Errorf("%q, %v", profile, err)
 			}
 		})
+	}
+}
+
+// A schedule runs with the rights of who made it; one of errand.yaml, or of a maker without an account on the forge, is not limited.
+func TestPermitSchedule(t *testing.T) {
+	t.Parallel()
+	f := limited(t, levels{"writer secret/a": "write", "reader secret/a": "read"})
+	for login, want := range map[string]agent.Profile{"": agent.Write, "writer": agent.Write, "reader": agent.Read, "gone": ""} {
+		task := f.task("x"+login, "x")
+		task.ID = strings.Replace(task.ID, "-fake-", "-schedule-", 1)
+		task.Source, task.Thread, task.Actor, task.Repo, task.Login, task.Profile = "schedule", "schedule/x"+login, "schedule:x", "secret/a", login, agent.Write
+		rec, err := f.store.Get(t.Context(), f.submit(task))
+		if err == nil {
+			task, err = ReadTask(rec)
+		}
+		if err != nil || task.Login != login {
+			t.Fatalf("submitted by %q: %q, %v", login, task.Login, err)
+		}
+		profile, err := f.desk.policy.Permit(t.Context(), f.store, task)
+		if profile != want || (want == "") != (sentence(err) == "gone has no access to secret/a.") {
+			t.Errorf("%q: %q, %v", login, profile, err)
+		}
 	}
 }
 

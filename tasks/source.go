@@ -297,6 +297,7 @@ type ScheduleDefinition struct {
 	MaxUSD  float64       `json:"budget,omitempty"`  // of a task; 0: the fleet's limit
 	Results string        `json:"results,omitempty"` // Slack channel for the answers; empty: they are not posted
 	By      string        `json:"by,omitempty"`      // who made it through the API; empty: it is in errand.yaml
+	Login   string        `json:"login,omitempty"`   // who made it, on the forge, if that is known: its tasks have the rights of this account
 	Made    time.Time     `json:"made,omitzero"`     // when they did
 }
 

@@ -1,7 +1,9 @@
 package web
 
 import (
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"regexp"
 	"slices"
@@ -214,4 +216,33 @@ func TestLoginForALink(t *testing.T) {
 	_, to := p.step("GET", "/login/start?"+url.Values{"next": {"/link?code=wrong"}}.Encode())
 	_, back := p.step("GET", to)
 	p.refused("a wrong code", p.visit(back), http.StatusForbidden, "has no role")
+}
+
+// unread is the body of a sender who is not authenticated, and knows whether they have a deadline.
+type unread struct {
+	*httptest.ResponseRecorder
+	deadline, read bool
+}
+
+func (u *unread) SetReadDeadline(at time.Time) error {
+	u.deadline = at.After(time.Now())
+	return nil
+}
+
+func (u *unread) Read([]byte) (int, error) {
+	u.read = true
+	return 0, io.EOF
+}
+
+// The form of a sender without a session is not read, and nobody can send a form for long.
+func TestLinkFormsAreBounded(t *testing.T) {
+	t.Parallel()
+	w := newLinkWorld(t)
+	u := &unread{ResponseRecorder: httptest.NewRecorder()}
+	req := w.request("POST", "/link", "", header{"Authorization", "", "Content-Type", "application/x-www-form-urlencoded", "Origin", w.server.URL, "Sec-Fetch-Site", "same-origin"})
+	req.Body, req.Host = io.NopCloser(u), req.URL.Host
+	w.handler.ServeHTTP(u, req)
+	if u.Code != http.StatusForbidden || !u.deadline || u.read {
+		t.Errorf("status %d, deadline %t, read %t: %s", u.Code, u.deadline, u.read, u.Body)
+	}
 }

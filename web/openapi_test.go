@@ -106,7 +106,7 @@ type scheduler struct{}
 
 func (scheduler) Schedules(context.Context) ([]tasks.Schedule, error) {
 	full := tasks.ScheduleDefinition{
-		Name: "x", When: "every hour", Prompt: "Go.", Repo: "acme/api", Branch: "next", Profile: agent.Read, MaxUSD: 2, Results: "C0123ABCD", By: "ann", Made: time.Now(),
+		Name: "x", When: "every hour", Prompt: "Go.", Repo: "acme/api", Branch: "next", Profile: agent.Read, MaxUSD: 2, Results: "C0123ABCD", By: "ann", Login: "ann-a", Made: time.Now(),
 	}
 	return []tasks.Schedule{{ScheduleDefinition: full, Paused: time.Now(), Problem: "Refused.", Task: "1-schedule-x", Last: time.Now()}}, nil
 }

@@ -54,7 +54,7 @@ type Forge struct {
 	cfg         Config
 	host        string // of the site
 	clients     *clients
-	permissions Recent[forge.Permission]
+	permissions Recent[standing]
 	private     Recent[bool]
 	addresses   sync.Map // by login
 }
@@ -268,33 +268,51 @@ func (f *Forge) Permission(ctx context.Context, repo, login string) (forge.Permi
 	return f.PermissionFor(ctx, repo, 0, login)
 }
 
+// AccountID returns the number of an account. It asks what Permission asks.
+func (f *Forge) AccountID(ctx context.Context, repo, login string) (int64, error) {
+	s, err := f.standing(ctx, repo, 0, login)
+	return s.id, err
+}
+
 // PermissionFor asks GitHub what an account may do in a repository: author_association in a payload is about
 // membership, not permission, and as old as the event. The error is forge.ErrNotFound if GitHub does not know the
 // account, and a *forge.RefusedError if errand may not ask. After any error the permission is PermissionNone.
 func (f *Forge) PermissionFor(ctx context.Context, repo string, installation int64, login string) (forge.Permission, error) {
+	s, err := f.standing(ctx, repo, installation, login)
+	return s.level, err
+}
+
+// standing is what an account may do in a repository, and the account's number.
+type standing struct {
+	level forge.Permission
+	id    int64
+}
+
+func (f *Forge) standing(ctx context.Context, repo string, installation int64, login string) (standing, error) {
+	none := standing{level: forge.PermissionNone}
 	if !IsLogin(login) {
-		return forge.PermissionNone, nil
+		return none, nil
 	}
 	key, now := strings.ToLower(repo+" "+login), f.cfg.Now()
-	if p, ok := f.permissions.Get(key, now); ok {
-		return p, nil
+	if s, ok := f.permissions.Get(key, now); ok {
+		return s, nil
 	}
 	what := "ask what " + login + " may do in " + repo
 	gh, err := f.Client(ctx, repo, installation)
 	if err != nil {
-		return forge.PermissionNone, f.Explain(what, err)
+		return none, f.Explain(what, err)
 	}
 	owner, name := f.split(repo)
 	level, _, err := gh.Repositories.GetPermissionLevel(ctx, owner, name, url.PathEscape(login))
 	if StatusCode(err) == http.StatusNotFound {
-		return forge.PermissionNone, fmt.Errorf("%s: %w", what, forge.ErrNotFound)
+		return none, fmt.Errorf("%s: %w", what, forge.ErrNotFound)
 	}
 	if err != nil {
-		return forge.PermissionNone, f.Explain(what, err)
+		return none, f.Explain(what, err)
 	}
-	p := forge.Permission(level.GetPermission())
-	f.permissions.Put(key, p, now)
-	return p, nil
+	s := standing{forge.Permission(level.GetPermission()), level.GetUser().GetID()}
+	f.permissions.Put(key, s, now)
+	return s, nil
 }
 
 // Private asks GitHub whether a repository is not public. An internal repository of an enterprise counts as private. The

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -21,6 +22,11 @@ func TestPermission(t *testing.T) {
 			if p != want || err != nil || p.CanWrite() != (login == "ann" || login == "ben") {
 				w.Errorf("%s: %s %v, want %s", login, p, err, want)
 			}
+		}
+		calls := len(w.hub.Calls(collaborator))
+		id, err := w.forge.AccountID(w.Context(), repo, "ann")
+		if address := must(w.forge.Address(w.Context(), repo, "ann")); err != nil || !strings.Contains(address, fmt.Sprintf("<%d+ann@", id)) || len(w.hub.Calls(collaborator)) != calls {
+			w.Errorf("account %d of %s, %v", id, address, err)
 		}
 		// An account that GitHub does not know, and strings that are no logins.
 		w.hub.Fail(collaborator, githubfake.Failure{Status: 404})
@@ -58,7 +64,7 @@ func TestPermissionExpires(t *testing.T) {
 	now = now.Add(RecentLife)
 	ask(forge.PermissionNone, 2)
 	for i := range 2 * maxRecent {
-		w.forge.permissions.Put(fmt.Sprint(i), forge.PermissionRead, now)
+		w.forge.permissions.Put(fmt.Sprint(i), standing{level: forge.PermissionRead}, now)
 	}
 	if n := len(w.forge.permissions.known); n > maxRecent {
 		t.Errorf("%d accounts are remembered", n)

@@ -26,6 +26,12 @@ type Timetable struct {
 	hourly bool // in every hour
 }
 
+// MaxSchedules keeps a look at all schedules short.
+const MaxSchedules = 100
+
+// Name describes the names of schedules, and of hooks and webhooks, which are part of IDs.
+var Name = regexp.MustCompile(`^[a-z][a-z0-9-]{0,31}$`)
+
 var (
 	cronForm  = cron.NewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow)
 	plainForm = regexp.MustCompile(`^every ([a-z, ]+?)(?: at ([0-9]{1,2}):([0-9]{2}))?$`)

@@ -13,6 +13,8 @@ import (
 // Results posts the endings of tasks that no person asked for, such as those of schedules.
 type Results struct {
 	Board Board // nil: nothing can be posted
+	// May reports whether answers about a repository, or about none, may be posted in a channel. Required with Board.
+	May func(ctx context.Context, channel, repo string) (bool, error)
 }
 
 // Board posts notices.
@@ -47,11 +49,11 @@ func (r Results) Open(t tasks.Task) (tasks.Report, error) {
 	if o.Channel == "" || r.Board == nil {
 		return tasks.NoReport{}, nil
 	}
-	return result{r.Board, t, o.Channel}, nil
+	return result{r, t, o.Channel}, nil
 }
 
 type result struct {
-	board   Board
+	Results
 	task    tasks.Task
 	channel string
 }
@@ -59,17 +61,20 @@ type result struct {
 // Update does nothing.
 func (result) Update(agent.Event) {}
 
-// Close posts the ending.
+// Close posts the ending if it may be posted now.
 func (r result) Close(ctx context.Context, e tasks.Ending) error {
 	if e.Kind == tasks.Withdrawn {
 		return nil
+	}
+	if may, err := r.May(ctx, r.channel, r.task.Repo); err != nil || !may {
+		return err
 	}
 	kind, name, _ := strings.Cut(r.task.Actor, ":")
 	headline := strings.ToUpper(kind[:1]) + kind[1:] + " " + name
 	if sentence := e.Sentence(); sentence != "" {
 		headline += ": " + sentence
 	}
-	if err := r.board.Tell(ctx, tasks.Notice{Task: r.task, Ending: e, Channel: r.channel, Headline: headline, Body: e.Body()}); err != nil {
+	if err := r.Board.Tell(ctx, tasks.Notice{Task: r.task, Ending: e, Channel: r.channel, Headline: headline, Body: e.Body()}); err != nil {
 		return fmt.Errorf("post result of %s: %w", r.task.Actor, err)
 	}
 	return nil

@@ -1,9 +1,11 @@
 package schedule
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -93,8 +95,9 @@ func TestWhoMayChangeASchedule(t *testing.T) {
 		want    error
 	}{
 		"a user":                  {visitor(t, tasks.User, tasks.Operator), func(*Schedule) {}, new(tasks.RoleError)},
-		"a stranger":              {visitor(t, tasks.Anyone, tasks.Operator), func(*Schedule) {}, tasks.ErrNotFound},
-		"a stranger, by its host": {visitor(t, tasks.Anyone, tasks.Operator), func(d *Schedule) { d.Repo = "github.com/acme/api" }, tasks.ErrNotFound},
+		"a stranger":              {visitor(t, tasks.Anyone, tasks.Operator), func(*Schedule) {}, new(tasks.RoleError)},
+		"a stranger, by its host": {visitor(t, tasks.Anyone, tasks.Operator), func(d *Schedule) { d.Repo = "github.com/acme/api" }, new(tasks.RoleError)},
+		"a stranger outside":      {visitor(t, tasks.Operator, tasks.Anyone), func(d *Schedule) { d.Repo = "" }, new(tasks.RoleError)},
 		"no repository":           {visitor(t, tasks.Operator, tasks.User), func(d *Schedule) { d.Repo = "" }, new(tasks.RoleError)},
 		"of errand.yaml":          {visitor(t, tasks.Admin, tasks.Admin), func(d *Schedule) { d.Name = "fixed" }, new(tasks.InputError)},
 	} {
@@ -111,6 +114,9 @@ func TestWhoMayChangeASchedule(t *testing.T) {
 	elsewhere := visitor(t, tasks.Viewer, tasks.Operator)
 	if _, err := s.PutSchedule(elsewhere, d); !sameKind(err, new(tasks.RoleError)) {
 		t.Errorf("taken to another repository: %v", err)
+	}
+	if _, err := s.PutSchedule(visitor(t, tasks.Anyone, tasks.Operator), d); !sameKind(err, new(tasks.InputError)) || !strings.Contains(err.Error(), "is taken") {
+		t.Errorf("a name in a hidden repository: %v", err)
 	}
 	if err := s.DropSchedule(elsewhere, "x"); !sameKind(err, new(tasks.RoleError)) {
 		t.Errorf("removed by a viewer: %v", err)
@@ -160,12 +166,14 @@ func TestInvalidSchedules(t *testing.T) {
 	}
 }
 
-// What another version has written is left alone, and the others still run.
+// What another version has written, or errand.yaml hides, is left alone until somebody removes it, and the others still run.
 func TestUnreadableSchedule(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, utc("2026-05-01 12:30"), tasks.Policy{})
-	s := f.start(tasks.Policy{}, 0)
-	for name, body := range map[string]string{"a": `[`, "b": `{"name": "b", "when": "at full moon", "prompt": "Go."}`, "c": `{"name": "c", "when": "every hour", "prompt": "Go."}`} {
+	s := f.start(tasks.Policy{}, 0, Schedule{Name: "d", When: "0 0 1 1 *", Prompt: "Go."})
+	var log bytes.Buffer
+	s.log = slog.New(slog.NewTextHandler(&log, nil))
+	for name, body := range map[string]string{"a": `[`, "b": `{"name": "b", "when": "at full moon", "prompt": "Go."}`, "c": `{"name": "c", "when": "every hour", "prompt": "Go."}`, "d": `{"name": "d", "when": "every hour", "prompt": "Go.", "repo": "acme/api"}`} {
 		if err := f.Store.Access.Save(t.Context(), list, name, json.RawMessage(body)); err != nil {
 			t.Fatal(err)
 		}
@@ -175,8 +183,23 @@ func TestUnreadableSchedule(t *testing.T) {
 	if new := f.created(); len(new) != 1 || !strings.HasSuffix(new[0], "-c") {
 		t.Errorf("created %v", new)
 	}
-	if shown, err := s.Schedules(t.Context()); len(shown) != 1 || err != nil {
+	if shown, err := s.Schedules(t.Context()); len(shown) != 2 || err != nil {
 		t.Errorf("shown %+v: %v", shown, err)
+	}
+	if n := strings.Count(log.String(), "level=WARN"); n != 3 {
+		t.Errorf("%d warnings in some looks:\n%s", n, &log)
+	}
+	elsewhere := visitor(t, tasks.Anyone, tasks.Operator)
+	if err := s.DropSchedule(elsewhere, "d"); !errors.Is(err, tasks.ErrNotFound) {
+		t.Errorf("removed by a stranger: %v", err)
+	}
+	for _, name := range []string{"a", "b", "d"} {
+		if err := s.DropSchedule(t.Context(), name); err != nil {
+			t.Errorf("remove %s: %v", name, err)
+		}
+	}
+	if err := s.DropSchedule(t.Context(), "d"); !sameKind(err, new(tasks.InputError)) {
+		t.Errorf("removed from errand.yaml: %v", err)
 	}
 }
 
@@ -194,7 +217,7 @@ func TestResults(t *testing.T) {
 	f := newFleet(t, utc("2026-05-01 12:30"), tasks.Policy{})
 	d := f.start(tasks.Policy{}, 0, Schedule{Name: "loud", When: hourly, Prompt: "Go.", Results: "C0123ABCD"}, Schedule{Name: "quiet", When: hourly, Prompt: "Go."})
 	board := &told{}
-	d.cfg.Results = intake.Results{Board: board}
+	d.cfg.Results = intake.Results{Board: board, May: func(context.Context, string, string) (bool, error) { return true, nil }}
 	f.look(utc("2026-05-01 12:30"))
 	f.look(utc("2026-05-01 13:00"))
 	new := f.created()
@@ -214,6 +237,16 @@ func TestResults(t *testing.T) {
 	}
 	if len(board.notices) != 2 {
 		t.Fatalf("posted %+v", board.notices)
+	}
+	d.cfg.Results.May = func(context.Context, string, string) (bool, error) { return false, nil }
+	for _, id := range new {
+		report, err := d.Open(t.Context(), f.Status(id).Task)
+		if err == nil {
+			err = report.Close(t.Context(), tasks.Ending{Kind: tasks.Answered})
+		}
+		if err != nil || len(board.notices) != 2 {
+			t.Errorf("no longer permitted: %v, posted %+v", err, board.notices[2:])
+		}
 	}
 	one, two := board.notices[0], board.notices[1]
 	if one.Channel != "C0123ABCD" || one.Headline != "Schedule loud" || one.Body != "Done it." || two.Headline != "Schedule loud: No." {

@@ -1,4 +1,4 @@
-// Package schedule is the source of tasks that errand starts by itself, at the times of the schedules in errand.yaml.
+// Package schedule is the source of tasks that errand starts by itself at set times.
 //
 // It promises that a time becomes at most one task, however many front doors there are; that times which passed while
 // no front door ran become one task together; that a schedule starts no task while its previous one has not ended; and
@@ -14,6 +14,7 @@ import (
 	"encoding/json"
 	"log/slog"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/errand-fleet/errand/agent"
@@ -39,9 +40,11 @@ type Config struct {
 	Memory    intake.Memory // where the front doors agree
 	Lists     Lists
 	Check     func(tasks.Task) (tasks.Task, error) // applies the policy to a task of a new schedule; nil: all are allowed
-	Results   intake.Results                       // where the channels of schedules are
-	Now       func() time.Time                     // nil: time.Now
-	Log       *slog.Logger                         // nil: discard
+	// Permit returns the profile that a task of a new schedule may have now, by the rights of who makes it; nil: its own.
+	Permit  func(context.Context, tasks.Task) (agent.Profile, error)
+	Results intake.Results   // where the channels of schedules are
+	Now     func() time.Time // nil: time.Now
+	Log     *slog.Logger     // nil: discard
 }
 
 // Source starts the tasks. Make it with New.
@@ -49,6 +52,7 @@ type Source struct {
 	cfg   Config
 	fixed []*series     // of errand.yaml
 	made  chan struct{} // holds one token when this front door has stored a schedule
+	told  sync.Map      // the entries, by name, that the log says to be of no use
 	now   func() time.Time
 	log   *slog.Logger
 }

@@ -26,7 +26,13 @@ func (in *interpreter) link(ctx context.Context, o origin) (sentence string, err
 	if err != nil {
 		return "", err
 	}
-	offer := tasks.Link{User: o.User, Name: in.displayName(ctx, o.User), Team: o.Team, Site: me.site}
+	offer := tasks.Link{User: o.User, Name: in.displayName(ctx, o.User), Team: o.Team}
+	if offer.Name == "" { // the page where they confirm has to name them
+		return tryLater, nil
+	}
+	if o.Team == me.team {
+		offer.Site = me.site
+	}
 	var code string
 	err = in.desk.As(ctx, in.sender(o.User), "offer link", "", func(ctx context.Context) (changed bool, err error) {
 		code, err = tasks.OfferLink(ctx, in.desk, offer)

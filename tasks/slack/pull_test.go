@@ -33,6 +33,8 @@ func (p pullsOf) Name() string { return "github" }
 
 func (p pullsOf) Private(context.Context, string) (bool, error) { return false, nil }
 
+func (pullsOf) AccountID(context.Context, string, string) (int64, error) { return 0, nil }
+
 func (p pullsOf) Permission(_ context.Context, _, login string) (forge.Permission, error) {
 	return map[string]forge.Permission{"ann-acme": forge.PermissionRead, "bob-acme": forge.PermissionWrite}[login], nil
 }

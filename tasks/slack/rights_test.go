@@ -15,6 +15,8 @@ type accounts struct{ sync.Map }
 
 func (*accounts) Name() string { return "github" }
 
+func (*accounts) AccountID(context.Context, string, string) (int64, error) { return 0, nil }
+
 func (a *accounts) Permission(_ context.Context, _, login string) (forge.Permission, error) {
 	level, ok := a.Load(login)
 	if !ok {

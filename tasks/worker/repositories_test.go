@@ -293,6 +293,8 @@ type byRepository map[string]forge.Permission
 
 func (byRepository) Name() string { return "github" }
 
+func (byRepository) AccountID(context.Context, string, string) (int64, error) { return 0, nil }
+
 func (l byRepository) Permission(_ context.Context, repo, login string) (forge.Permission, error) {
 	return cmp.Or(l[login+" "+repo], forge.PermissionNone), nil
 }

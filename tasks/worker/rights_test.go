@@ -24,6 +24,8 @@ type accounts struct {
 
 func (*accounts) Name() string { return "github" }
 
+func (*accounts) AccountID(context.Context, string, string) (int64, error) { return 0, nil }
+
 func (a *accounts) Permission(_ context.Context, _, login string) (forge.Permission, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -50,11 +50,15 @@ func (g *Guard) LoginPage(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// Login checks the token of the login form.
-func (g *Guard) Login(w http.ResponseWriter, r *http.Request) error {
-	// The sender is not authenticated yet, so bound how long the body may take.
+// boundForm bounds how long and how large the body of a sender may be who may not be authenticated.
+func boundForm(w http.ResponseWriter, r *http.Request) {
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(10 * time.Second))
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+}
+
+// Login checks the token of the login form.
+func (g *Guard) Login(w http.ResponseWriter, r *http.Request) error {
+	boundForm(w, r)
 	next := localPath(r.PostFormValue("next"))
 	if !equal(r.PostFormValue("token"), g.Token) {
 		g.Log.Warn("login with a wrong token", "from", g.Proxy.address(r))

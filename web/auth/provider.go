@@ -166,7 +166,7 @@ func (p *Provider) askGitHub(ctx context.Context, client *http.Client) (id Ident
 		return id, errors.New("GitHub names no account")
 	}
 	// With the provider, because an account may be called console, as the holder of the console token is.
-	id.Name, id.Login = p.name()+"/"+user.Login, user.Login
+	id.Name, id.Login, id.ID = p.name()+"/"+user.Login, user.Login, user.ID
 	for _, path := range []string{"user/emails", "user/orgs", "user/teams"} {
 		list, err := p.list(ctx, client, path)
 		if err != nil {
@@ -189,6 +189,7 @@ func (p *Provider) askGitHub(ctx context.Context, client *http.Client) (id Ident
 // gitHubItem is an account, an e-mail address, an organisation or a team.
 type gitHubItem struct {
 	Login             string
+	ID                int64
 	Email             string
 	Primary, Verified bool
 	Slug              string

@@ -19,6 +19,7 @@ type Identity struct {
 	Email  string   `json:"email,omitempty"` // verified
 	Groups []string `json:"groups,omitempty"`
 	Login  string   `json:"login,omitempty"` // at the forge; empty if unknown
+	ID     int64    `json:"id,omitempty"`    // of that account, after a login there
 }
 
 // Grant gives a role to people and groups. People match their name or e-mail, and repositories their name, as in

@@ -62,35 +62,41 @@ func (g *Guard) LinkPage(w http.ResponseWriter, r *http.Request) error {
 
 // ConfirmLink makes the link that LinkPage has shown in the same browser.
 func (g *Guard) ConfirmLink(w http.ResponseWriter, r *http.Request) error {
-	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+	boundForm(w, r)
 	b, ok, err := g.atGitHub(r)
 	if err != nil {
 		return err
 	}
-	proof := g.linkProof(b, r.PostFormValue(codeParam))
-	if !ok || !equal(r.PostFormValue("proof"), proof) {
+	if !ok || !equal(r.PostFormValue("proof"), g.linkProof(b, r.PostFormValue(codeParam))) { // without a session, the form is not read
 		return respond.Error(http.StatusForbidden, "Not confirmed", "Open the address that /errand link has given you, log in to GitHub, and confirm there.")
 	}
-	l, _, err := g.offer(r.Context(), g.Store.Access.TakeLogin, proof)
+	l, _, err := g.offer(r.Context(), g.Store.Access.TakeLogin, r.PostFormValue("proof"))
 	if err != nil {
 		return err
 	}
-	l.Login, l.Until = b.Login, g.Now().Add(tasks.LinkTime)
+	l.Login, l.ID, l.Until = b.Login, b.ID, g.Now().Add(tasks.LinkTime).UTC()
 	others, err := tasks.ListLinks(r.Context(), g.Store.Access)
 	if err != nil {
 		return err
 	}
 	what := fmt.Sprintf("link slack/%s to github/%s", l.User, l.Login)
-	if why := g.Access.People.Conflict(l, others); why != "" {
-		g.Audit.record(r, b.visitor, what, http.StatusConflict, "")
-		return respond.Error(http.StatusConflict, "Not linked", why)
-	}
 	body, err := json.Marshal(l)
 	if err != nil {
 		return fmt.Errorf("marshal link: %w", err)
 	}
-	if err := g.Store.Access.Save(r.Context(), store.Links, l.User, body); err != nil {
+	why := g.Access.People.Conflict(l, others)
+	if why == "" {
+		err = g.Store.Access.SaveLink(r.Context(), l.User, l.Login, body)
+	}
+	if errors.Is(err, store.ErrStale) {
+		why, err = l.Login+" was linked to another account in Slack a moment ago.", nil
+	}
+	if err != nil {
 		return err
+	}
+	if why != "" {
+		g.Audit.record(r, b.visitor, what, http.StatusConflict, "")
+		return respond.Error(http.StatusConflict, "Not linked", why)
 	}
 	g.Audit.record(r, b.visitor, what, http.StatusOK, "")
 	return g.Out.Page(w, r, http.StatusOK, "link", linkView{Link: l, Done: true})
@@ -99,7 +105,7 @@ func (g *Guard) ConfirmLink(w http.ResponseWriter, r *http.Request) error {
 // atGitHub returns a browser whose person has logged in at GitHub, which has stated their account.
 func (g *Guard) atGitHub(r *http.Request) (b browser, ok bool, err error) {
 	b, ok, err = g.browser(r)
-	return b, ok && b.Method == byLogin && g.Provider != nil && g.Provider.GitHub != "" && b.Login != "", err
+	return b, ok && b.Method == byLogin && g.Provider != nil && g.Provider.GitHub != "" && b.Login != "" && b.ID != 0, err
 }
 
 // linkProof is the name of an offer that is bound to a browser. Only that browser's page has it.

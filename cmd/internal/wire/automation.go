@@ -84,13 +84,18 @@ func (p *Parts) webhookBody(ctx context.Context, id string) (body any, ended tim
 
 // automation makes the sources of tasks that start without a person. told may have no Slack.
 func (p *Parts) automation(told *board) ([]tasks.Source, error) {
-	var results intake.Results
+	results := intake.Results{May: func(ctx context.Context, channel, repo string) (bool, error) {
+		return p.policy.MayPost(ctx, channel, repo)
+	}}
 	if told.slack != nil {
 		results.Board = told
 	}
 	timed, err := schedule.New(schedule.Config{
 		Schedules: schedules(p.Config), Memory: p.Store.Memos, Lists: p.Store.Access, Results: results, Log: p.Log,
 		Check: func(t tasks.Task) (tasks.Task, error) { return p.policy.Apply(t) },
+		Permit: func(ctx context.Context, t tasks.Task) (agent.Profile, error) {
+			return p.policy.Permit(ctx, p.Store, t)
+		},
 	})
 	if err != nil {
 		return nil, err

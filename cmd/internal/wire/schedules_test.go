@@ -2,6 +2,7 @@ package wire
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -9,25 +10,26 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/internal/slackfake"
+	"github.com/errand-fleet/errand/tasks"
 )
 
-// A schedule that an operator makes through the API runs on a worker, and its answer is one message in its channel.
-func TestScheduleToSlack(t *testing.T) {
-	t.Parallel()
-	w := newRightsWorld(t)
-	w.work()
-	const channel = "C0NIGHTLY"
-	put := func() {
-		t.Helper()
-		body := `{"when": "every hour", "prompt": "Sum up.", "repo": "` + secret + `", "profile": "read", "results": "` + channel + `"}`
-		resp := w.request(http.DefaultClient, http.MethodPut, "/api/schedules/nightly", consoleToken, body)
-		defer func() { _ = resp.Body.Close() }()
-		if said, err := io.ReadAll(resp.Body); resp.StatusCode != http.StatusOK || err != nil || !strings.Contains(string(said), `"next"`) {
-			t.Fatalf("status %d: %s, %v", resp.StatusCode, said, err)
-		}
+// putSchedule makes the schedule nightly in the private repository, and returns the status and the response. A front door
+// that has stored a schedule looks at once.
+func (w *rightsWorld) putSchedule(client *http.Client, token, profile, results string) (status int, said string) {
+	w.Helper()
+	body := fmt.Sprintf(`{"when": "every hour", "prompt": "Sum up.", "repo": %q, "profile": %q, "results": %q}`, secret, profile, results)
+	resp := w.request(client, http.MethodPut, "/api/schedules/nightly", token, body)
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		w.Fatal(err)
 	}
-	put()
-	err := w.door.Store.Memos.ChangeMemo(t.Context(), "schedule/nightly", func(body json.RawMessage) (json.RawMessage, error) {
+	return resp.StatusCode, string(text)
+}
+
+// missed makes the schedule nightly have missed a time.
+func (w *rightsWorld) missed() {
+	w.Helper()
+	err := w.door.Store.Memos.ChangeMemo(w.Context(), "schedule/nightly", func(body json.RawMessage) (json.RawMessage, error) {
 		var state map[string]any
 		if err := json.Unmarshal(body, &state); err != nil {
 			return nil, err
@@ -36,13 +38,90 @@ func TestScheduleToSlack(t *testing.T) {
 		return json.Marshal(state)
 	})
 	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+// until waits for a condition.
+func (w *rightsWorld) until(done func() bool) {
+	w.Helper()
+	for !done() {
+		select {
+		case <-w.Context().Done():
+			w.Fatal("the test has ended")
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+// A schedule that an operator makes through the API runs on a worker, and its answer is one message in its channel, which
+// the operator of the fleet has listed for its private repository.
+func TestScheduleToSlack(t *testing.T) {
+	t.Parallel()
+	w := newRightsWorld(t)
+	w.work()
+	const why = secret + " is private, and its answers may not be posted in " + elsewhere + "."
+	if status, said := w.putSchedule(http.DefaultClient, consoleToken, "read", elsewhere); status != http.StatusUnprocessableEntity || !strings.Contains(said, why) {
+		t.Errorf("to another channel: status %d: %s", status, said)
+	}
+	for n := range 2 {
+		if n > 0 {
+			w.missed()
+		}
+		if status, said := w.putSchedule(http.DefaultClient, consoleToken, "read", theirs); status != http.StatusOK || !strings.Contains(said, `"next"`) {
+			t.Fatalf("status %d: %s", status, said)
+		}
+	}
+	if err := w.slack.Wait(t.Context(), func(s *slackfake.Server) bool { return len(s.Messages(theirs, "")) > 0 }); err != nil {
 		t.Fatal(err)
 	}
-	put() // the front door looks at once
-	if err := w.slack.Wait(t.Context(), func(s *slackfake.Server) bool { return len(s.Messages(channel, "")) > 0 }); err != nil {
-		t.Fatal(err)
-	}
-	if all := w.slack.Messages(channel, ""); len(all) != 1 || !strings.Contains(all[0].Text, "Schedule nightly") {
+	w.outcome(t, "Sum up.")
+	w.until(func() bool {
+		left, err := w.door.Store.Outbox.Backlog(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return left.Endings == 0
+	})
+	if all := w.slack.Messages(theirs, ""); len(all) != 1 || !strings.Contains(all[0].Text, "Schedule nightly") {
 		t.Errorf("posted %+v", all)
+	}
+	if n := len(w.slack.Messages(elsewhere, "")); n > 0 {
+		t.Errorf("%d messages elsewhere", n)
+	}
+}
+
+// A schedule does what its maker may do on GitHub: when it is made, and when its tasks run.
+func TestScheduleOfAnOperator(t *testing.T) {
+	t.Parallel()
+	w := newRightsWorld(t)
+	w.github.SetPermission(secret, "reader", "read")
+	w.github.SetPermission(secret, "writer", "write")
+	reader, writer := w.login("reader"), w.login("writer")
+	if status, said := w.putSchedule(reader, "", "write", ""); status != http.StatusUnprocessableEntity || !strings.Contains(said, "reader may only read "+secret+".") {
+		t.Errorf("write of a reader: status %d: %s", status, said)
+	}
+	if status, said := w.putSchedule(reader, "", "read", ""); status != http.StatusOK || !strings.Contains(said, `"login": "reader"`) {
+		t.Errorf("read of a reader: status %d: %s", status, said)
+	}
+	for n := range 2 {
+		if n > 0 {
+			w.missed()
+		}
+		if status, said := w.putSchedule(writer, "", "write", ""); status != http.StatusOK {
+			t.Fatalf("write of a writer: status %d: %s", status, said)
+		}
+	}
+	w.until(func() bool {
+		list, err := w.door.Desk.List(t.Context(), tasks.Filter{Text: "Sum up."})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(list.Tasks) > 0
+	})
+	w.github.SetPermission(secret, "writer", "none")
+	w.work()
+	if profile, why := w.outcome(t, "Sum up."); profile != "" || why != "writer has no access to "+secret+"." {
+		t.Errorf("after the access was taken away: profile %q, refused %q", profile, why)
 	}
 }
