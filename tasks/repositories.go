@@ -121,10 +121,10 @@ func (p Policy) entitleAll(ctx context.Context, by Asker, t Task) (agent.Profile
 	return profile, err
 }
 
-// permitTogether refuses a task that would change a public repository if the agent also knows private ones, from the task or
-// from its conversation: its answer is in the description of each pull request.
+// permitTogether refuses a task that would change a public repository, or be answered there, if the agent also knows private
+// ones, from the task or from its conversation. Its answer is in the description of each pull request.
 func (p Policy) permitTogether(ctx context.Context, s *store.Store, t Task) error {
-	if t.Profile != agent.Write || t.Repo == "" {
+	if t.Repo == "" || t.Profile != agent.Write && t.Source != p.Rights.Forge.Name() {
 		return nil
 	}
 	known, err := remembered(ctx, s, t)
@@ -152,7 +152,7 @@ func (p Policy) permitTogether(ctx context.Context, s *store.Store, t Task) erro
 	case t.Has(private):
 		return refusal("%s is public and %s is not, and pull requests in the one could show what is in the other. Ask for each in a conversation of its own.", public, private)
 	}
-	return refusal("This conversation has been about a repository that is not public, and a pull request in %s could show what is in it. Ask in a conversation of its own.", public)
+	return refusal("This conversation has been about a repository that is not public, and an answer or a pull request in %s could show what is in it. Ask in a conversation of its own.", public)
 }
 
 // permitConversation refuses a request on the forge that continues a conversation about a repository that its asker may

@@ -169,7 +169,7 @@ func TestThreadAboutAnotherRepository(t *testing.T) {
 		"writer public/a": "write", "writer public/b": "write", "gone public/a": "read",
 	}
 	const (
-		together = "This conversation has been about a repository that is not public, and a pull request in public/a could show what is in it. Ask in a conversation of its own."
+		together = "This conversation has been about a repository that is not public, and an answer or a pull request in public/a could show what is in it. Ask in a conversation of its own."
 		mayNot   = "This thread has been about secret/a, which you may not read. Start a new one."
 		unknown  = "I no longer know which repositories this thread has been about. Start a new one."
 	)
@@ -452,5 +452,26 @@ func TestBudgetOfAPerson(t *testing.T) {
 	third.Actor = "GitHub/writer"
 	if _, err := f.desk.Submit(login("writer"), third); err != nil {
 		t.Error(err)
+	}
+}
+
+// An answer on the forge is public where its repository is, also that of a run that only reads.
+func TestPublicAnswerAfterPrivateWork(t *testing.T) {
+	t.Parallel()
+	f := limited(t, levels{"writer secret/a": "write", "writer public/a": "write"})
+	id := f.submit(f.request("a", "UW", "secret/a", "D1"))
+	claim, err := f.store.Claim(t.Context(), id, 0, "w")
+	if err == nil {
+		err = claim.SaveSession(t.Context(), store.Session{ID: "s", Meta: json.RawMessage(`{"repos":["secret/a"]}`)})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	task := Task{ID: id, Thread: claim.Thread(), Repo: "public/a", Profile: agent.Read, Actor: "writer"}
+	for source, refused := range map[string]bool{"github": true, "slack": false} {
+		task.Source = source
+		if err := f.desk.policy.permitTogether(t.Context(), f.store, task); (err != nil) != refused {
+			t.Errorf("%s: %v", source, err)
+		}
 	}
 }

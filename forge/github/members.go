@@ -74,14 +74,17 @@ func (f *Forge) organisation(ctx context.Context, org string) (*github.Client, e
 	if !f.IsApp() {
 		return f.clients.own, nil
 	}
-	all, _, err := f.clients.own.Apps.ListInstallations(ctx, &github.ListOptions{PerPage: 100})
-	if err != nil {
-		return nil, f.Explain("list the installations of the App", err)
-	}
-	for _, i := range all {
-		if strings.EqualFold(i.GetAccount().GetLogin(), org) {
-			return f.clients.of(ctx, "", i.GetID())
+	for page := 1; page != 0; {
+		some, resp, err := f.clients.own.Apps.ListInstallations(ctx, &github.ListOptions{Page: page, PerPage: 100})
+		if err != nil {
+			return nil, f.Explain("list the installations of the App", err)
 		}
+		for _, i := range some {
+			if strings.EqualFold(i.GetAccount().GetLogin(), org) {
+				return f.clients.of(ctx, "", i.GetID())
+			}
+		}
+		page = resp.NextPage
 	}
 	return nil, &forge.RefusedError{Sentence: "errand's GitHub App is not installed in " + org + "."}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -85,11 +86,14 @@ func TestStatesArePaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		logged := &logs{}
 		r := &reply{by: &reporter{pause: pause}, log: slog.New(slog.NewTextHandler(logged, nil))}
-		start, fails := time.Now(), 0
-		var log []string
+		start := time.Now()
+		var (
+			log   []string
+			fails atomic.Int32
+		)
 		r.showStates(t.Context(), func(_ context.Context, state string) error {
 			log = append(log, fmt.Sprintf("%s %s", time.Since(start), state))
-			if fails--; fails >= 0 {
+			if fails.Add(-1) >= 0 {
 				return errors.New("502")
 			}
 			return nil
@@ -100,11 +104,11 @@ func TestStatesArePaced(t *testing.T) {
 		r.Update(asks)
 		r.Update(replied) // it is there already
 		r.Update(asks)
-		fails = 2
+		fails.Store(2)
 		<-time.After(70 * time.Second) // two failures
 		r.Update(replied)
 		<-time.After(5 * time.Minute)
-		fails = 1
+		fails.Store(1)
 		r.Update(asks)
 		<-time.After(time.Second)
 		r.Update(working)

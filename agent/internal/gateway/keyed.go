@@ -45,7 +45,7 @@ func (t keyed) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 		tried = append(tried, k)
 		other, otherHeld := t.g.keys.next(tried)
-		if other == nil || !deniesModel(res) {
+		if alone := other == nil && len(tried) == 1; alone || !deniesModel(res) { // another one may have the other models
 			ring.hold(k, until, res.StatusCode)
 		}
 		if other == nil {

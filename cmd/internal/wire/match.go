@@ -2,11 +2,14 @@ package wire
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
 
+	"github.com/errand-fleet/errand/forge"
 	"github.com/errand-fleet/errand/internal/doctor"
+	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/intake"
 )
 
@@ -30,8 +33,8 @@ func newMatcher(orgs []string, email func(context.Context, string) (string, erro
 	return &matcher{orgs: orgs, email: email, members: members, cache: intake.Cache[map[string]string]{Life: membersLife, ErrorLife: membersError, Now: time.Now}}
 }
 
-// login returns the account, or "" if there is none or GitHub does not say: diagnose says why. An error means that it is
-// not known yet.
+// login returns the account, or "" if there is none or GitHub refuses to say: diagnose says why. An error means that it is
+// not known now.
 func (m *matcher) login(ctx context.Context, user string) (login string, err error) {
 	email, err := m.email(ctx, user)
 	if err != nil || email == "" {
@@ -39,8 +42,11 @@ func (m *matcher) login(ctx context.Context, user string) (login string, err err
 	}
 	for _, org := range m.orgs {
 		logins, err := m.read(ctx, org)
+		if _, refused := errors.AsType[*forge.RefusedError](err); refused {
+			return "", nil
+		}
 		if err != nil {
-			return "", context.Cause(ctx)
+			return "", tasks.FromForge(err)
 		}
 		found, known := logins[strings.ToLower(email)]
 		if known && (found == "" || login != "" && login != found) {

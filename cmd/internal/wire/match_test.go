@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/forge"
 )
 
 // People whose e-mail address in Slack is that of one member of the organisation on GitHub have the rights of that member.
@@ -47,7 +48,7 @@ func TestMatchedByEmail(t *testing.T) {
 	}
 }
 
-// An address counts if it belongs to one account in all organisations. While one cannot be read, nobody is recognised.
+// An address counts if it belongs to one account in all organisations. While GitHub refuses one, nobody is recognised, and while it fails, it is not known who they are.
 func TestMatcher(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -85,9 +86,15 @@ func TestMatcher(t *testing.T) {
 		if reads != 2 {
 			t.Errorf("%d reads", reads)
 		}
-		fails["two"] = errors.New("FORBIDDEN")
+		away := errors.New("bad gateway")
+		fails["two"] = away
 		expect("from memory", all)
 		<-time.After(membersLife)
+		if login, err := m.login(t.Context(), "ann@x"); login != "" || !errors.Is(err, away) {
+			t.Errorf("while GitHub fails: %q, %v", login, err)
+		}
+		fails["two"] = &forge.RefusedError{Sentence: "FORBIDDEN"}
+		<-time.After(membersError)
 		expect("refused", map[string]string{"ann@x": "", "odd@x": ""})
 		if found := m.diagnose(t.Context()); len(found) != 2 || found[0].Why != "" || found[1].Why != "FORBIDDEN" || found[1].Remedy == "" {
 			t.Errorf("findings: %+v", found)
