@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
-	"slices"
 	"time"
 
 	"github.com/errand-fleet/errand/agent/internal/protocol"
@@ -102,8 +101,11 @@ type Also struct{ Repo, Dir string }
 
 // covered reports whether patterns of repositories cover each one whose code the run may execute.
 func (s Spec) covered(patterns []string) bool {
-	other := func(a Also) bool { return !pattern.Covers(patterns, a.Repo) }
-	return pattern.Covers(patterns, s.Repo) && !slices.ContainsFunc(s.Also, other)
+	names := []string{s.Repo}
+	for _, a := range s.Also {
+		names = append(names, a.Repo)
+	}
+	return pattern.Covers(patterns, names...)
 }
 
 // further returns the directories that the run may use in addition to Dir.

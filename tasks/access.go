@@ -212,7 +212,7 @@ func (d *Desk) permitNew(ctx context.Context, t Task) error {
 	if v.Has(User) {
 		return nil
 	}
-	for _, repo := range append([]string{t.Repo}, t.Also...) {
+	for _, repo := range t.Places() {
 		repo, where := d.policy.withoutHost(repo), "outside of repositories"
 		if repo != "" {
 			where = "in " + repo

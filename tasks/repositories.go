@@ -9,7 +9,6 @@ import (
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/forge"
-	"github.com/errand-fleet/errand/store"
 )
 
 // A task may have further repositories besides its main one. It then gets a clone of each and publishes each by itself.
@@ -24,8 +23,11 @@ func (t Task) Repositories() []string {
 	if t.Repo == "" {
 		return nil
 	}
-	return append([]string{t.Repo}, t.Also...)
+	return t.Places()
 }
+
+// Places returns the repositories of a task like Repositories, and "" for work without one.
+func (t Task) Places() []string { return append([]string{t.Repo}, t.Also...) }
 
 // Has reports whether a repository is one of the task's; "" is that of a task without one.
 func (t Task) Has(repo string) bool {
@@ -123,11 +125,11 @@ func (p Policy) entitleAll(ctx context.Context, by Asker, t Task) (agent.Profile
 
 // permitTogether refuses a task that would change a public repository, or be answered there, if the agent also knows private
 // ones, from the task or from its conversation. Its answer is in the description of each pull request.
-func (p Policy) permitTogether(ctx context.Context, s *store.Store, t Task) error {
+func (p Policy) permitTogether(ctx context.Context, t Task, others func() ([]string, error)) error {
 	if t.Repo == "" || t.Profile != agent.Write && t.Source != p.Rights.Forge.Name() {
 		return nil
 	}
-	known, err := remembered(ctx, s, t)
+	known, err := others()
 	if t.unasked() || errors.Is(err, errUnknownThread) {
 		known, err = nil, nil
 	}
@@ -157,8 +159,8 @@ func (p Policy) permitTogether(ctx context.Context, s *store.Store, t Task) erro
 
 // permitConversation refuses a request on the forge that continues a conversation about a repository that its asker may
 // not read. What they may do in the repository of the request is checked in its brief.
-func (p Policy) permitConversation(ctx context.Context, s *store.Store, t Task, by Asker) error {
-	err := p.permitThread(ctx, s, t, by)
+func (p Policy) permitConversation(ctx context.Context, t Task, by Asker, others func() ([]string, error)) error {
+	err := p.permitThread(ctx, by, others)
 	if errors.Is(err, errUnknownThread) && strings.HasPrefix(t.Thread, by.Source+"/") {
 		return nil // a conversation there is about its own repository, if no other one has been joined with it
 	}

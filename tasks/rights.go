@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/forge"
@@ -90,15 +91,16 @@ func (p Policy) Permit(ctx context.Context, s *store.Store, t Task) (agent.Profi
 		return t.Profile, nil
 	}
 	by, limited, err := p.limits(ctx, s, t.askedBy())
+	others := sync.OnceValues(func() ([]string, error) { return remembered(ctx, s, t) })
 	switch {
 	case err != nil:
 	case by.Source == p.Rights.Forge.Name():
 		if !t.unasked() {
-			err = p.permitConversation(ctx, s, t, by)
+			err = p.permitConversation(ctx, t, by, others)
 		}
 	case limited:
 		if t.Profile, err = p.entitleAll(ctx, by, t); err == nil {
-			err = p.permitThread(ctx, s, t, by)
+			err = p.permitThread(ctx, by, others)
 		}
 	}
 	for _, repo := range t.Repositories() {
@@ -107,7 +109,7 @@ func (p Policy) Permit(ctx context.Context, s *store.Store, t Task) (agent.Profi
 		}
 	}
 	if err == nil {
-		err = p.permitTogether(ctx, s, t)
+		err = p.permitTogether(ctx, t, others)
 	}
 	if err != nil {
 		return "", err
@@ -228,13 +230,13 @@ func conversation(ctx context.Context, s *store.Store, thread string) (past Conv
 }
 
 // permitThread refuses a task that continues a conversation about a repository that its asker may not read: the agent
-// remembers what it has read there.
-func (p Policy) permitThread(ctx context.Context, s *store.Store, t Task, by Asker) error {
-	others, err := remembered(ctx, s, t)
+// remembers what it has read there. others returns what [remembered] does.
+func (p Policy) permitThread(ctx context.Context, by Asker, others func() ([]string, error)) error {
+	known, err := others()
 	if err != nil {
 		return err
 	}
-	for _, repo := range others {
+	for _, repo := range known {
 		_, err := p.entitle(ctx, by, repo, agent.Read)
 		if _, refused := errors.AsType[*InputError](err); refused {
 			return refusal("This thread has been about %s, which you may not read. Start a new one.", repo)

@@ -468,9 +468,10 @@ func TestPublicAnswerAfterPrivateWork(t *testing.T) {
 		t.Fatal(err)
 	}
 	task := Task{ID: id, Thread: claim.Thread(), Repo: "public/a", Profile: agent.Read, Actor: "writer"}
+	others := func() ([]string, error) { return remembered(t.Context(), f.store, task) }
 	for source, refused := range map[string]bool{"github": true, "slack": false} {
 		task.Source = source
-		if err := f.desk.policy.permitTogether(t.Context(), f.store, task); (err != nil) != refused {
+		if err := f.desk.policy.permitTogether(t.Context(), task, others); (err != nil) != refused {
 			t.Errorf("%s: %v", source, err)
 		}
 	}

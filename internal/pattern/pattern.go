@@ -22,7 +22,10 @@ func Match(pattern, name string) bool {
 	return ok && err == nil
 }
 
-// Covers reports whether one of the patterns matches a name. Without patterns every name is covered.
-func Covers(patterns []string, name string) bool {
-	return len(patterns) == 0 || slices.ContainsFunc(patterns, func(pattern string) bool { return Match(pattern, name) })
+// Covers reports whether each name is matched by one of the patterns. Without patterns every name is covered.
+func Covers(patterns []string, names ...string) bool {
+	uncovered := func(name string) bool {
+		return !slices.ContainsFunc(patterns, func(pattern string) bool { return Match(pattern, name) })
+	}
+	return len(patterns) == 0 || !slices.ContainsFunc(names, uncovered)
 }

@@ -181,10 +181,8 @@ func (s *Source) Diagnose(ctx context.Context) []doctor.Finding {
 
 // examineResults checks that the channels for results can be read.
 func (s *Source) examineResults(ctx context.Context) (list []doctor.Finding) {
-	all := maps.Clone(s.others)
-	if all == nil {
-		all = map[string]string{}
-	}
+	all := map[string]string{}
+	maps.Copy(all, s.others)
 	maps.Copy(all, s.results)
 	for _, whose := range slices.Sorted(maps.Keys(all)) {
 		channel := all[whose]

@@ -37,8 +37,7 @@ type Webhook struct {
 }
 
 func (w Webhook) wants(t tasks.Task, kind tasks.EndingKind) bool {
-	other := func(repo string) bool { return !pattern.Covers(w.Repositories, repo) }
-	return (len(w.Endings) == 0 || slices.Contains(w.Endings, kind)) && !other(t.Repo) && !slices.ContainsFunc(t.Also, other)
+	return (len(w.Endings) == 0 || slices.Contains(w.Endings, kind)) && pattern.Covers(w.Repositories, t.Places()...)
 }
 
 // Config is what New needs. Redis is required.

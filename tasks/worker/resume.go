@@ -325,7 +325,7 @@ func (c conversation) save(r *run, t tasks.Task, b tasks.Brief) {
 	if b.Fresh || len(res.Session.Data) == 0 && answer == "" {
 		return
 	}
-	for _, repo := range append([]string{t.Repo}, t.Also...) {
+	for _, repo := range t.Places() {
 		if repo = strings.ToLower(repo); c.repos != nil && !slices.Contains(c.repos, repo) {
 			c.repos = append(c.repos, repo)
 		}

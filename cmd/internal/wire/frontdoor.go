@@ -272,16 +272,18 @@ type diagnoser interface {
 
 // examine checks the model and the services of all sources concurrently, so that the slowest one determines the time.
 func (p *Parts) examine(ctx context.Context) (list []store.Finding) {
-	n := len(p.Sources)
-	found := make([][]doctor.Finding, n+4)
-	var all sync.WaitGroup
-	for i, s := range p.Sources {
+	var checks []func(context.Context) []doctor.Finding
+	for _, s := range p.Sources {
 		if s, ok := s.(diagnoser); ok {
-			all.Go(func() { found[i] = s.Diagnose(ctx) })
+			checks = append(checks, s.Diagnose)
 		}
 	}
-	all.Go(func() { found[n+2] = p.checkModel(ctx) })
-	found[n], found[n+1], found[n+3] = p.checkObjects(ctx), p.webhooks.Diagnose(ctx), p.matcher.diagnose(ctx)
+	checks = append(checks, p.checkObjects, p.webhooks.Diagnose, p.checkModel, p.matcher.diagnose)
+	found := make([][]doctor.Finding, len(checks))
+	var all sync.WaitGroup
+	for i, check := range checks {
+		all.Go(func() { found[i] = check(ctx) })
+	}
 	all.Wait()
 	for _, findings := range found {
 		for _, c := range findings {
