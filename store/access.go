@@ -51,7 +51,7 @@ func (s *Access) Once(ctx context.Context, hash string, ttl time.Duration) (bool
 // The lists whose entries stay until they are removed.
 const (
 	APITokens = "tokens" // what API tokens may do, by their hashes
-	Links     = "links"  // whose accounts belong to whom, by account
+	Links     = "links"  // the accounts on the forge that people have linked, by their account in Slack
 )
 
 // Save stores an entry of a list.

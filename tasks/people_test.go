@@ -76,7 +76,7 @@ func TestOnePersonInSeveralSources(t *testing.T) {
 	}
 }
 
-// An account that is called like a person is another one's, unless somebody asks for that name everywhere.
+// An account with the name of a person belongs to someone else, unless a filter asks for that name in every source.
 func TestAccountWithTheNameOfAPerson(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)

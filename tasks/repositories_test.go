@@ -115,7 +115,7 @@ func TestRightsInAllRepositories(t *testing.T) {
 	}
 }
 
-// Whoever answers a question needs the rights of the run in all of its repositories.
+// A person who answers a question needs the rights of the run in all of its repositories.
 func TestWhoMayAnswerForRepositories(t *testing.T) {
 	t.Parallel()
 	f := limited(t, levels{"writer secret/a": "write", "writer secret/b": "write", "reader secret/a": "write", "reader secret/b": "read"})

@@ -367,7 +367,7 @@ func TestChannelOfARetry(t *testing.T) {
 	}
 }
 
-// An edit has the rights of its author, also after somebody else has retried the task; after a run it is a task of its own.
+// An edit has the rights of its author, also after someone else has retried the task; after a run it is a separate task.
 func TestRightsOfAnEdit(t *testing.T) {
 	t.Parallel()
 	for name, ran := range map[string]bool{"before a run": false, "after a run": true} {

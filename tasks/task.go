@@ -61,7 +61,7 @@ type Task struct {
 	Login   string  `json:"login,omitempty"`   // who asked, on the forge, if the front door knows it; see [Rights]
 	Name    string  `json:"name,omitempty"`    // who asked, as the source shows them; empty: as the account
 	Channel string  `json:"channel,omitempty"` // where they asked, if the source has channels
-	Unasked bool    `json:"unasked,omitempty"` // nobody asked: an event did; see [Policy.Apart]
+	Unasked bool    `json:"unasked,omitempty"` // an event started it, and no person asked; see [Policy.Apart]
 	Prompt  string  `json:"prompt"`            // the request, in their words
 	Options Options `json:"options,omitzero"`
 

@@ -53,7 +53,7 @@ func TestCheckModel(t *testing.T) {
 	}
 }
 
-// checkModel runs the check in a process of its own, whose environment has the credentials.
+// checkModel runs the check in a separate process, whose environment has the credentials.
 func (w *world) checkModel() (out []byte, err error) {
 	w.Helper()
 	cmd := exec.Command("/proc/self/exe")
@@ -124,7 +124,7 @@ credentials:
 	}
 }
 
-// The check asks with each subscription, by a task of its own, and with credentials that are only for some runs.
+// The check asks with each subscription, with a separate task, and with credentials that are only for some runs.
 func TestCheckSubscriptions(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

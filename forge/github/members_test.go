@@ -9,7 +9,7 @@ import (
 	"github.com/errand-fleet/errand/internal/githubfake"
 )
 
-// All pages are read. An address of two members is nobody's, whatever else they have.
+// All pages are read. An address of two members identifies neither.
 func TestVerifiedMembers(t *testing.T) {
 	t.Parallel()
 	permissions := maps.Clone(Permissions())

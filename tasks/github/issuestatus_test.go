@@ -167,8 +167,8 @@ func TestStateWithoutAnAnswer(t *testing.T) {
 	w.shows(n, "Done, but GitHub did not let me post the answer to the request of "+who+". It is on the page of the run.\n\n<sub>[run "+task.ID+"](https://errand.example/")
 }
 
-// The comment is created once, also if GitHub's response was lost or someone has copied the mark. When a worker dies, whoever
-// takes over or posts the end finds it.
+// The comment is created once, also if GitHub's response was lost or someone has copied the mark. The worker that
+// takes over after a crash, or posts the end, finds it.
 func TestStateOfAnIssueOnce(t *testing.T) {
 	t.Parallel()
 	w := withToken(t)

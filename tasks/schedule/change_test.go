@@ -166,7 +166,7 @@ func TestInvalidSchedules(t *testing.T) {
 	}
 }
 
-// What another version has written, or errand.yaml hides, is left alone until somebody removes it, and the others still run.
+// What another version has written, or errand.yaml hides, stays until people remove it, and the other schedules still run.
 func TestUnreadableSchedule(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, utc("2026-05-01 12:30"), tasks.Policy{})

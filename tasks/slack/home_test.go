@@ -133,7 +133,7 @@ func TestHomeEscapes(t *testing.T) {
 	equal(t, "log", f.log.String(), "")
 }
 
-// People who may not ask get no page, and nobody gets one for every click. Making pages takes no place of other calls.
+// People who may not ask get no page, and others get one only every few seconds. Pages do not displace other calls.
 func TestHomeIsCheap(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t, Config{}, tasks.Policy{}, slackfake.Config{Users: []slackfake.User{{ID: bob, Guest: true}}})

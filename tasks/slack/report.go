@@ -23,7 +23,7 @@ type reporter struct {
 	interval time.Duration // between two edits of a status message
 	votes    bool          // answers have buttons to rate them
 
-	nativeFrom atomic.Int64 // when Slack may be told again what to show below threads, in Unix time
+	nativeFrom atomic.Int64 // when status below threads may be set again, in Unix time
 }
 
 // report is the report of one task.

@@ -174,7 +174,7 @@ func TestExpensiveTaskDoesNotStart(t *testing.T) {
 	}
 }
 
-// Nobody is asked about a task that its source refuses, such as that of a stranger on GitHub, or whose budget is used up. What
+// People are not asked about a task that its source refuses, such as that of a stranger on GitHub, or whose budget is used up. What
 // the source says after the answer counts as well.
 func TestRefusedTaskIsNotAskedAbout(t *testing.T) {
 	t.Parallel()

@@ -128,7 +128,7 @@ func TestSeveralRepositories(t *testing.T) {
 	}
 }
 
-// Only the repositories with changes get pull requests, and failures are told apart.
+// Only the repositories with changes get pull requests, and each failure names its repository.
 func TestSomeRepositoriesArePublished(t *testing.T) {
 	t.Parallel()
 	t.Run("only the second", func(t *testing.T) {
@@ -269,7 +269,7 @@ func TestAllClonesAreHandedOver(t *testing.T) {
 	}
 }
 
-// What could not be saved of a further clone is told.
+// The agent learns what could not be saved of a further clone.
 func TestUnsavedFurtherClone(t *testing.T) {
 	t.Parallel()
 	r := newRemote(t)
@@ -452,7 +452,7 @@ func TestInstructionsBesideAnUntrustedRepository(t *testing.T) {
 	}
 }
 
-// What nobody asked for does not continue a conversation about other repositories, and the conversation goes on without it.
+// Automatic work does not continue a conversation about other repositories, and the conversation goes on without it.
 func TestUnaskedRunIsApart(t *testing.T) {
 	t.Parallel()
 	r := newRemote(t)

@@ -18,7 +18,7 @@ import (
 type submission struct {
 	Message    string   `json:"message" jsonschema:"what to do, with the context that an agent needs who knows nothing of your conversation"`
 	Repository string   `json:"repository,omitempty" jsonschema:"owner/name that it works in"`
-	Further    []string `json:"further_repositories,omitempty" jsonschema:"owner/name of each further repository that it works in; each gets a pull request of its own"`
+	Further    []string `json:"further_repositories,omitempty" jsonschema:"owner/name of each further repository that it works in; each gets its own pull request"`
 	Branch     string   `json:"branch,omitempty" jsonschema:"of the repository, to start from"`
 	Thread     string   `json:"thread,omitempty" jsonschema:"of an earlier result of submit, to continue that conversation"`
 	Profile    string   `json:"profile,omitempty" jsonschema:"write, which is the default, or read"`

@@ -37,7 +37,7 @@ func (t keyed) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 		until := unusable(res, time.Now())
 		if until.IsZero() {
-			if held && isCall && res.StatusCode == http.StatusOK { // counting tokens has limits of its own
+			if held && isCall && res.StatusCode == http.StatusOK { // counting tokens has separate limits
 				ring.release(k)
 			}
 			t.g.seen.keyed(req, k.Name, time.Time{})

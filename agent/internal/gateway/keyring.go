@@ -151,7 +151,7 @@ func (l *lease) move(to *key) {
 	}
 }
 
-// cloud returns the cloud that is asked now, or that of a credential after the end of the lease; nil: none.
+// cloud returns the cloud in use or, after the end of the lease, that of a credential; nil: none.
 func (l *lease) cloud(otherwise *key) cloud.Provider {
 	l.ring.mu.Lock()
 	defer l.ring.mu.Unlock()

@@ -128,7 +128,7 @@ func TestLinkedPeople(t *testing.T) {
 	}
 }
 
-// Without slack.link people are told to ask an operator.
+// Without slack.link, people have to ask an operator.
 func TestLinkingIsOff(t *testing.T) {
 	t.Parallel()
 	w := newRightsWorld(t, "")
