@@ -7,9 +7,6 @@ import (
 	"log/slog"
 	"maps"
 	"net/http"
-	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -72,20 +69,14 @@ func TestCheckCredentials(t *testing.T) {
 	s := cloudfake.NewBedrock(w.model.URL(), time.Hour)
 	t.Cleanup(s.Close)
 	s.Account("AKIAGOODACCOUNT00001", "aws-secret-good", false)
-	behind, err := url.Parse(w.model.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
-	proxy := httputil.NewSingleHostReverseProxy(behind)
-	model := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, req *http.Request) {
-		if req.Header.Get("X-Api-Key") != "key-that-is-good-4715" {
-			rw.WriteHeader(http.StatusUnauthorized)
-			_, _ = io.WriteString(rw, `{"type":"error","error":{"type":"authentication_error","message":"invalid x-api-key"}}`)
-			return
+	model := w.modelUnless(func(rw http.ResponseWriter, req *http.Request) bool {
+		if req.Header.Get("X-Api-Key") == "key-that-is-good-4715" {
+			return false
 		}
-		proxy.ServeHTTP(rw, req)
-	}))
-	t.Cleanup(model.Close)
+		rw.WriteHeader(http.StatusUnauthorized)
+		_, _ = io.WriteString(rw, `{"type":"error","error":{"type":"authentication_error","message":"invalid x-api-key"}}`)
+		return true
+	})
 	file, profiles := filepath.Join(t.TempDir(), "credential"), ""
 	for name, id := range map[string]string{"good": "AKIAGOODACCOUNT00001", "bad": "AKIAGONEACCOUNT00001"} {
 		profiles += fmt.Sprintf("[%s]\naws_access_key_id = %s\naws_secret_access_key = aws-secret-%s\naws_session_token = token-of-%s\n", name, id, name, id)
@@ -93,7 +84,7 @@ func TestCheckCredentials(t *testing.T) {
 	w.write(file, profiles)
 	delete(w.env, "ANTHROPIC_API_KEY")
 	w.env["HOME"], w.env["AWS_SHARED_CREDENTIALS_FILE"], w.env["ANTHROPIC_BEDROCK_BASE_URL"] = t.TempDir(), file, s.URL()
-	w.env["ANTHROPIC_BASE_URL"], w.env["GOOD"], w.env["BAD"], w.env["ERRAND_MODEL"] = model.URL, "key-that-is-good-4715", "key-that-is-bad-4716", "opus"
+	w.env["ANTHROPIC_BASE_URL"], w.env["GOOD"], w.env["BAD"], w.env["ERRAND_MODEL"] = model, "key-that-is-good-4715", "key-that-is-bad-4716", "opus"
 	w.write(w.env["ERRAND_CONFIG"], "repositories: {"+repo+": {trusted: true}}\nchannels: {"+channel+": {repository: "+repo+`}}
 credentials:
   - {name: key, api_key: '{{env "GOOD"}}'}
@@ -106,7 +97,7 @@ credentials:
 	if err == nil {
 		t.Error("it succeeded")
 	}
-	host := strings.TrimPrefix(model.URL, "http://")
+	host := strings.TrimPrefix(model, "http://")
 	for _, line := range []string{
 		"ok: credential key for the model: " + host + " answers\n",
 		"credential bad-key for the model does not work at " + host + ": 401 Unauthorized: invalid x-api-key\nSet a valid credential",

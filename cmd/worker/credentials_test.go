@@ -17,31 +17,42 @@ import (
 	"github.com/errand-fleet/errand/internal/modelfake"
 )
 
+// modelUnless returns the URL of a model that answers each request that refuse has not answered.
+func (w *world) modelUnless(refuse func(http.ResponseWriter, *http.Request) bool) string {
+	w.Helper()
+	behind, err := url.Parse(w.model.URL())
+	if err != nil {
+		w.Fatal(err)
+	}
+	proxy := httputil.NewSingleHostReverseProxy(behind)
+	s := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, req *http.Request) {
+		if !refuse(rw, req) {
+			proxy.ServeHTTP(rw, req)
+		}
+	}))
+	w.Cleanup(s.Close)
+	return s.URL
+}
+
 // Tasks go on with the second credential when the first one has reached its usage limit, and nobody finds either.
 func TestSeveralCredentials(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.model.Answer("", modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Bash", Input: map[string]string{"command": collecting}}}}, modelfake.Turn{Text: "Answered."})
-	behind, err := url.Parse(w.model.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
 	var refused atomic.Int32
-	proxy := httputil.NewSingleHostReverseProxy(behind)
-	model := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, req *http.Request) {
+	model := w.modelUnless(func(rw http.ResponseWriter, req *http.Request) bool {
 		if req.Header.Get("X-Api-Key") != "first-key-of-a-team-4711" {
-			proxy.ServeHTTP(rw, req)
-			return
+			return false
 		}
 		refused.Add(1)
 		rw.Header().Set("Anthropic-Ratelimit-Unified-Status", "rejected")
 		rw.Header().Set("Anthropic-Ratelimit-Unified-Reset", fmt.Sprint(time.Now().Add(time.Hour).Unix()))
 		rw.WriteHeader(http.StatusTooManyRequests)
-	}))
-	t.Cleanup(model.Close)
+		return true
+	})
 	delete(w.env, "ANTHROPIC_API_KEY")
 	delete(w.env, "ANTHROPIC_BASE_URL")
-	w.env["ERRAND_GATEWAY_UPSTREAM"], w.env["FIRST_KEY"], w.env["SECOND_KEY"] = model.URL, "first-key-of-a-team-4711", "second-key-of-a-team-4712"
+	w.env["ERRAND_GATEWAY_UPSTREAM"], w.env["FIRST_KEY"], w.env["SECOND_KEY"] = model, "first-key-of-a-team-4711", "second-key-of-a-team-4712"
 	yaml := "repositories: {" + repo + ": {trusted: true}}\nchannels: {" + channel + ": {repository: " + repo + `}}
 credentials:
   - {name: first, api_key: '{{env "FIRST_KEY"}}'}
@@ -126,23 +137,17 @@ func TestTokenCommandBesideAToken(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.model.Answer("", modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Bash", Input: map[string]string{"command": collecting}}}}, modelfake.Turn{Text: "Answered."})
-	behind, err := url.Parse(w.model.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
-	proxy := httputil.NewSingleHostReverseProxy(behind)
-	model := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, req *http.Request) {
-		if req.Header.Get("Authorization") != "Bearer printed-token-of-the-vault-4713" {
-			rw.WriteHeader(http.StatusUnauthorized)
-			return
+	model := w.modelUnless(func(rw http.ResponseWriter, req *http.Request) bool {
+		if req.Header.Get("Authorization") == "Bearer printed-token-of-the-vault-4713" {
+			return false
 		}
-		proxy.ServeHTTP(rw, req)
-	}))
-	t.Cleanup(model.Close)
+		rw.WriteHeader(http.StatusUnauthorized)
+		return true
+	})
 	delete(w.env, "ANTHROPIC_API_KEY")
 	file := filepath.Join(t.TempDir(), "token")
 	w.write(file, "printed-token-of-the-vault-4713\n")
-	w.env["ANTHROPIC_BASE_URL"], w.env["FIXED"] = model.URL, "fixed-token-of-a-team-4714"
+	w.env["ANTHROPIC_BASE_URL"], w.env["FIXED"] = model, "fixed-token-of-a-team-4714"
 	w.write(w.env["ERRAND_CONFIG"], "repositories: {"+repo+": {trusted: true}}\nchannels: {"+channel+": {repository: "+repo+`}}
 credentials:
   - {name: fixed, auth_token: '{{env "FIXED"}}'}

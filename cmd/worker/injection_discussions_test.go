@@ -86,15 +86,7 @@ func TestInjectionByStrangersDiscussions(t *testing.T) {
 		}
 		return false
 	})
-	for _, r := range w.model.Requests() {
-		if !strings.Contains(r.Text, "LAST-REQUEST") {
-			t.Errorf("the model was asked: %s", r.Text)
-		}
-	}
-	if pulls := w.github.Pulls(repo); len(pulls) > 0 {
-		t.Errorf("%+v", pulls)
-	}
-	w.secretsStayInside()
+	w.startedOnly("LAST-REQUEST")
 }
 
 // Who asks in a discussion gives orders, and who wrote the rest does not: it reaches the model as quoted material, as far as it is

@@ -110,13 +110,19 @@ func TestInjectionByStrangersIssues(t *testing.T) {
 	}
 	last := w.issue(plain)
 	w.signed(last, say(last, "ben", "@errand LAST-REQUEST"), "hooray")
+	w.startedOnly("LAST-REQUEST")
+}
+
+// startedOnly checks that the model was asked only about one request, and that nothing was published and no secret left.
+func (w *world) startedOnly(request string) {
+	w.Helper()
 	for _, r := range w.model.Requests() {
-		if !strings.Contains(r.Text, "LAST-REQUEST") {
-			t.Errorf("the model was asked: %s", r.Text)
+		if !strings.Contains(r.Text, request) {
+			w.Errorf("the model was asked: %s", r.Text)
 		}
 	}
 	if pulls := w.github.Pulls(repo); len(pulls) > 0 {
-		t.Errorf("%+v", pulls)
+		w.Errorf("%+v", pulls)
 	}
 	w.secretsStayInside()
 }
