@@ -244,4 +244,9 @@ func TestChatTellsWhatIsWrongWithTheCLI(t *testing.T) {
 	if got := h.handler.view.OfferProblem(t.Context(), errors.New("late")); got != words {
 		t.Errorf("without a response: %s", got)
 	}
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	if got := h.handler.view.OfferProblem(gone, context.Canceled); got != "" {
+		t.Errorf("a viewer who left is told %q", got)
+	}
 }

@@ -30,7 +30,7 @@ func (s *scene) pages() []visit {
 		{name: "config", path: "/config", want: "ERRAND_RUN_LIMIT"},
 		{name: "audit", path: "/audit?verify=1&what=log&since=2026-01-01", want: "is intact"},
 		{name: "fleet", path: "/fleet", want: "mill-3"},
-		{name: "fleet-services", path: "/fleet?services=1", want: "no services to check"},
+		{name: "fleet-services", path: "/fleet?services=1", want: "hold the credentials for the model"},
 		{name: "not-found", path: "/nowhere", want: "no such page", status: 404},
 		{name: "no-task", path: "/tasks/1700000000000000-chat-x", want: "No such task", status: 404},
 	}

@@ -344,6 +344,9 @@ func (v *Reader) OfferProblem(ctx context.Context, err error) string {
 	if cli, ok := errors.AsType[*tasks.CLIError](err); ok {
 		return Sentences(cli.Message, cli.Remedy)
 	}
+	if ctx.Err() != nil { // the viewer has left
+		return ""
+	}
 	seen, unread := v.Snapshot(ctx)
 	if unread == nil {
 		if what, remedy := tasks.Unable(seen.Workers); what != "" {
