@@ -33,28 +33,37 @@ func (e diskError) Error() string {
 // diskWatch measures what a run adds to the disk: to the directories where it may write, and in files that it has
 // removed and still holds open.
 type diskWatch struct {
-	dirs    []string
-	process *keeper.Process
-	limit   int64        // bytes that the run may add; 0: any number, and nothing is measured
-	added   atomic.Int64 // the most that was seen, in bytes
+	dirs   []string
+	limit  int64         // bytes that the run may add; 0: any number, and nothing is measured
+	before int64         // bytes in the directories when the run began to write
+	begun  chan struct{} // closed when before is known: what is written earlier is not counted
+	added  atomic.Int64  // the most that was seen, in bytes
 }
 
 // newDiskWatch returns a watch of a run of s, whose own directory is root.
-func (r *Runner) newDiskWatch(s Spec, root string, p *keeper.Process) *diskWatch {
-	w := &diskWatch{dirs: append(s.further(), s.Dir, root), process: p, limit: r.cfg.MaxDisk}
+func (r *Runner) newDiskWatch(s Spec, root string) *diskWatch {
+	w := &diskWatch{dirs: append(s.further(), s.Dir, root), limit: r.cfg.MaxDisk, begun: make(chan struct{})}
 	for _, l := range s.Layers {
 		w.dirs = append(w.dirs, l.Changes)
 	}
 	return w
 }
 
-// run measures until ctx ends. If the run adds more than it may, run calls exceeded and has the run killed: while a CLI
-// ends in an orderly way, its tools could fill the disk.
-func (w *diskWatch) run(ctx context.Context, exceeded func(error)) {
+// begin measures what the directories hold before the run writes to them.
+func (w *diskWatch) begin(ctx context.Context) {
+	defer close(w.begun)
+	if w.limit > 0 {
+		w.before = w.size(ctx)
+	}
+}
+
+// run measures, after begin, until ctx ends. If the processes of p add more than the run may, run calls exceeded and has
+// p killed: while a CLI ends in an orderly way, its tools could fill the disk.
+func (w *diskWatch) run(ctx context.Context, p *keeper.Process, exceeded func(error)) {
 	if w.limit == 0 {
 		return
 	}
-	before, held, measured, took := w.size(ctx), w.held(), time.Now(), time.Duration(0)
+	held, measured, took := w.held(), time.Now(), time.Duration(0)
 	tick := time.NewTicker(diskPoll)
 	defer tick.Stop()
 	for {
@@ -70,7 +79,7 @@ func (w *diskWatch) run(ctx context.Context, exceeded func(error)) {
 		}
 		begun := time.Now()
 		held = w.held() // before the measurement, so that nothing written meanwhile is missed
-		added := w.size(ctx) - before
+		added := w.size(ctx) + p.Unlinked() - w.before
 		measured, took = time.Now(), time.Since(begun)
 		if ctx.Err() != nil {
 			return
@@ -78,7 +87,7 @@ func (w *diskWatch) run(ctx context.Context, exceeded func(error)) {
 		w.added.Store(max(w.added.Load(), added))
 		if added > w.limit {
 			exceeded(diskError{added})
-			w.process.Term(0)
+			p.Term(0)
 			return
 		}
 	}
@@ -112,5 +121,5 @@ func (w *diskWatch) size(ctx context.Context) (bytes int64) {
 			return ctx.Err()
 		})
 	}
-	return bytes + w.process.Unlinked()
+	return bytes
 }

@@ -3,6 +3,7 @@ package agent
 import (
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -55,7 +56,16 @@ func TestDiskOfScripts(t *testing.T) {
 	if s := b.script(t, t.Context(), "head -c 20M /dev/zero >some", time.Minute); s.Outcome != Done {
 		t.Errorf("%+v", s)
 	}
-	if s := b.script(t, t.Context(), "head -c 60M /dev/zero >big; sleep 1000", 5*time.Minute); s.Outcome != Failed ||
+	// It takes a while to measure many files. What the script writes meanwhile counts.
+	if err := os.Mkdir(filepath.Join(b.dir, "late"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 30_000 {
+		if err := os.WriteFile(filepath.Join(b.dir, strconv.Itoa(i)), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if s := b.script(t, t.Context(), "head -c 60M /dev/zero >late/big; sleep 1000", 5*time.Minute); s.Outcome != Failed ||
 		!strings.Contains(s.Output, "MiB to the disk, more than a run may") {
 		t.Errorf("%+v", s)
 	}

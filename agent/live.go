@@ -54,7 +54,7 @@ func (r *Runner) newLiveRun(in invocation, c *command) *liveRun {
 	s, redactor := in.spec, r.cfg.Redactor
 	l := &liveRun{
 		invocation: in, command: c, r: r, policy: r.policy(s), in: protocol.NewStdin(c.process.Stdin),
-		disk: r.newDiskWatch(s, c.dirs.Root, c.process), idle: make(chan struct{}, 1), quiet: make(chan struct{}),
+		disk: r.newDiskWatch(s, c.dirs.Root), idle: make(chan struct{}, 1), quiet: make(chan struct{}),
 	}
 	l.ctx, l.cancel = context.WithCancelCause(context.Background())
 	l.control = protocol.NewControl(l.in, l.stdinFailed)

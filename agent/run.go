@@ -114,7 +114,10 @@ func (r *Runner) runOnce(ctx context.Context, in invocation) (Result, *Error) {
 	}
 	defer l.removeDirs()
 	l.hosted.Go(l.saveCheckpoints)
-	l.hosted.Go(func() { l.disk.run(l.ctx, l.cancel) })
+	l.hosted.Go(func() {
+		l.disk.begin(l.ctx)
+		l.disk.run(l.ctx, l.process, l.cancel)
+	})
 	finished, cause := l.converse(ctx)
 	l.wait()
 	l.closeNetwork()

@@ -86,6 +86,8 @@ func (r *Runner) Script(ctx context.Context, s Script) (Scripted, error) {
 	if spec.ownNetwork {
 		order.Ports = r.ports(spec, false)
 	}
+	disk := r.newDiskWatch(spec, dirs.Root)
+	disk.begin(ctx)
 	p, err := r.start(ctx, spec, place, order)
 	if err != nil {
 		if ctx.Err() != nil {
@@ -100,7 +102,7 @@ func (r *Runner) Script(ctx context.Context, s Script) (Scripted, error) {
 		proxy.Begin(r.allowed(spec))
 		serve(order.Ports, p.Listeners, nil, proxy)
 	}
-	res := r.watchScript(ctx, s, p, r.newDiskWatch(spec, dirs.Root, p))
+	res := r.watchScript(ctx, s, p, disk)
 	res.Duration, res.Egress = time.Since(began), proxy.Report(r.cfg.Redactor)
 	if res.Egress != nil {
 		for _, refused := range res.Egress.Refused[:min(len(res.Egress.Refused), maxRefusedShown)] {
@@ -133,7 +135,7 @@ func (r *Runner) watchScript(ctx context.Context, s Script, p *keeper.Process, d
 	}
 	ctx, end := context.WithCancelCause(ctx)
 	var watch sync.WaitGroup
-	watch.Go(func() { disk.run(ctx, end) })
+	watch.Go(func() { disk.run(ctx, p, end) })
 	stopped := false
 	select {
 	case <-p.Done():
