@@ -27,6 +27,8 @@ func TestAbsorbedTask(t *testing.T) {
 			t.Errorf("its log: %s to %s, want %s", a.Status, a.Header.Get("Location"), want)
 		}
 	}
+	h.log(first+".log", "the log of both\n")
+	h.contains(h.get("/tasks/"+second+"/log"), http.StatusOK, "the log of both")
 	ending := tasks.Ending{Kind: tasks.Answered, Result: agent.Result{Text: "It is blue."}, Covers: []string{second}}
 	if err := c.EndWith(t.Context(), h.JSON(ending), store.Covered{IDs: ending.Covers, Ending: h.JSON(tasks.Ending{Kind: tasks.Answered})}); err != nil {
 		t.Fatal(err)

@@ -271,6 +271,8 @@ func TestWorkersThatMisbehave(t *testing.T) {
 		h.wantLog(id, "", "kept\n")
 	}
 	next <- "break off"
+	h.contains(h.get("/tasks/"+id+"/log", "Accept", "text/html"), http.StatusBadGateway, "<h1>Interrupted</h1>", "!xxx")
+	next <- "break off"
 	resp, err := h.server.Client().Do(h.request(http.MethodGet, "/api/tasks/"+id+"/log", "", nil))
 	if err != nil {
 		return // the connection broke before the header

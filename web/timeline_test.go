@@ -60,27 +60,34 @@ func TestOlderEventsThenTheLog(t *testing.T) {
 	}
 }
 
-// The log page should read saved logs like files, and say if no log exists.
-func TestLogPageOfAKeptLog(t *testing.T) {
+// The log page should read logs of other workers and saved logs like files, and say if no log exists.
+func TestLogPageOfALogElsewhere(t *testing.T) {
 	t.Parallel()
-	h := newHarness(t)
+	h := newHarness(t, asksWorkers)
 	id := h.submit(1)
 	h.contains(h.get("/tasks/"+id+"/log", "Accept", "text/html"), http.StatusNotFound, "<h1>No log</h1>")
 	c := h.Claim(id)
 	text := strings.Repeat("12:00:00.000 kept\n", 4000)
 	h.keep(c, tasks.PeopleLog, text)
 	h.End(c, tasks.Ending{Kind: tasks.Answered, Result: agent.Result{Text: "ok"}})
-	a, shown := h.get("/tasks/"+id+"/log"), 0
-	for {
-		shown += strings.Count(a.text, "kept\n")
-		if older(a) == "" {
-			break
+	pages := func(place string) {
+		t.Helper()
+		a, shown := h.get("/tasks/"+id+"/log"), 0
+		for {
+			shown += strings.Count(a.text, "kept\n")
+			if older(a) == "" {
+				break
+			}
+			a = h.get(older(a))
 		}
-		a = h.get(older(a))
+		if shown != 4000 {
+			t.Errorf("%s: %d lines of 4000", place, shown)
+		}
 	}
-	if shown != 4000 {
-		t.Errorf("%d lines of 4000", shown)
-	}
+	pages("store")
+	h.machine("worker-1", nil).log(t, id+"."+tasks.PeopleLog, text)
+	pages("worker")
+	h.contains(h.get(fmt.Sprintf("/tasks/%s/log?before=%d", id, 2*len(text))), http.StatusOK, "!kept") // it is shorter
 }
 
 // The page shows the usage of a run while it runs and after it has ended.

@@ -6,6 +6,7 @@ package logs
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"context"
 	"errors"
@@ -13,6 +14,7 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"math"
 	"net"
 	"net/http"
 	"net/url"
@@ -59,65 +61,158 @@ func (l *Reader) Send(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	name, kind := variant(r)
-	visitor := tasks.VisitorOf(r.Context())
-	if name == tasks.RawLog && visitor.Role < tasks.Viewer {
+	if name == tasks.RawLog && tasks.VisitorOf(r.Context()).Role < tasks.Viewer {
 		return &tasks.RoleError{Sentence: "Log in to read the raw log."}
 	}
-	file, err := open(l.dir, id+"."+name)
-	if err == nil {
-		defer file.Close()
-	} else if !errors.Is(err, fs.ErrNotExist) {
-		l.log.Warn("open log", "run", id, "err", err)
+	at, err := l.find(r.Context(), query{id, name, r.Method, r.Header})
+	if err != nil {
+		return err
 	}
-	s, err := l.desk.Status(r.Context(), id)
+	if at.into != "" {
+		to := url.URL{Path: "/api/tasks/" + at.into + "/log", RawQuery: r.URL.RawQuery}
+		http.Redirect(w, r, to.String(), http.StatusFound)
+		return nil
+	}
+	defer at.Close()
+	w.Header().Set("Content-Type", kind)
 	switch {
-	case s.Into != "": // absorbed: its log is that of the other task's run
-		http.Redirect(w, r, (&url.URL{Path: "/api/tasks/" + s.Into + "/log", RawQuery: r.URL.RawQuery}).String(), http.StatusFound)
-	case err != nil && !visitor.Has(tasks.Viewer): // whether they may see it is unknown
-		return err
-	case file != nil && (err != nil || !file.modified.Before(s.Started)):
-		file.send(w, r, kind)
-	case err != nil:
-		return err
-	case l.sendRemote(w, r, s), l.sendSaved(w, r, s, name, kind):
-	case file != nil: // of an earlier run; the latest ran elsewhere and its log is not available
-		file.send(w, r, kind)
-	case s.Worker == "":
-		return respond.Error(http.StatusNotFound, "No log", "The task has not run, so it has no log.")
+	case at.remote != nil:
+		err = forward(w, at.remote)
+	case at.file != nil:
+		http.ServeContent(w, r, "", at.modified, at.file)
 	default:
-		return respond.Error(http.StatusNotFound, "No log here",
-			fmt.Sprintf("The log is on the machine of worker %s, as %s in its log directory. That machine cannot be reached, and the store has no copy.", s.Worker, id+"."+name))
+		_, err = io.Copy(w, at)
+	}
+	if err != nil {
+		if r.Context().Err() == nil {
+			l.log.Warn("send log", "run", id, "err", err)
+		}
+		panic(http.ErrAbortHandler) // so that a truncated log does not look complete
 	}
 	return nil
 }
 
-// sendSaved sends what the runs of a task saved in the store. It returns false if nothing was saved.
-func (l *Reader) sendSaved(w http.ResponseWriter, r *http.Request, s tasks.Status, name, kind string) bool {
-	parts, err := l.store.Log(r.Context(), s.Task.ID, name)
+// Read reads up to n bytes of the readable log of a run: those before an offset, or the last ones if before is 0. It
+// also returns the offset of the first one. The log of an absorbed task is that of the other task's run.
+func (l *Reader) Read(ctx context.Context, id string, before int64, n int) (text []byte, from int64, err error) {
+	ask := fmt.Sprintf("bytes=-%d", n)
+	if before > 0 {
+		ask = fmt.Sprintf("bytes=%d-%d", max(0, before-int64(n)), before-1)
+	}
+	at, err := l.find(ctx, query{id, tasks.PeopleLog, http.MethodGet, http.Header{"Range": {ask}}})
 	if err != nil {
-		if !errors.Is(err, store.ErrNotFound) {
-			l.log.Warn("read saved log", "run", s.Task.ID, "err", err)
-		}
-		return false
+		return nil, 0, err
 	}
-	w.Header().Set("Content-Type", kind)
-	for _, p := range parts {
-		z, err := gzip.NewReader(bytes.NewReader(p.Data))
-		if err == nil {
-			_, err = io.Copy(w, z) //nolint:gosec // a worker of the fleet compressed it, and limited its size before
-		}
-		if err != nil {
-			l.log.Warn("send saved log", "run", s.Task.ID, "err", err)
-			panic(http.ErrAbortHandler) // so that a truncated log does not look complete
-		}
+	if at.into != "" {
+		return l.Read(ctx, at.into, before, n)
 	}
-	return true
+	defer at.Close()
+	switch {
+	case at.file != nil:
+		from, err = at.file.Seek(max(0, min(at.size, cmp.Or(before, at.size))-int64(n)), io.SeekStart)
+	case at.remote != nil && at.remote.StatusCode == http.StatusRequestedRangeNotSatisfiable: // the log is shorter
+		return nil, 0, nil
+	case at.remote != nil && at.remote.StatusCode == http.StatusPartialContent:
+		_, err = fmt.Sscanf(at.remote.Header.Get("Content-Range"), "bytes %d-", &from)
+	}
+	end := tail{from: from, most: n}
+	if err == nil {
+		_, err = io.Copy(&end, io.LimitReader(at, cmp.Or(before, math.MaxInt64)-from))
+	}
+	if err != nil && ctx.Err() == nil {
+		l.log.Warn("read log", "run", id, "err", err)
+		err = respond.Error(http.StatusBadGateway, "Interrupted", "The log could not be read to its end. Try again.")
+	}
+	return end.kept, end.from, err
 }
 
-// file is one of a run's two logs.
-type file struct {
-	*os.File
+// tail keeps the end of what is written to it.
+type tail struct {
+	kept []byte
+	from int64 // the offset of the first one
+	most int   // bytes
+}
+
+func (t *tail) Write(b []byte) (int, error) {
+	t.kept = append(t.kept, b...)
+	if over := len(t.kept) - t.most; over > 0 {
+		t.kept, t.from = append(t.kept[:0], t.kept[over:]...), t.from+int64(over)
+	}
+	return len(b), nil
+}
+
+// query is a request for a log. The header has the range, if not all of the log is wanted.
+type query struct {
+	id, name string
+	method   string // GET or HEAD
+	header   http.Header
+}
+
+// found is a log where it was found. The caller closes it, unless into is set.
+type found struct {
+	io.ReadCloser
+	into   string         // the task whose run absorbed this one and has the log
+	remote *http.Response // of the worker that has it
+
+	file     *os.File // on this machine
+	size     int64
 	modified time.Time
+}
+
+// find finds the log of the latest run, or else what is left of it.
+func (l *Reader) find(ctx context.Context, q query) (at found, err error) {
+	local, err := open(l.dir, q.id+"."+q.name)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		l.log.Warn("open log", "run", q.id, "err", err)
+	}
+	defer func() {
+		if at.file == nil {
+			_ = local.file.Close() // which may be nil
+		}
+	}()
+	s, err := l.desk.Status(ctx, q.id)
+	switch {
+	case s.Into != "":
+		return found{into: s.Into}, nil
+	case err != nil && !tasks.VisitorOf(ctx).Has(tasks.Viewer): // whether they may see it is unknown
+		return found{}, err
+	case local.file != nil && (err != nil || !local.modified.Before(s.Started)):
+		return local, nil
+	case err != nil:
+		return found{}, err
+	}
+	if resp := l.remote(ctx, q, s.Worker); resp != nil { //nolint:bodyclose // the caller closes it
+		return found{ReadCloser: resp.Body, remote: resp}, nil
+	}
+	saved, err := l.saved(ctx, q)
+	if err == nil {
+		return found{ReadCloser: saved}, nil
+	}
+	if !errors.Is(err, store.ErrNotFound) {
+		l.log.Warn("read saved log", "run", q.id, "err", err)
+	}
+	switch {
+	case local.file != nil: // of an earlier run; the latest ran elsewhere and its log is not available
+		return local, nil
+	case s.Worker == "":
+		return found{}, respond.Error(http.StatusNotFound, "No log", "The task has not run, so it has no log.")
+	}
+	return found{}, respond.Error(http.StatusNotFound, "No log here",
+		fmt.Sprintf("The log is on the machine of worker %s, as %s.%s in its log directory. That machine cannot be reached, "+
+			"and the store has no copy.", s.Worker, q.id, q.name))
+}
+
+// saved returns what the runs of a task saved in the store.
+func (l *Reader) saved(ctx context.Context, q query) (io.ReadCloser, error) {
+	parts, err := l.store.Log(ctx, q.id, q.name)
+	if err != nil {
+		return nil, err
+	}
+	var all bytes.Buffer
+	for _, p := range parts {
+		all.Write(p.Data)
+	}
+	return gzip.NewReader(&all) // of one part after the other
 }
 
 // variant returns which of a task's logs a request is for: the readable one or, with ?raw=1, the CLI's own lines.
@@ -129,13 +224,13 @@ func variant(r *http.Request) (name, kind string) {
 }
 
 // open opens a regular file of a log directory, and follows no link out of it.
-func open(dir, name string) (*file, error) {
+func open(dir, name string) (found, error) {
 	if dir == "" {
-		return nil, fs.ErrNotExist
+		return found{}, fs.ErrNotExist
 	}
 	f, err := os.OpenInRoot(dir, name)
 	if err != nil {
-		return nil, err
+		return found{}, err
 	}
 	info, err := f.Stat()
 	if err == nil && !info.Mode().IsRegular() {
@@ -143,15 +238,9 @@ func open(dir, name string) (*file, error) {
 	}
 	if err != nil {
 		_ = f.Close()
-		return nil, err
+		return found{}, err
 	}
-	return &file{f, info.ModTime()}, nil
-}
-
-// send sends the file, or the range of it that the request asks for.
-func (f *file) send(w http.ResponseWriter, r *http.Request, kind string) {
-	w.Header().Set("Content-Type", kind)
-	http.ServeContent(w, r, "", f.modified, f)
+	return found{ReadCloser: f, file: f, size: info.Size(), modified: info.ModTime()}, nil
 }
 
 // Server serves the logs in a directory as GET /logs/{id}, with ?raw=1 the raw ones, to the front doors of other
@@ -176,7 +265,8 @@ func Server(dir, token string) http.Handler {
 			return
 		}
 		defer f.Close()
-		f.send(w, r, kind)
+		w.Header().Set("Content-Type", kind)
+		http.ServeContent(w, r, "", f.modified, f.file)
 	})
 	return mux
 }
@@ -192,7 +282,7 @@ const (
 // newClient returns the client for workers. It uses no proxy and follows no redirects.
 func newClient() *http.Client {
 	return &http.Client{
-		Transport: &http.Transport{
+		Timeout: remoteTime, Transport: &http.Transport{
 			DialContext: (&net.Dialer{Timeout: remoteDial}).DialContext, TLSHandshakeTimeout: remoteDial, ResponseHeaderTimeout: remoteHead,
 			DisableCompression: true, MaxIdleConnsPerHost: 2, IdleConnTimeout: time.Minute,
 		},
@@ -200,38 +290,35 @@ func newClient() *http.Client {
 	}
 }
 
-// sendRemote sends the log from the worker that ran the task last, or from another worker on the same machine, which
-// may use the same log directory. It returns false if no worker has the log.
-func (l *Reader) sendRemote(w http.ResponseWriter, r *http.Request, s tasks.Status) bool {
-	if l.token == "" || s.Worker == "" {
-		return false
+// remote requests a log from the worker that ran the task last, or from another worker on the same machine, which may
+// use the same log directory. It returns nil if no worker has the log.
+func (l *Reader) remote(ctx context.Context, q query, ran string) *http.Response {
+	if l.token == "" || ran == "" {
+		return nil
 	}
-	workers, err := l.store.Workers.List(r.Context())
+	workers, err := l.store.Workers.List(ctx)
 	if err != nil {
-		l.log.Warn("list workers", "run", s.Task.ID, "err", err)
-		return false
+		l.log.Warn("list workers", "run", q.id, "err", err)
+		return nil
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), remoteTime)
-	defer cancel()
-	for _, worker := range l.candidates(workers, s.Worker) {
-		resp, err := l.request(ctx, r, worker, s.Task.ID)
+	for _, worker := range l.candidates(workers, ran) {
+		resp, err := l.request(ctx, q, worker)
 		if err != nil {
-			if r.Context().Err() == nil {
-				l.log.Warn("request log from worker", "run", s.Task.ID, "worker", worker.ID, "err", err)
+			if ctx.Err() == nil {
+				l.log.Warn("request log from worker", "run", q.id, "worker", worker.ID, "err", err)
 			}
 			continue
 		}
 		switch resp.StatusCode {
 		case http.StatusOK, http.StatusPartialContent, http.StatusRequestedRangeNotSatisfiable:
-			forward(w, resp)
-			return true
+			return resp
 		case http.StatusNotFound:
 		default:
-			l.log.Warn("request log from worker", "run", s.Task.ID, "worker", worker.ID, "status", resp.StatusCode)
+			l.log.Warn("request log from worker", "run", q.id, "worker", worker.ID, "status", resp.StatusCode)
 		}
 		_ = resp.Body.Close()
 	}
-	return false
+	return nil
 }
 
 // candidates returns the workers that may have a log and can be reached, the likeliest first. A loopback address is
@@ -260,27 +347,26 @@ func loopback(address string) bool {
 }
 
 // request requests a log from a worker. The caller closes the body.
-func (l *Reader) request(ctx context.Context, r *http.Request, from store.Worker, id string) (*http.Response, error) {
-	address := strings.TrimRight(from.URL, "/") + "/logs/" + id
-	if name, _ := variant(r); name == tasks.RawLog {
+func (l *Reader) request(ctx context.Context, q query, from store.Worker) (*http.Response, error) {
+	address := strings.TrimRight(from.URL, "/") + "/logs/" + q.id
+	if q.name == tasks.RawLog {
 		address += "?raw=1"
 	}
-	req, err := http.NewRequestWithContext(ctx, r.Method, address, nil)
+	req, err := http.NewRequestWithContext(ctx, q.method, address, nil)
 	if err != nil {
 		return nil, err
 	}
 	req.Header.Set("Authorization", "Bearer "+l.token)
 	for _, name := range []string{"Range", "If-Range", "If-Modified-Since"} {
-		if v := r.Header.Get(name); v != "" {
+		if v := q.header.Get(name); v != "" {
 			req.Header.Set(name, v)
 		}
 	}
-	return l.client.Do(req) //nolint:gosec // workers publish their addresses in Redis, and the ID was validated
+	return l.client.Do(req)
 }
 
 // forward copies a worker's response.
-func forward(w http.ResponseWriter, resp *http.Response) {
-	defer resp.Body.Close()
+func forward(w http.ResponseWriter, resp *http.Response) error {
 	for _, name := range []string{"Content-Type", "Content-Length", "Content-Range", "Accept-Ranges", "Last-Modified"} {
 		if v := resp.Header.Get(name); v != "" {
 			w.Header().Set(name, v)
@@ -288,7 +374,8 @@ func forward(w http.ResponseWriter, resp *http.Response) {
 	}
 	w.WriteHeader(resp.StatusCode)
 	n, err := io.Copy(w, io.LimitReader(resp.Body, remoteSize))
-	if err != nil || n == remoteSize {
-		panic(http.ErrAbortHandler) // so that a truncated log does not look complete
+	if err == nil && n == remoteSize {
+		err = errors.New("the log is too large")
 	}
+	return err
 }

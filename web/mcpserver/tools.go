@@ -2,9 +2,6 @@ package mcpserver
 
 import (
 	"cmp"
-	"errors"
-	"fmt"
-	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
@@ -185,45 +182,11 @@ type logEnd struct {
 	Cut bool   `json:"cut,omitempty" jsonschema:"there is more before it"`
 }
 
-func (s *Server) log(c call, in logQuery) (end logEnd, err error) {
-	found, err := s.View.Task(c.on(in.Task))
+func (s *Server) log(c call, in logQuery) (logEnd, error) {
+	id, err := respond.TaskID(c.on(in.Task))
 	if err != nil {
-		return end, err
+		return logEnd{}, err
 	}
-	w := &tail{header: http.Header{}, size: min(max(cmp.Or(in.Bytes, 8000), 1), maxText)}
-	defer func() {
-		if recover() != nil { // the log could not be read to its end
-			err = respond.Error(http.StatusBadGateway, "Interrupted", "The log could not be read to its end. Try again.")
-		}
-	}()
-	request := c.on(cmp.Or(found.Into, found.Task.ID))
-	request.Header.Set("Range", fmt.Sprintf("bytes=-%d", w.size)) // a log that only the store has is sent whole
-	if err := s.Logs.Send(w, request); err != nil {
-		return end, err
-	}
-	if w.status >= http.StatusMultipleChoices {
-		return end, errors.New("the log could not be read")
-	}
-	sent, isRange := strings.CutPrefix(w.header.Get("Content-Range"), "bytes ")
-	return logEnd{legible.Text(string(w.end)), w.cut || isRange && !strings.HasPrefix(sent, "0-")}, nil
-}
-
-// tail is a response of which it keeps the end.
-type tail struct {
-	header http.Header
-	status int
-	size   int
-	end    []byte
-	cut    bool
-}
-
-func (t *tail) Header() http.Header    { return t.header }
-func (t *tail) WriteHeader(status int) { t.status = status }
-
-func (t *tail) Write(b []byte) (int, error) {
-	t.end = append(t.end, b...)
-	if over := len(t.end) - t.size; over > 0 {
-		t.end, t.cut = append(t.end[:0], t.end[over:]...), true
-	}
-	return len(b), nil
+	text, from, err := s.Logs.Read(c.ctx, id, 0, min(max(cmp.Or(in.Bytes, 8000), 1), maxText))
+	return logEnd{legible.Text(string(text)), from > 0}, err
 }
