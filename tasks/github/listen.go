@@ -75,7 +75,7 @@ func (s *Source) receive(w http.ResponseWriter, r *http.Request, d *tasks.Desk, 
 
 	ctx, cancel := context.WithTimeout(r.Context(), patience)
 	defer cancel()
-	said, err = within(ctx, func() (string, error) { return s.interpreter.act(ctx, d, in) })
+	said, err = tasks.Await(ctx, func() (string, error) { return s.interpreter.act(ctx, d, in) })
 	if why, ok := errors.AsType[ignored](err); ok {
 		log.Log(ctx, why.level, "webhook ignored", "why", why.why)
 		return http.StatusAccepted, "Ignored: " + why.why
@@ -93,26 +93,6 @@ func (s *Source) receive(w http.ResponseWriter, r *http.Request, d *tasks.Desk, 
 		return http.StatusServiceUnavailable, "The event could not be stored. Redeliver it."
 	}
 	return http.StatusAccepted, said
-}
-
-// within runs act and returns when ctx ends: a Redis client notices that only between commands. The running command may
-// still succeed; a redelivery then finds its result.
-func within(ctx context.Context, act func() (string, error)) (said string, err error) {
-	done := make(chan struct{})
-	var late struct {
-		said string
-		err  error
-	}
-	go func() {
-		defer close(done)
-		late.said, late.err = act()
-	}()
-	select {
-	case <-done:
-		return late.said, late.err
-	case <-ctx.Done():
-		return "", context.Cause(ctx)
-	}
 }
 
 // signed checks the SHA-256 signature. go-github picks the hash by the value's prefix and would accept SHA-1 there.

@@ -61,23 +61,11 @@ func (m *matcher) login(ctx context.Context, user string) (login string, err err
 
 // read returns the members of an organisation. Reading goes on when ctx ends, for the next caller.
 func (m *matcher) read(ctx context.Context, org string) (map[string]string, error) {
-	type answer struct {
-		logins map[string]string
-		err    error
-	}
-	known := make(chan answer, 1)
-	go func() {
+	return tasks.Await(ctx, func() (map[string]string, error) {
 		whole, cancel := context.WithTimeout(context.WithoutCancel(ctx), membersLimit)
 		defer cancel()
-		logins, err := m.cache.Get(whole, org, func(ctx context.Context) (map[string]string, error) { return m.members(ctx, org) })
-		known <- answer{logins, err}
-	}()
-	select {
-	case a := <-known:
-		return a.logins, a.err
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	}
+		return m.cache.Get(whole, org, func(ctx context.Context) (map[string]string, error) { return m.members(ctx, org) })
+	})
 }
 
 // diagnose says for each organisation whether people can be found in it.
