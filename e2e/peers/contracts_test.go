@@ -36,9 +36,6 @@ var otherCalls = map[string]string{
 	"POST /graphql":                      "forge/github/forge.go",
 	"GET /repos/{o}/{r}/issues/comments": "tasks/github/api.go", // without a number
 	"GET /repos/{o}/{r}/pulls/comments":  "tasks/github/api.go",
-	"GET /user/emails":                   "web/auth/provider.go",
-	"GET /user/orgs":                     "web/auth/provider.go",
-	"GET /user/teams":                    "web/auth/provider.go",
 	"auth.test":                          "tasks/slack/access.go", // slack-go does not name the method
 	"POST /repos/{o}/{r}/pulls/{n}/comments/{id}/replies": "tasks/github/api.go",
 	"POST /repos/{o}/{r}/issues/{n}/labels":               "forge/github/publish.go",
@@ -93,8 +90,9 @@ var ungranted = map[string]string{
 
 // aliases are what errand calls where go-github's method serves two operations.
 var aliases = map[string]string{
-	"GET /users/{username}": "GET /user", // Users.Get and Apps.Get without a name
-	"GET /apps/{app_slug}":  "GET /app",
+	"GET /users/{username}":      "GET /user", // Users.Get, Organizations.List and Apps.Get without a name
+	"GET /users/{username}/orgs": "GET /user/orgs",
+	"GET /apps/{app_slug}":       "GET /app",
 }
 
 // docs/contracts.md lists every operation that errand calls: none is without a schema, a permission that the App asks

@@ -2,16 +2,15 @@ package auth
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"sync/atomic"
 	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
+	"github.com/google/go-github/v60/github"
 	"golang.org/x/oauth2"
 )
 
@@ -127,8 +126,10 @@ func (p *Provider) identify(ctx context.Context, code string, a attempt) (Identi
 // away marks an error as errAway if the provider did not answer, or with its own failure.
 func away(err error) error {
 	_, silent := errors.AsType[*url.Error](err)
-	refused, ok := errors.AsType[*oauth2.RetrieveError](err)
-	if silent || ok && refused.Response.StatusCode >= http.StatusInternalServerError {
+	refused, _ := errors.AsType[*oauth2.RetrieveError](err)
+	failed, _ := errors.AsType[*github.ErrorResponse](err)
+	if silent || refused != nil && refused.Response.StatusCode >= http.StatusInternalServerError ||
+		failed != nil && failed.Response.StatusCode >= http.StatusInternalServerError {
 		return fmt.Errorf("%w: %w", errAway, err)
 	}
 	return err
@@ -158,83 +159,62 @@ func (p *Provider) identity(subject string, claims map[string]any) Identity {
 
 // askGitHub reads a person's account, verified e-mail, organisations and teams.
 func (p *Provider) askGitHub(ctx context.Context, client *http.Client) (id Identity, err error) {
-	var user gitHubItem
-	if err := p.get(ctx, client, "user", &user); err != nil {
+	api := github.NewClient(client)
+	if api.BaseURL, err = url.Parse(p.GitHub); err != nil {
 		return id, err
 	}
-	if user.Login == "" {
+	user, _, err := api.Users.Get(ctx, "")
+	if err != nil {
+		return id, fmt.Errorf("read account: %w", away(err))
+	}
+	if user.GetLogin() == "" {
 		return id, errors.New("GitHub names no account")
 	}
 	// With the provider, because an account may be called console, as the holder of the console token is.
-	id.Name, id.Login, id.ID = p.name()+"/"+user.Login, user.Login, user.ID
-	for _, path := range []string{"user/emails", "user/orgs", "user/teams"} {
-		list, err := p.list(ctx, client, path)
-		if err != nil {
-			return id, err
-		}
-		for _, item := range list {
-			switch {
-			case item.Primary && item.Verified:
-				id.Name, id.Email = item.Email, item.Email
-			case path == "user/orgs":
-				id.Groups = append(id.Groups, item.Login)
-			case path == "user/teams":
-				id.Groups = append(id.Groups, item.Organization.Login+"/"+item.Slug)
-			}
+	id.Name, id.Login, id.ID = p.name()+"/"+user.GetLogin(), user.GetLogin(), user.GetID()
+	emails, err := pages(ctx, "e-mail addresses", api.Users.ListEmails)
+	if err != nil {
+		return id, err
+	}
+	for _, e := range emails {
+		if e.GetPrimary() && e.GetVerified() {
+			id.Name, id.Email = e.GetEmail(), e.GetEmail()
 		}
 	}
-	return id, nil
+	orgs, err := pages(ctx, "organisations",
+		func(ctx context.Context, o *github.ListOptions) ([]*github.Organization, *github.Response, error) {
+			return api.Organizations.List(ctx, "", o)
+		})
+	if err != nil {
+		return id, err
+	}
+	for _, org := range orgs {
+		id.Groups = append(id.Groups, org.GetLogin())
+	}
+	teams, err := pages(ctx, "teams", api.Teams.ListUserTeams)
+	for _, team := range teams {
+		id.Groups = append(id.Groups, team.GetOrganization().GetLogin()+"/"+team.GetSlug())
+	}
+	return id, err
 }
 
-// gitHubItem is an account, an e-mail address, an organisation or a team.
-type gitHubItem struct {
-	Login             string
-	ID                int64
-	Email             string
-	Primary, Verified bool
-	Slug              string
-	Organization      struct{ Login string }
-}
+// maxPages bounds what is read of a list.
+const maxPages = 10
 
-const (
-	maxReply = 4 << 20 // bounds a response of GitHub, in bytes
-	perPage  = 100     // GitHub's largest page
-	maxPages = 10
-)
-
-// list reads the pages of a list.
-func (p *Provider) list(ctx context.Context, client *http.Client, path string) (all []gitHubItem, err error) {
-	for page := 1; page <= maxPages; page++ {
-		var some []gitHubItem
-		if err := p.get(ctx, client, fmt.Sprintf("%s?per_page=%d&page=%d", path, perPage, page), &some); err != nil {
-			return nil, err
+// pages reads the pages of a list.
+func pages[T any](
+	ctx context.Context, what string, list func(context.Context, *github.ListOptions) ([]T, *github.Response, error),
+) (all []T, err error) {
+	o := &github.ListOptions{PerPage: 100} // GitHub's largest page
+	for range maxPages {
+		some, resp, err := list(ctx, o)
+		if err != nil {
+			return nil, fmt.Errorf("read %s: %w", what, away(err))
 		}
-		if all = append(all, some...); len(some) < perPage {
+		all, o.Page = append(all, some...), resp.NextPage
+		if o.Page == 0 {
 			break
 		}
 	}
 	return all, nil
-}
-
-func (p *Provider) get(ctx context.Context, client *http.Client, path string, v any) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, p.GitHub+path, nil)
-	if err != nil {
-		return fmt.Errorf("read %s: %w", path, err)
-	}
-	req.Header.Set("Accept", "application/vnd.github+json")
-	resp, err := client.Do(req)
-	if err != nil {
-		return fmt.Errorf("read %s: %w", path, away(err))
-	}
-	defer resp.Body.Close()
-	switch {
-	case resp.StatusCode >= http.StatusInternalServerError:
-		return fmt.Errorf("read %s: %w: GitHub answers %s", path, errAway, resp.Status)
-	case resp.StatusCode != http.StatusOK:
-		return fmt.Errorf("read %s: GitHub answers %s", path, resp.Status)
-	}
-	if err := json.NewDecoder(io.LimitReader(resp.Body, maxReply)).Decode(v); err != nil {
-		return fmt.Errorf("read %s: %w", path, err)
-	}
-	return nil
 }
