@@ -8,12 +8,17 @@ import (
 	"net/url"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/web/auth"
+	"github.com/errand-fleet/errand/web/console"
 )
 
 const maxRenders = 4 // as in console
@@ -101,5 +106,51 @@ func TestPagesOfConversationsTakeTurns(t *testing.T) {
 		t.Errorf("a fifth page was rendered: %s", w.Body)
 	}
 	s.come.Done()
+	all.Wait()
+}
+
+// A forge that hangs delays the conversations of those whom it has to be asked about, and nobody else's page.
+func TestConversationsDoNotWaitForTheForgeInASlot(t *testing.T) {
+	t.Parallel()
+	hangs, asked, hold := atomic.Bool{}, make(chan struct{}, maxRenders), make(chan struct{})
+	h, _ := withOpenID(t, func(c *Config) {
+		c.Chat = console.Chat{Source: poster{}}
+		c.Access = &auth.Access{Grants: []auth.Grant{{Role: tasks.User, People: []string{"*@acme.test"}}}}
+		c.Access.Forge = func(context.Context, string, string) (bool, error) {
+			if hangs.Load() {
+				asked <- struct{}{}
+				<-hold
+			}
+			return true, nil
+		}
+	})
+	h.submit(1, func(t *tasks.Task) {
+		t.ID, t.Source, t.Thread = strings.Replace(t.ID, "-test-", "-chat-", 1), "chat", "chat/t-1"
+		t.Repo = "acme/app"
+	})
+	id := h.submit(2)
+	p := h.person()
+	p.visit(p.callback("/costs"))
+	hangs.Store(true)
+	var all sync.WaitGroup
+	for range maxRenders {
+		same := &person{harness: h, jar: p.jar}
+		all.Go(func() {
+			if a, _ := same.step(http.MethodGet, "/chat/t-1"); a.StatusCode != http.StatusOK {
+				t.Errorf("a conversation is answered with %s: %s", a.Status, a.text)
+			}
+		})
+	}
+	for range maxRenders {
+		<-asked
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second) // without a slot it would wait for ever
+	defer cancel()
+	w := httptest.NewRecorder()
+	h.handler.ServeHTTP(w, h.request(http.MethodGet, "/tasks/"+id, "", nil).WithContext(ctx))
+	if w.Code != http.StatusOK || w.Body.Len() == 0 {
+		t.Errorf("an admin's page is answered with %d: %s", w.Code, w.Body)
+	}
+	close(hold)
 	all.Wait()
 }

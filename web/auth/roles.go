@@ -96,10 +96,12 @@ func matches(p, name string) bool {
 	return name != "" && pattern.Match(p, name)
 }
 
-// How long the forge's answers count, and how many are kept.
+// How long the forge's answers count, how long it may take to answer, and how many answers are kept.
 const (
-	readTime = 5 * time.Minute
-	maxReads = 20_000
+	readTime  = 5 * time.Minute
+	errorTime = 5 * time.Second // of a question that the forge did not answer
+	askTime   = 2 * time.Second
+	maxReads  = 20_000
 )
 
 // readCache holds the forge's answers by login and repository.
@@ -120,22 +122,25 @@ func (a *Access) reads(ctx context.Context, repo, login string, log *slog.Logger
 	a.cache.mu.Lock()
 	known, found := a.cache.until[key]
 	a.cache.mu.Unlock()
-	now := time.Now()
-	if found && now.Before(known.until) {
+	if found && time.Now().Before(known.until) {
 		return known.ok
 	}
-	ok, err := a.Forge(ctx, repo, login)
+	asking, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	life := readTime
+	ok, err := a.Forge(asking, repo, login)
 	if err != nil {
-		if ctx.Err() == nil {
-			log.Warn("ask the forge for a permission", "repository", repo, "err", err)
+		if ctx.Err() != nil {
+			return false
 		}
-		return false
+		log.Warn("ask the forge for a permission", "repository", repo, "err", err)
+		ok, life = false, errorTime // a list asks about each of its tasks
 	}
 	a.cache.mu.Lock()
 	defer a.cache.mu.Unlock()
 	if len(a.cache.until) >= maxReads {
 		clear(a.cache.until)
 	}
-	a.cache.until[key] = reading{ok, now.Add(readTime)}
+	a.cache.until[key] = reading{ok, time.Now().Add(life)}
 	return ok
 }

@@ -114,11 +114,6 @@ func (c *Console) showChat(w http.ResponseWriter, r *http.Request, status int, v
 }
 
 func (c *Console) renderChat(ctx context.Context, v chatView) (*bytes.Buffer, error) {
-	release, err := c.renderSlot(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer release()
 	v.Chat = c.chat
 	if visitor := tasks.VisitorOf(ctx); !visitor.Has(tasks.User) {
 		v.Repositories = slices.DeleteFunc(slices.Clone(v.Repositories), func(repo string) bool { return visitor.RoleIn(ctx, repo) < tasks.User })
@@ -127,28 +122,33 @@ func (c *Console) renderChat(ctx context.Context, v chatView) (*bytes.Buffer, er
 		}
 	}
 	fleet, err := c.view.Snapshot(ctx)
+	var past []tasks.Status
 	if err == nil && v.Thread != "" {
-		err = c.readTurns(ctx, &v)
+		past, err = c.view.Desk.History(ctx, chatSource+"/"+v.Thread, chatTurns)
 	} else if err == nil {
 		v.Recent, err = c.recent(ctx)
 	}
 	if err != nil {
 		return nil, err
 	}
-	if v.Thread != "" && len(v.Turns) == 0 {
+	if v.Thread != "" && len(past) == 0 {
 		return nil, respond.Error(http.StatusNotFound, "No such conversation",
 			"The conversation does not exist, or was deleted: tasks are kept for a week after they end.")
+	}
+	release, err := c.renderSlot(ctx) // not before: the forge may be asked what the visitor may read
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	if err := c.readTurns(ctx, past, &v); err != nil {
+		return nil, err
 	}
 	v.Trouble = fleet.Trouble(c.view.Now())
 	return c.out.Render(ctx, "chat", v)
 }
 
-// readTurns reads the turns of the conversation. The fields of the form default to those of the last task.
-func (c *Console) readTurns(ctx context.Context, v *chatView) error {
-	past, err := c.view.Desk.History(ctx, chatSource+"/"+v.Thread, chatTurns)
-	if err != nil {
-		return err
-	}
+// readTurns reads the turns of a conversation from its tasks. The fields of the form default to those of the last task.
+func (c *Console) readTurns(ctx context.Context, past []tasks.Status, v *chatView) error {
 	now := c.view.Now()
 	for _, s := range past {
 		asked := utterance{legible.Line(s.Name()), legible.Text(s.Task.Prompt), pictureNames(s.Task)}
@@ -161,6 +161,7 @@ func (c *Console) readTurns(ctx context.Context, v *chatView) error {
 			t.Interrupted = formatMarkdown(strings.TrimSpace(e.Result.Partial))
 		}
 		if s.Ending == nil && v.Now == nil {
+			var err error
 			events := newTimeline()
 			if v.history, err = c.readHistory(ctx, s, "", events); err != nil {
 				return err
