@@ -139,11 +139,14 @@ func TestConversationOfAPullRequest(t *testing.T) {
 		thread, actor, notes string
 		why                  string
 	}{
-		"may read all":           {"slack/x", "ann", `{"repos":["secret/a","secret/b"]}`, ""},
-		"may read only this one": {"slack/x", "eve", `{"repos":["secret/a","secret/b"]}`, "This thread has been about secret/a, which you may not read. Start a new one."},
-		"only about this one":    {"slack/x", "eve", `{"repos":["secret/b"]}`, ""},
-		"not known":              {"slack/x", "ann", `{}`, "I no longer know which repositories this thread has been about. Start a new one."},
-		"its own, not known":     {"github/secret/b#1", "eve", `{}`, ""},
+		"may read all": {"slack/x", "ann", `{"repos":["secret/a","secret/b"]}`, ""},
+		"may read only this one": {
+			"slack/x", "eve", `{"repos":["secret/a","secret/b"]}`,
+			"This thread has been about a repository that you may not read. Start a new one.",
+		},
+		"only about this one": {"slack/x", "eve", `{"repos":["secret/b"]}`, ""},
+		"not known":           {"slack/x", "ann", `{}`, "I no longer know which repositories this thread has been about. Start a new one."},
+		"its own, not known":  {"github/secret/b#1", "eve", `{}`, ""},
 	} {
 		f := limited(t, l)
 		first := f.task("a", "x")

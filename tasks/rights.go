@@ -230,7 +230,8 @@ func conversation(ctx context.Context, s *store.Store, thread string) (past Conv
 }
 
 // permitThread refuses a task that continues a conversation about a repository that its asker may not read: the agent
-// remembers what it has read there. others returns what [remembered] does.
+// remembers what it has read there. The refusal does not name the repository, because the request may be in a public
+// pull request. others returns what [remembered] does.
 func (p Policy) permitThread(ctx context.Context, by Asker, others func() ([]string, error)) error {
 	known, err := others()
 	if err != nil {
@@ -239,7 +240,7 @@ func (p Policy) permitThread(ctx context.Context, by Asker, others func() ([]str
 	for _, repo := range known {
 		_, err := p.entitle(ctx, by, repo, agent.Read)
 		if _, refused := errors.AsType[*InputError](err); refused {
-			return refusal("This thread has been about %s, which you may not read. Start a new one.", repo)
+			return refusal("This thread has been about a repository that you may not read. Start a new one.")
 		}
 		if err != nil {
 			return err

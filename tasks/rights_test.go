@@ -170,7 +170,7 @@ func TestThreadAboutAnotherRepository(t *testing.T) {
 	}
 	const (
 		together = "This conversation has been about a repository that is not public, and an answer or a pull request in public/a could show what is in it. Ask in a conversation of its own."
-		mayNot   = "This thread has been about secret/a, which you may not read. Start a new one."
+		mayNot   = "This thread has been about a repository that you may not read. Start a new one."
 		unknown  = "I no longer know which repositories this thread has been about. Start a new one."
 	)
 	for name, tc := range map[string]struct {
