@@ -132,10 +132,11 @@ func (e *endpoint) accept(ctx context.Context, d *tasks.Desk, key string, body [
 		e.Log.Warn("fill template of hook", "hook", e.Name, "err", err)
 		return accepted{}, fail(http.StatusUnprocessableEntity, "The body is no JSON object that the hook's template fits. The log of the front door says why.")
 	}
-	id, err := e.id(ctx, key, body)
-	if err != nil {
-		return accepted{}, err
+	first, err := e.first(ctx, key, body)
+	if err != nil || first.Done {
+		return accepted{Task: first.Task}, err
 	}
+	id := first.Task
 	receipt, err := d.Submit(ctx, tasks.Task{
 		ID: id, Source: sourceName, Kind: sourceName, Thread: sourceName + "/" + id, Class: tasks.Background, Profile: e.Profile,
 		Repo: e.Repo, Ref: e.Branch, Actor: sourceName + ":" + e.Name, Prompt: prompt, Options: tasks.Options{MaxUSD: e.MaxUSD},
@@ -143,6 +144,9 @@ func (e *endpoint) accept(ctx context.Context, d *tasks.Desk, key string, body [
 	})
 	if input, ok := errors.AsType[*tasks.InputError](err); ok {
 		return accepted{}, fail(http.StatusUnprocessableEntity, input.Sentence)
+	}
+	if err == nil && key != "" {
+		err = e.noteSubmitted(ctx, key)
 	}
 	return accepted{receipt.ID, receipt.New}, err
 }
@@ -163,24 +167,28 @@ var keyForm = regexp.MustCompile(`^[ -~]{1,255}$`)
 type keyed struct {
 	Task string `json:"task"`
 	Body string `json:"body"` // digest
+	Done bool   `json:"done"` // the task was submitted; its record may have expired since
 }
 
-// errKnown means that the key has a task.
-var errKnown = errors.New("the key has a task")
+// errKnown means that what is to be noted about a key is known.
+var errKnown = errors.New("known")
 
-// id returns the ID of a request's task: of the first request that had the key.
-func (e *endpoint) id(ctx context.Context, key string, body []byte) (string, error) {
+func (e *endpoint) memo(key string) intake.Memo[keyed] {
+	return intake.Memo[keyed]{Memory: e.Memory, Name: sourceName + "/" + e.Name + "/" + digest(key), Log: e.Log}
+}
+
+// first returns the task of a request: that of the first request that had the key.
+func (e *endpoint) first(ctx context.Context, key string, body []byte) (keyed, error) {
 	fresh := tasks.NewID(e.Now(), sourceName, e.Name+"-"+strings.ToLower(rand.Text()[:12]))
+	own := keyed{Task: fresh, Body: digest(string(body))}
 	if key == "" {
-		return fresh, nil
+		return own, nil
 	}
 	if !keyForm.MatchString(key) {
-		return "", fail(http.StatusBadRequest, "An Idempotency-Key has 1 to 255 printable characters of ASCII.")
+		return keyed{}, fail(http.StatusBadRequest, "An Idempotency-Key has 1 to 255 printable characters of ASCII.")
 	}
-	own := keyed{fresh, digest(string(body))}
 	first := own
-	memo := intake.Memo[keyed]{Memory: e.Memory, Name: sourceName + "/" + e.Name + "/" + digest(key), Log: e.Log}
-	err := memo.Change(ctx, func(k *keyed) error {
+	err := e.memo(key).Change(ctx, func(k *keyed) error {
 		if k.Task != "" { // without a write, so that repetitions do not get in each other's way
 			first = *k
 			return errKnown
@@ -189,12 +197,28 @@ func (e *endpoint) id(ctx context.Context, key string, body []byte) (string, err
 		return nil
 	})
 	if err != nil && !errors.Is(err, errKnown) {
-		return "", err
+		return keyed{}, err
 	}
 	if first.Body != own.Body {
-		return "", fail(http.StatusUnprocessableEntity, "An earlier request had the same Idempotency-Key and another body.")
+		return keyed{}, fail(http.StatusUnprocessableEntity,
+			"An earlier request had the same Idempotency-Key and another body.")
 	}
-	return first.Task, nil
+	return first, nil
+}
+
+// noteSubmitted notes that the task of a key was submitted: the key counts for longer than the task's record is kept.
+func (e *endpoint) noteSubmitted(ctx context.Context, key string) error {
+	err := e.memo(key).Change(ctx, func(k *keyed) error {
+		if k.Done {
+			return errKnown
+		}
+		k.Done = true
+		return nil
+	})
+	if errors.Is(err, errKnown) {
+		return nil
+	}
+	return err
 }
 
 func digest(s string) string {

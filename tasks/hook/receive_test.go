@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -33,6 +34,7 @@ const secret = "a-secret-of-the-hook"
 type fleet struct {
 	taskstest.Worker
 	doors []*httptest.Server
+	redis *redis.Client
 	now   time.Time
 }
 
@@ -46,6 +48,7 @@ func newFleet(t *testing.T, doors int, policy tasks.Policy, hooks ...Hook) *flee
 	for range doors {
 		rdb := redis.NewClient(opt)
 		t.Cleanup(func() { _ = rdb.Close() })
+		f.redis = rdb
 		if f.Store, err = store.New(store.Config{Redis: rdb}); err != nil {
 			t.Fatal(err)
 		}
@@ -176,6 +179,28 @@ func TestOneKeyOneTask(t *testing.T) {
 	}
 	if got := f.post(0, "alerts", "{}", intake.SignatureHeader, sign("{}"), intake.KeyHeader, "alert 7"); got.status != http.StatusUnprocessableEntity || !strings.Contains(got.Detail, "another body") {
 		t.Errorf("another body: %+v", got)
+	}
+}
+
+// A key counts for longer than the record of its task is kept.
+func TestKeyOfATaskThatIsForgotten(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 1, tasks.Policy{}, alerts())
+	body := `{"title": "x"}`
+	post := func() response {
+		return f.post(0, "alerts", body, intake.SignatureHeader, sign(body), intake.KeyHeader, "alert 7")
+	}
+	first := post()
+	f.End(f.Claim(first.Task), tasks.Ending{Kind: tasks.Answered})
+	// As if the record had expired.
+	if n, err := f.redis.Del(t.Context(), "errand:task:"+first.Task).Result(); n != 1 || err != nil {
+		t.Fatalf("%d records were removed: %v", n, err)
+	}
+	if again := post(); again.status != http.StatusAccepted || again.New || again.Task != first.Task {
+		t.Errorf("%+v, want %s", again, first.Task)
+	}
+	if _, err := f.Desk.Status(t.Context(), first.Task); !errors.Is(err, tasks.ErrNotFound) {
+		t.Errorf("the task was submitted again: %v", err)
 	}
 }
 
