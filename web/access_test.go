@@ -158,7 +158,11 @@ func (h *harness) inRepo(n int, repo string) string {
 // A role that is limited to repositories shows nothing of others, by any route.
 func TestRolesOfRepositories(t *testing.T) {
 	t.Parallel()
-	h := newHarness(t, withRoutes)
+	h := newHarness(t, withRoutes, func(c *Config) {
+		c.Examine = func(context.Context) []store.Finding {
+			return []store.Finding{{What: "results of other/app go to C1"}}
+		}
+	})
 	ours, theirs, none := h.inRepo(1, "acme/app"), h.inRepo(2, "other/app"), h.submit(3)
 	for _, id := range []string{ours, theirs, none} {
 		claim := h.Claim(id)
@@ -191,7 +195,9 @@ func TestRolesOfRepositories(t *testing.T) {
 			}
 		}
 	}
-	for _, path := range []string{"/api/tasks", "/", "/api/costs?by=repository", "/costs?by=repository", "/chat/other-app"} {
+	for _, path := range []string{
+		"/api/tasks", "/", "/api/costs?by=repository", "/costs?by=repository", "/chat/other-app", "/fleet?services=1",
+	} {
 		if a := h.get(path, append(key, "Accept", "text/html")...); strings.Contains(a.text, theirs) || strings.Contains(a.text, "other/app") || strings.Contains(a.text, "$2") {
 			t.Errorf("%s shows %s", path, a.text)
 		}
@@ -200,6 +206,11 @@ func TestRolesOfRepositories(t *testing.T) {
 		t.Errorf("costs: %s", a.text)
 	}
 	h.problem(h.get("/api/agents?repo=other/app", key...), http.StatusBadRequest)
+	h.problem(h.get("/api/health/services", key...), http.StatusForbidden)
+	all := []string{"Authorization", "Bearer " + h.apiToken("all", "viewer")}
+	for _, path := range []string{"/api/health/services", "/fleet?services=1"} {
+		h.contains(h.get(path, all...), http.StatusOK, "other/app")
+	}
 	h.problem(h.get("/queues/", key...), http.StatusForbidden)
 	h.problem(h.get("/api/audit", key...), http.StatusForbidden)
 }

@@ -214,6 +214,9 @@ func (a *API) health(w http.ResponseWriter, r *http.Request) error {
 
 // services checks how the services of the sources are set up. It calls them, so it is not for probes.
 func (a *API) services(w http.ResponseWriter, r *http.Request) error {
+	if !view.SeesServices(r.Context()) {
+		return &tasks.RoleError{Sentence: "The findings are about all repositories, and your role is not."}
+	}
 	list := []store.Finding{}
 	if a.Examine != nil {
 		list = append(list, a.Examine(r.Context())...)

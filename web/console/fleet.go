@@ -33,6 +33,7 @@ type fleetPageView struct {
 	Ended            int    // in the hours of the chart
 	Success          string // the share of them that did not fail; empty if none ended
 	Operator         bool   // the visitor may pause and cordon
+	SeesServices     bool   // the visitor may have the services checked
 	Asked            bool   // the services were checked
 	Services         []view.Check
 }
@@ -116,8 +117,9 @@ const (
 func (c *Console) fleetPage(w http.ResponseWriter, r *http.Request) error {
 	ctx, now := r.Context(), c.view.Now()
 	v := fleetPageView{
-		Fleet: c.view.Fleet(ctx), Asked: r.URL.Query().Has("services"), Operator: view.Configures(ctx),
+		Fleet: c.view.Fleet(ctx), SeesServices: view.SeesServices(ctx), Operator: view.Configures(ctx),
 	}
+	v.Asked = v.SeesServices && r.URL.Query().Has("services")
 	v.Problems, v.Passed = split(v.Checks)
 	v.addMachines()
 	v.Keys = newCredentialViews(v.CredentialUse, now)

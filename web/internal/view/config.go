@@ -76,6 +76,11 @@ func Configures(ctx context.Context) bool {
 	return tasks.VisitorOf(ctx).RoleIn(ctx, "") >= tasks.Operator
 }
 
+// SeesServices reports whether a visitor may see how the services are set up, which tells of all repositories.
+func SeesServices(ctx context.Context) bool {
+	return tasks.VisitorOf(ctx).Has(tasks.Viewer) || Configures(ctx)
+}
+
 // Configured reports on the configuration of this front door and of the live workers.
 func (v *Reader) Configured(ctx context.Context) (ConfigReport, error) {
 	if !Configures(ctx) {
