@@ -233,8 +233,9 @@ func renderSection(p forge.Proposal) string {
 		mark += " together=" + strings.Join(p.Together, ",")
 		fixes += "Together with " + strings.Join(p.Together, ", ") + ".\n\n"
 	}
+	asker = markdown.NeutralLine(untrusted.Line(asker, 100))
 	return fmt.Sprintf("<!-- errand:work task=%s commit=%s thread=%s%s -->\n%s%s%s\n\n---\n<sub>Asked for by %s (%s) · %s</sub>\n%s",
-		p.Run, p.Commit, url.QueryEscape(p.Thread), mark, fixes, p.Verification, text, markdown.Unping(untrusted.Line(asker, 100)), p.Source, run, sectionEnd)
+		p.Run, p.Commit, url.QueryEscape(p.Thread), mark, fixes, p.Verification, text, asker, p.Source, run, sectionEnd)
 }
 
 // renderTemplate returns a repository's template for what follows errand's section. It notifies no one, and has no section

@@ -274,3 +274,15 @@ func TestSectionCannotBeForged(t *testing.T) {
 		t.Errorf("%d bytes", len(body))
 	}
 }
+
+// People choose their own names.
+func TestNameOfTheAskerHasNoEffect(t *testing.T) {
+	t.Parallel()
+	work := forge.Proposal{Source: "slack", Asker: "![a](https://x.test/a.png) <b>Ann @octocat " + sectionEnd}
+	_, line, _ := strings.Cut(renderSection(work), "\n---\n")
+	for _, part := range []string{"![", "<b>", "@octocat", sectionEnd + " (slack)"} {
+		if strings.Contains(line, part) {
+			t.Errorf("%q is in %s", part, line)
+		}
+	}
+}
