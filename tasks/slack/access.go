@@ -2,6 +2,7 @@ package slack
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -122,6 +123,39 @@ func (g *guard) mayStop(ctx context.Context, d *tasks.Desk, user string, st task
 	run, err := d.Status(ctx, st.Into)
 	return err == nil && g.controls(user, run.Task), err
 }
+
+// controlled returns the task that a button is about. An *tasks.InputError says that the person may not control it.
+func (b *buttons) controlled(ctx context.Context, p press, id string) (tasks.Status, error) {
+	st, err := statusOf(ctx, b.desk, id)
+	if err == nil && !b.guard.controls(p.origin.User, st.Task) {
+		err = notAllowed()
+	}
+	return st, err
+}
+
+// admitted is controlled for what starts or continues work: it also refuses people who may no longer ask.
+func (b *buttons) admitted(ctx context.Context, p press, id string) (tasks.Status, error) {
+	st, err := b.controlled(ctx, p, id)
+	if err == nil {
+		err = b.mayPress(ctx, p)
+	}
+	return st, err
+}
+
+// mayPress returns an *tasks.InputError if a person may not ask where they press. Approvers may press everywhere.
+func (b *buttons) mayPress(ctx context.Context, p press) error {
+	if slices.Contains(b.guard.approvers, p.origin.User) {
+		return nil
+	}
+	err := b.interpreter.mayAsk(ctx, p.origin)
+	if why, ok := errors.AsType[forbidden](err); ok {
+		return fmt.Errorf("%w: %w", tasks.ErrRefused, inputError("%s", string(why)))
+	}
+	return err
+}
+
+// notAllowed refuses what a person may not do.
+func notAllowed() error { return fmt.Errorf("%w: %w", tasks.ErrRefused, inputError(intake.NotAllowed)) }
 
 const (
 	personLife = 10 * time.Minute // how long Slack's answer about a person counts

@@ -57,7 +57,7 @@ func (b *buttons) actions() map[string]func(context.Context, press) (string, err
 		render.ActionGood:             b.vote,
 		render.ActionBad:              b.vote,
 		submitted + render.ActionBad:  b.vote,
-		render.ActionPick:             b.picker.choose,
+		render.ActionPick:             b.choose,
 		render.ActionAnswer:           b.answer,
 		render.ActionDeny:             b.openDenyDialog,
 		submitted + render.ActionDeny: b.deny,
@@ -121,18 +121,6 @@ func statusOf(ctx context.Context, d *tasks.Desk, id string) (tasks.Status, erro
 	return st, err
 }
 
-// controlled returns the task that a button is about. An *tasks.InputError says that the person may not control it.
-func (b *buttons) controlled(ctx context.Context, p press, id string) (tasks.Status, error) {
-	st, err := statusOf(ctx, b.desk, id)
-	if err == nil && !b.guard.controls(p.origin.User, st.Task) {
-		err = notAllowed()
-	}
-	return st, err
-}
-
-// notAllowed refuses what a person may not do.
-func notAllowed() error { return fmt.Errorf("%w: %w", tasks.ErrRefused, inputError(intake.NotAllowed)) }
-
 // stop stops a task. The task's messages show its end.
 func (b *buttons) stop(ctx context.Context, p press) (string, error) {
 	st, err := b.controlled(ctx, p, p.value)
@@ -159,7 +147,7 @@ func (b *buttons) stop(ctx context.Context, p press) (string, error) {
 
 // retry runs a task that has ended again.
 func (b *buttons) retry(ctx context.Context, p press) (string, error) {
-	st, err := b.controlled(ctx, p, p.value)
+	st, err := b.admitted(ctx, p, p.value)
 	if err != nil {
 		return "", err
 	}
@@ -174,6 +162,14 @@ func (b *buttons) retry(ctx context.Context, p press) (string, error) {
 		b.react(ctx, o, eyes)
 	}
 	return intake.Retrying, nil
+}
+
+// choose starts a request in the repository that was chosen.
+func (b *buttons) choose(ctx context.Context, p press) (string, error) {
+	if err := b.mayPress(ctx, p); err != nil {
+		return "", err
+	}
+	return b.picker.choose(ctx, p)
 }
 
 // vote records a vote on an answer. Everyone who sees the answer may vote. After a bad one, a dialog asks for the reason,
@@ -253,7 +249,7 @@ func (b *buttons) deny(ctx context.Context, p press) (string, error) {
 // question returns the open question that a press is about. An *tasks.InputError says why it cannot be answered.
 func (b *buttons) question(ctx context.Context, p press) (id string, q tasks.Question, err error) {
 	id, key := p.question()
-	st, err := b.controlled(ctx, p, id)
+	st, err := b.admitted(ctx, p, id)
 	if err != nil {
 		return id, q, err
 	}

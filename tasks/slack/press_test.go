@@ -149,6 +149,62 @@ func TestTryAgain(t *testing.T) {
 	f.told(carol, intake.StillRunning)
 }
 
+// People who may no longer ask stop what they have asked for, and start and continue nothing by buttons. Approvers may.
+func TestButtonsOfPeopleWhoMayNoLongerAsk(t *testing.T) {
+	t.Parallel()
+	const mayNot = "You are not on the list of people who can ask me. An operator can change that."
+	removed := func(f *frontDoor) {
+		f.source = f.process(Config{
+			Access: Access{People: []string{bob}}, Approvers: []string{carol},
+			Repositories: []string{"acme/api", "acme/web"}, Memory: f.store.Memos,
+		})
+		f.listen(t.Context(), f.desk)
+	}
+	t.Run("pick", func(t *testing.T) {
+		t.Parallel()
+		f := newFrontDoor(t, Config{}, tasks.Policy{})
+		f.choosing(t.Context())
+		f.mention("mend it")
+		menu := f.offered()
+		removed(f)
+		f.choose(ann, menu, "acme/api")
+		f.told(ann, mayNot)
+		equal(t, "tasks", len(f.tasks()), 0)
+	})
+	t.Run("answer and stop", func(t *testing.T) {
+		t.Parallel()
+		f := newFrontDoor(t, Config{}, tasks.Policy{})
+		task, claim := f.running("deploy")
+		f.open(f.source, task)
+		status, ts := f.posted(task)[0].TS, f.ask(task, claim, consent())
+		f.press(ann, ts, render.ActionDeny)
+		f.until("the dialog", func() bool { return len(f.Views(ann)) == 1 })
+		removed(f)
+		f.press(ann, ts, "answer/0")
+		f.told(ann, mayNot)
+		if err := f.Submit(t.Context(), f.Views(ann)[0], nil); err != nil {
+			t.Fatal(err)
+		}
+		f.settle()
+		equal(t, "words", len(f.Ephemeral(general, ann)), 2)
+		equal(t, "answer", f.state(task.ID).Questions[0].Answer == nil, true)
+		f.press(ann, status, render.ActionStop)
+		f.told(ann, intake.Stopping)
+	})
+	t.Run("retry", func(t *testing.T) {
+		t.Parallel()
+		f := newFrontDoor(t, Config{}, tasks.Policy{})
+		task, claim := f.running("count")
+		final := f.end(task, claim, tasks.Ending{Kind: tasks.Failed, Reason: "It broke.", At: time.Now()})
+		removed(f)
+		f.press(ann, final, render.ActionRetry)
+		f.told(ann, mayNot)
+		equal(t, "state", f.state(task.ID).State, "ended")
+		f.press(carol, final, render.ActionRetry)
+		f.told(carol, intake.Retrying)
+	})
+}
+
 // A button may refer to something that is gone, or come from a version with other buttons.
 func TestButtonOfNothing(t *testing.T) {
 	t.Parallel()
