@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"strings"
 
 	"github.com/errand-fleet/errand/agent"
@@ -15,6 +16,7 @@ type Results struct {
 	Board Board // nil: nothing can be posted
 	// May reports whether answers about a repository, or about none, may be posted in a channel. Required with Board.
 	May func(ctx context.Context, channel, repo string) (bool, error)
+	Log *slog.Logger // required with Board
 }
 
 // Board posts notices.
@@ -66,8 +68,14 @@ func (r result) Close(ctx context.Context, e tasks.Ending) error {
 	if e.Kind == tasks.Withdrawn {
 		return nil
 	}
-	if may, err := r.May(ctx, r.channel, r.task.Repo); err != nil || !may {
+	may, err := r.May(ctx, r.channel, r.task.Repo)
+	if err != nil {
 		return err
+	}
+	if !may {
+		r.Log.Warn("result not posted: answers about the repository may not be posted in the channel",
+			"run", r.task.ID, "channel", r.channel, "repository", r.task.Repo)
+		return nil
 	}
 	kind, name, _ := strings.Cut(r.task.Actor, ":")
 	headline := strings.ToUpper(kind[:1]) + kind[1:] + " " + name

@@ -216,8 +216,9 @@ func TestResults(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, utc("2026-05-01 12:30"), tasks.Policy{})
 	d := f.start(tasks.Policy{}, 0, Schedule{Name: "loud", When: hourly, Prompt: "Go.", Results: "C0123ABCD"}, Schedule{Name: "quiet", When: hourly, Prompt: "Go."})
-	board := &told{}
-	d.cfg.Results = intake.Results{Board: board, May: func(context.Context, string, string) (bool, error) { return true, nil }}
+	board, log := &told{}, &bytes.Buffer{}
+	d.cfg.Results = intake.Results{Board: board, Log: slog.New(slog.NewTextHandler(log, nil))}
+	d.cfg.Results.May = func(context.Context, string, string) (bool, error) { return true, nil }
 	f.look(utc("2026-05-01 12:30"))
 	f.look(utc("2026-05-01 13:00"))
 	new := f.created()
@@ -238,6 +239,9 @@ func TestResults(t *testing.T) {
 	if len(board.notices) != 2 {
 		t.Fatalf("posted %+v", board.notices)
 	}
+	if log.Len() > 0 {
+		t.Errorf("logged %s", log)
+	}
 	d.cfg.Results.May = func(context.Context, string, string) (bool, error) { return false, nil }
 	for _, id := range new {
 		report, err := d.Open(t.Context(), f.Status(id).Task)
@@ -247,6 +251,10 @@ func TestResults(t *testing.T) {
 		if err != nil || len(board.notices) != 2 {
 			t.Errorf("no longer permitted: %v, posted %+v", err, board.notices[2:])
 		}
+	}
+	said := log.String()
+	if strings.Count(said, "\n") != 1 || !strings.Contains(said, "-loud channel=C0123ABCD repository=") {
+		t.Errorf("logged %q", said)
 	}
 	one, two := board.notices[0], board.notices[1]
 	if one.Channel != "C0123ABCD" || one.Headline != "Schedule loud" || one.Body != "Done it." || two.Headline != "Schedule loud: No." {

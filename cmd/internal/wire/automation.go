@@ -84,7 +84,7 @@ func (p *Parts) webhookBody(ctx context.Context, id string) (body any, ended tim
 
 // automation makes the sources of tasks that start without a person. told may have no Slack.
 func (p *Parts) automation(told *board) ([]tasks.Source, error) {
-	results := intake.Results{May: func(ctx context.Context, channel, repo string) (bool, error) {
+	results := intake.Results{Log: p.Log, May: func(ctx context.Context, channel, repo string) (bool, error) {
 		return p.policy.MayPost(ctx, channel, repo)
 	}}
 	if told.slack != nil {
