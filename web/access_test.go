@@ -415,6 +415,10 @@ func TestTokensExpireAndAreRevoked(t *testing.T) {
 		}
 	}
 	h.problem(h.do("POST", "/api/tokens", `{"name": "x", "role": "guest", "days": 1}`), http.StatusBadRequest)
+	misspelled := h.do("POST", "/api/tokens", `{"name": "x", "role": "user", "repos": ["acme/api"], "days": 1}`)
+	if why := h.problem(misspelled, http.StatusBadRequest); !strings.Contains(why, `"repos"`) {
+		t.Errorf("a misspelled field: %q", why)
+	}
 	if a := h.do("DELETE", "/api/tokens/ci", ""); a.StatusCode != http.StatusNoContent || with(ci) != 401 || with(bot) != 200 {
 		t.Errorf("revoke: %s, then %d and %d", a.Status, with(ci), with(bot))
 	}

@@ -100,8 +100,11 @@ const maxToken = 64 << 10
 
 func (a *API) createToken(w http.ResponseWriter, r *http.Request) error {
 	var want TokenRequest
-	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxToken)).Decode(&want); err != nil {
-		return respond.Error(http.StatusBadRequest, "Invalid body", `A token looks like {"name": "ci", "role": "user", "days": 90}.`)
+	body := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxToken))
+	body.DisallowUnknownFields() // a misspelled limit is none
+	if err := body.Decode(&want); err != nil {
+		return respond.Error(http.StatusBadRequest, "Invalid body",
+			`A token looks like {"name": "ci", "role": "user", "days": 90}: `+err.Error()+".")
 	}
 	text, made, err := a.Tokens.Create(r.Context(), auth.Token{Name: want.Name, Role: want.Role, Repositories: want.Repositories}, want.Days)
 	if mistake, ok := errors.AsType[*tasks.InputError](err); ok {
