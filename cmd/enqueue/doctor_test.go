@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -123,6 +124,36 @@ func TestDoctorOfServices(t *testing.T) {
 	f.services = []store.Finding{{Severity: store.Fatal, What: "no token", Why: "x"}}
 	if code, out, _ := f.run("doctor"); code != 1 || !strings.Contains(out, "error    no token\n") {
 		t.Errorf("exit %d\n%s", code, out)
+	}
+}
+
+// A role for some repositories sees no findings about services, which is no failure.
+func TestDoctorOfALimitedRole(t *testing.T) {
+	t.Parallel()
+	f := newFrontDoor(t)
+	if _, err := f.Store.Workers.Beat(t.Context(), store.Worker{ID: "w"}); err != nil {
+		t.Fatal(err)
+	}
+	f.services = []store.Finding{{Severity: store.Fatal, What: "no token"}}
+	body := strings.NewReader(`{"name": "ci", "role": "viewer", "repositories": ["acme/api"], "days": 1}`)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, f.server.URL+"/api/tokens", body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+testToken)
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var made struct{ Token string }
+	if err := json.NewDecoder(resp.Body).Decode(&made); err != nil || made.Token == "" {
+		t.Fatalf("%s, %v", resp.Status, err)
+	}
+	f.env["ERRAND_CONSOLE_TOKEN"] = made.Token
+	code, out, errs := f.run("doctor")
+	if code != 0 || !strings.Contains(out, "note     cannot check Slack, GitHub and the model\n") || strings.Contains(out, "no token") {
+		t.Errorf("exit %d\n%s\n%s", code, out, errs)
 	}
 }
 

@@ -228,9 +228,11 @@ func doctorCommand(t *terminal, flags *flag.FlagSet) runFunc {
 		}
 		var services struct{ Findings []store.Finding }
 		if _, err := t.api.call(ctx, "GET /api/health/services", nil, &services); err != nil {
-			services.Findings = []store.Finding{{
-				Severity: store.Fatal, What: "cannot check Slack, GitHub and the model", Why: err.Error(), Remedy: "Check the front door's log.",
-			}}
+			f := store.Finding{Severity: store.Fatal, What: "cannot check Slack, GitHub and the model", Why: err.Error(), Remedy: "Check the front door's log."}
+			if refused, ok := errors.AsType[*apiError](err); ok && refused.status == http.StatusForbidden {
+				f.Severity, f.Remedy = store.Note, "Have an operator of all repositories run `enqueue doctor`."
+			}
+			services.Findings = []store.Finding{f}
 		}
 		if t.raw {
 			err = t.printJSON(text)
