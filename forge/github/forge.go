@@ -54,7 +54,7 @@ type Forge struct {
 	cfg         Config
 	host        string // of the site
 	clients     *clients
-	permissions Recent[standing]
+	permissions Recent[access]
 	private     Recent[bool]
 	addresses   sync.Map // by login
 }
@@ -270,7 +270,7 @@ func (f *Forge) Permission(ctx context.Context, repo, login string) (forge.Permi
 
 // AccountID returns the number of an account. It asks what Permission asks.
 func (f *Forge) AccountID(ctx context.Context, repo, login string) (int64, error) {
-	s, err := f.standing(ctx, repo, 0, login)
+	s, err := f.access(ctx, repo, 0, login)
 	return s.id, err
 }
 
@@ -278,18 +278,18 @@ func (f *Forge) AccountID(ctx context.Context, repo, login string) (int64, error
 // membership, not permission, and as old as the event. The error is forge.ErrNotFound if GitHub does not know the
 // account, and a *forge.RefusedError if errand may not ask. After any error the permission is PermissionNone.
 func (f *Forge) PermissionFor(ctx context.Context, repo string, installation int64, login string) (forge.Permission, error) {
-	s, err := f.standing(ctx, repo, installation, login)
+	s, err := f.access(ctx, repo, installation, login)
 	return s.level, err
 }
 
-// standing is what an account may do in a repository, and the account's number.
-type standing struct {
+// access is the permission of an account in a repository, and the account's ID.
+type access struct {
 	level forge.Permission
 	id    int64
 }
 
-func (f *Forge) standing(ctx context.Context, repo string, installation int64, login string) (standing, error) {
-	none := standing{level: forge.PermissionNone}
+func (f *Forge) access(ctx context.Context, repo string, installation int64, login string) (access, error) {
+	none := access{level: forge.PermissionNone}
 	if !IsLogin(login) {
 		return none, nil
 	}
@@ -310,7 +310,7 @@ func (f *Forge) standing(ctx context.Context, repo string, installation int64, l
 	if err != nil {
 		return none, f.Explain(what, err)
 	}
-	s := standing{forge.Permission(level.GetPermission()), level.GetUser().GetID()}
+	s := access{forge.Permission(level.GetPermission()), level.GetUser().GetID()}
 	f.permissions.Put(key, s, now)
 	return s, nil
 }

@@ -64,7 +64,7 @@ func TestPermissionExpires(t *testing.T) {
 	now = now.Add(RecentLife)
 	ask(forge.PermissionNone, 2)
 	for i := range 2 * maxRecent {
-		w.forge.permissions.Put(fmt.Sprint(i), standing{level: forge.PermissionRead}, now)
+		w.forge.permissions.Put(fmt.Sprint(i), access{level: forge.PermissionRead}, now)
 	}
 	if n := len(w.forge.permissions.known); n > maxRecent {
 		t.Errorf("%d accounts are remembered", n)

@@ -104,7 +104,7 @@ func (a *admission) throttleReporter(run *run) func() {
 		return func() {}
 	}
 	news := make(chan struct{}, 1)
-	run.kept.Go(func() {
+	run.background.Go(func() {
 		for {
 			select {
 			case <-news:

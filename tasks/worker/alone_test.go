@@ -76,7 +76,7 @@ func (f *fleet) claimedBy(w *Worker, deaths int, beside bool, crashed string) *r
 		f.Fatal(err)
 	}
 	r := w.hold(f.Context(), claim, slot)
-	f.Cleanup(func() { r.done(); r.end(); r.kept.Wait() })
+	f.Cleanup(func() { r.done(); r.end(); r.background.Wait() })
 	return r
 }
 
@@ -334,7 +334,7 @@ func TestRecallBesideOthersIsNoDeath(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.end() // no worker renews the claim
-	r.kept.Wait()
+	r.background.Wait()
 	f.lapse(r.claim.Thread())
 	rec := r.claim.Record()
 	now, err := f.store.Requeue(t.Context(), rec.ID, rec.Delivery, rec.Fence, true)

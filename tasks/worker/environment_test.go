@@ -553,16 +553,16 @@ func TestInventory(t *testing.T) {
 	for n := range store.MaxEnvironments + 1 {
 		keep(n + 1)
 	}
-	list := w.kept.environments()
+	list := w.inventory.environments()
 	if len(list) != store.MaxEnvironments || list[0].ID != "1" || list[len(list)-1].ID != fmt.Sprint(store.MaxEnvironments) {
 		t.Errorf("%d environments: %+v", len(list), list)
 	}
 	keep(0)
-	if list := w.kept.environments(); list[0].ID != "1" {
+	if list := w.inventory.environments(); list[0].ID != "1" {
 		t.Error("the disk was read again at once")
 	}
-	w.kept.at = w.kept.at.Add(-inventoryKept)
-	if list := w.kept.environments(); list[0].ID != "0" {
+	w.inventory.at = w.inventory.at.Add(-inventoryKept)
+	if list := w.inventory.environments(); list[0].ID != "0" {
 		t.Error("the list is never renewed")
 	}
 }

@@ -66,9 +66,9 @@ func (j *janitor) tidyThreads(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var all []kept
+	var all []diskItem
 	for _, t := range threads {
-		all = append(all, kept{t.Used, t.Size, func() (bool, error) {
+		all = append(all, diskItem{t.Used, t.Size, func() (bool, error) {
 			return j.whileIdle(ctx, t.Name, func() (bool, error) { return j.discard(ctx, t) })
 		}})
 	}
@@ -77,14 +77,14 @@ func (j *janitor) tidyThreads(ctx context.Context) error {
 		return err
 	}
 	for _, m := range mirrors {
-		all = append(all, kept{m.Used, m.Size, func() (bool, error) { return j.discardMirror(ctx, m) }})
+		all = append(all, diskItem{m.Used, m.Size, func() (bool, error) { return j.discardMirror(ctx, m) }})
 	}
 	environments, err := workspace.EnvironmentsOf(j.Workspace).List()
 	if err != nil {
 		return err
 	}
 	for _, e := range environments {
-		all = append(all, kept{e.Used, e.Size, func() (bool, error) { return j.discardEnvironment(ctx, e) }})
+		all = append(all, diskItem{e.Used, e.Size, func() (bool, error) { return j.discardEnvironment(ctx, e) }})
 	}
 	return j.Retention.Threads.apply(time.Now(), all)
 }
@@ -173,7 +173,7 @@ func (j *janitor) tidyLogs(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("list logs: %w", err)
 	}
-	var all []kept
+	var all []diskItem
 	for _, e := range entries {
 		id, ext := strings.TrimSuffix(e.Name(), filepath.Ext(e.Name())), filepath.Ext(e.Name())
 		info, err := e.Info()
@@ -181,7 +181,7 @@ func (j *janitor) tidyLogs(ctx context.Context) error {
 			continue
 		}
 		path := filepath.Join(j.LogDir, e.Name())
-		k := kept{used: info.ModTime(), size: info.Size()}
+		k := diskItem{used: info.ModTime(), size: info.Size()}
 		switch {
 		case slices.Contains(workspace.SavedExts(), ext):
 			k.remove = func() (bool, error) { return remove(path) }
@@ -226,8 +226,8 @@ type Bound struct {
 	Size int64         // of all data together, in bytes
 }
 
-// kept is one item on the disk.
-type kept struct {
+// diskItem is one item on the disk.
+type diskItem struct {
 	used time.Time
 	size int64
 	// remove removes the item. It returns false if the item must stay. An error stops the cleanup.
@@ -235,8 +235,8 @@ type kept struct {
 }
 
 // apply removes the items that exceed the bound.
-func (b Bound) apply(now time.Time, all []kept) error {
-	slices.SortStableFunc(all, func(x, y kept) int { return x.used.Compare(y.used) })
+func (b Bound) apply(now time.Time, all []diskItem) error {
+	slices.SortStableFunc(all, func(x, y diskItem) int { return x.used.Compare(y.used) })
 	total := int64(0)
 	for _, k := range all {
 		total += k.size

@@ -34,9 +34,9 @@ func TestRetentionTakesTheOldest(t *testing.T) {
 		"what stays fills": {bound: Bound{Size: 30}, stays: []int{4, 2}, want: []int{3, 1}},
 	} {
 		var got []int
-		var all []kept
+		var all []diskItem
 		for n := range 5 {
-			all = append(all, kept{now.Add(-time.Duration(n) * 24 * time.Hour), 10, func() (bool, error) {
+			all = append(all, diskItem{now.Add(-time.Duration(n) * 24 * time.Hour), 10, func() (bool, error) {
 				if slices.Contains(tc.stays, n) {
 					return false, nil
 				}

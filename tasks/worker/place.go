@@ -77,7 +77,7 @@ func (l *placer) prepare(ctx context.Context, t tasks.Task, b briefing, before *
 	return p, nil
 }
 
-func (l *placer) clone(ctx context.Context, t tasks.Task, b briefing, before earlier) (place, error) {
+func (l *placer) clone(ctx context.Context, t tasks.Task, b briefing, before earlierClone) (place, error) {
 	repo, _ := l.Policy.Allowed(t.Repo)
 	want := workspace.Want{
 		Thread: t.Thread, Repo: t.Repo, Ref: cmp.Or(t.Ref, repo.Base), Base: cmp.Or(b.Base, repo.Base), Keep: b.Keep,
@@ -275,7 +275,7 @@ func (w *Worker) spec(t tasks.Task, b tasks.Brief, s setting) agent.Spec {
 	prompt.ID = uuid.NewString() // a session that contains this ID has the prompt
 	var also []agent.Also
 	trusted := true
-	for i, one := range p.all() {
+	for i, one := range p.clones() {
 		of := ""
 		trusted = trusted && one.Trusted // the agent sees the files of all of them
 		if i > 0 {
@@ -289,7 +289,7 @@ func (w *Worker) spec(t tasks.Task, b tasks.Brief, s setting) agent.Spec {
 			p.About += " The clone" + of + " is new: the changes that you made earlier in this conversation are gone."
 		}
 	}
-	also = append(also, slices.DeleteFunc(p.others(), func(a agent.Also) bool { return t.Has(a.Repo) })...)
+	also = append(also, slices.DeleteFunc(p.otherRepositories(), func(a agent.Also) bool { return t.Has(a.Repo) })...)
 	return agent.Spec{
 		ID: t.ID, Dir: p.Dir, Files: p.Files, Also: also, Reads: p.Reads, Prompt: prompt, System: format.Paragraphs(b.System, words, p.About),
 		Profile: t.Profile, TrustedConfig: trusted, Environment: p.given(), Rules: w.cfg.Policy.Rules,
@@ -323,7 +323,7 @@ func (p place) read(path string) ([]byte, error) {
 		path = filepath.Join(p.Dir, path)
 	}
 	dirs := []string{p.Files}
-	for _, one := range p.all() {
+	for _, one := range p.clones() {
 		dirs = append(dirs, one.Dir)
 	}
 	for _, dir := range dirs {

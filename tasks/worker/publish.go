@@ -60,8 +60,8 @@ func (b *publisher) publish(run *run, t tasks.Task, p place, e *tasks.Ending) {
 	}
 	ctx, cancel := publishing(run, checksLeft(run, t)+2*publishFor)
 	defer cancel()
-	for _, one := range p.all() {
-		done := b.publishClone(ctx, run, in(t, one.Clone.Repo), one)
+	for _, one := range p.clones() {
+		done := b.publishClone(ctx, run, forRepository(t, one.Clone.Repo), one)
 		if done != nil && done.Problem != "" && len(p.Also) > 0 {
 			done.Problem = one.Clone.Repo + ": " + done.Problem
 		}
@@ -316,7 +316,8 @@ func (b *publisher) verify(run *run, t tasks.Task, p place) (*tasks.Verification
 		command := c.Unrun[0]
 		run.report.Update(agent.Event{Time: time.Now(), Kind: agent.Notice, Text: "Running the check " + command})
 		s, err := b.Runner.Script(run.ctx, agent.Script{
-			ID: t.ID, Repo: t.Repo, Also: p.others(), Dir: p.Dir, Files: p.Files, Reads: p.Reads, Environment: p.given(), Line: command, Limit: time.Until(until),
+			ID: t.ID, Repo: t.Repo, Also: p.otherRepositories(), Dir: p.Dir, Files: p.Files, Reads: p.Reads,
+			Environment: p.given(), Line: command, Limit: time.Until(until),
 		})
 		run.learn(s.Egress)
 		switch {

@@ -27,13 +27,14 @@ func (l *placer) clones(ctx context.Context, t tasks.Task, b briefing, before *r
 			with = append(append(with, repo), earlier...)
 		}
 	}
-	p, err := l.clone(ctx, t, b, before.of(0, with))
+	p, err := l.clone(ctx, t, b, before.earlierClone(0, with))
 	for i, repo := range t.Also {
 		if err != nil {
 			break
 		}
 		var one place
-		one, err = l.clone(ctx, in(t, repo), briefing{Brief: tasks.Brief{Keep: b.Keep}, files: b.files}, before.of(i+1, with))
+		one, err = l.clone(ctx, forRepository(t, repo), briefing{Brief: tasks.Brief{Keep: b.Keep}, files: b.files},
+			before.earlierClone(i+1, with))
 		p.Notes = append(p.Notes, one.Notes...)
 		p.Reads = append(p.Reads, one.Reads...)
 		p.About += "\n\n" + strings.Replace(one.About, "You are in a clone of "+repo, "A clone of "+repo+" is in "+one.Dir, 1)
@@ -52,36 +53,36 @@ func (l *placer) clones(ctx context.Context, t tasks.Task, b briefing, before *r
 	return p, err
 }
 
-// in returns a task as it is in one of its further repositories.
-func in(t tasks.Task, repo string) tasks.Task {
+// forRepository returns a task with repo as its only repository. The main one stays as it is.
+func forRepository(t tasks.Task, repo string) tasks.Task {
 	if repo != t.Repo {
 		t.Repo, t.Ref, t.Also = repo, "", nil
 	}
 	return t
 }
 
-// others returns the other repositories whose code may be in the clone.
-func (p place) others() (list []agent.Also) {
+// otherRepositories returns the other repositories whose code may be in the clone.
+func (p place) otherRepositories() (list []agent.Also) {
 	for _, repo := range p.Clone.With {
 		list = append(list, agent.Also{Repo: repo})
 	}
 	return list
 }
 
-// all returns the place and those of the further clones.
-func (p place) all() []place { return append([]place{p}, p.Also...) }
+// clones returns the place and those of the further clones.
+func (p place) clones() []place { return append([]place{p}, p.Also...) }
 
-// earlier is what an earlier run has left of one clone.
-type earlier struct {
+// earlierClone is the state in which an earlier run has left one clone.
+type earlierClone struct {
 	*resumeState
 	n    int // of the clone
 	work *workspace.Bundle
 	with []string // other repositories whose code the run may write into the clone
 }
 
-// of returns what the earlier run has left of a task's clones, of which the main one is the first.
-func (p *resumeState) of(n int, with []string) earlier {
-	e := earlier{p, n, p.Work, with}
+// earlierClone returns the state in which the earlier run has left clone n of a task. The main clone is 0.
+func (p *resumeState) earlierClone(n int, with []string) earlierClone {
+	e := earlierClone{p, n, p.Work, with}
 	if n > 0 {
 		e.work = nil
 		if n <= len(p.Also) {

@@ -92,7 +92,7 @@ func (k *checkpointer) save(ctx context.Context, r *run, p place, c checkpoint, 
 		packing, cancel := context.WithTimeout(ctx, patience)
 		defer cancel()
 		defer k.changes.checkpoint(packing, r, p) // last: the state to resume from is more important
-		for i, one := range p.all() {
+		for i, one := range p.clones() {
 			b, err := k.Workspace.Snapshot(packing, one.Clone, max(store.MaxCheckpoint-len(c.Session.Data)-len(saved.Work), 0))
 			if ctx.Err() != nil {
 				return // the run is over
@@ -187,7 +187,9 @@ func (k *checkpointer) giveUp(id string, p *resumeState, err error) {
 
 // restore returns the clone for the task: the untouched clone of its earlier run, or one from the checkpoint. Without
 // an earlier run it returns the thread's clone.
-func (k *checkpointer) restore(ctx context.Context, id string, want workspace.Want, p earlier) (workspace.Clone, error) {
+func (k *checkpointer) restore(
+	ctx context.Context, id string, want workspace.Want, p earlierClone,
+) (workspace.Clone, error) {
 	if p.goesOn() && p.asLeft {
 		kept := want
 		kept.Keep = true
@@ -245,7 +247,7 @@ func (p *resumeState) words(t tasks.Task, now place) string {
 		}
 	}
 	for i, one := range now.Also {
-		switch work := p.of(i+1, nil).work; {
+		switch work := p.earlierClone(i+1, nil).work; {
 		case p.leftAt(i + 1):
 		case work == nil:
 			say = append(say, "Your commits and changes in "+one.Clone.Repo+" could not be saved. Inspect its clone first.")

@@ -41,10 +41,10 @@ type run struct {
 	detached context.Context // never cancelled; for storing and posting
 	life     context.Context // cancelled when the claim is released; for background work of the report
 
-	end    context.CancelFunc
-	kept   sync.WaitGroup
-	done   func() // ends ctx
-	worker *Worker
+	end        context.CancelFunc
+	background sync.WaitGroup
+	done       func() // ends ctx
+	worker     *Worker
 
 	// Set by the goroutine of process, which alone uses them.
 	report    *pendingReport
@@ -72,7 +72,7 @@ func (w *Worker) hold(ctx context.Context, claim *store.Claim, s *slot) *run {
 	if rec := claim.Record(); rec.CancelCause != "" {
 		stop(tasks.CancellationOf(rec))
 	}
-	r.kept.Go(func() {
+	r.background.Go(func() {
 		claim.Keep(r.life, store.Watch{
 			Cancelled: func(by, cause string) { stop(tasks.Cancellation{By: by, Cause: cause}) },
 			Lost: func(err error) {
@@ -100,7 +100,7 @@ func (r *run) release() {
 	// The claim may be released already or belong to another worker. If Redis is unreachable, it expires.
 	_ = r.claim.Release(r.detached)
 	r.end()
-	r.kept.Wait()
+	r.background.Wait()
 	r.worker.waker.wakeNext(r.detached, r.claim.Thread())
 	r.worker.waker.wakeLines(r.detached, r.claim.Record())
 }

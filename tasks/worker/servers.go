@@ -25,12 +25,12 @@ type serverSet struct {
 	ended    atomic.Bool  // the set is retired and its deliveries have ended
 }
 
-// standing is whether a worker is cordoned. It takes no tasks until it knows, so that the cordon of a host survives a
-// restart of its workers.
-type standing int32
+// cordonState says whether a worker is cordoned. A worker takes no tasks while it is unknown, so that a cordon survives
+// a restart of its workers.
+type cordonState int32
 
 const (
-	unknown standing = iota
+	unknown cordonState = iota
 	admitted
 	cordoned
 )
@@ -42,8 +42,8 @@ func (w *Worker) takeTasks(ctx context.Context) error {
 	var sets []*serverSet // all sets that may still have deliveries
 	defer func() { w.shutdown(sets) }()
 	for {
-		told := standing(w.standing.Load())
-		switch ready := w.health.state().OK && told == admitted; {
+		state := cordonState(w.cordonState.Load())
+		switch ready := w.health.state().OK && state == admitted; {
 		case ready && current == nil:
 			set, err := w.serve()
 			if err != nil {
@@ -54,7 +54,7 @@ func (w *Worker) takeTasks(ctx context.Context) error {
 			current.retire()
 			current = nil
 		}
-		if is := told == cordoned; w.cordoned.Swap(is) != is {
+		if is := state == cordoned; w.cordoned.Swap(is) != is {
 			w.cfg.Log.Info("cordon changed", "worker", w.id, "cordoned", is)
 		}
 		w.beat(ctx) // inform the fleet at once

@@ -141,8 +141,8 @@ type Worker struct {
 	drain   context.CancelFunc
 	peers   atomic.Int64 // live workers of its pool, with this one; 0: unknown
 
-	standing atomic.Int32 // a standing, from the last heartbeat that Redis took
-	cordoned atomic.Bool  // it takes no tasks because it is cordoned
+	cordonState atomic.Int32 // from the last heartbeat that Redis took
+	cordoned    atomic.Bool  // it takes no tasks because it is cordoned
 
 	setUps failedSetUps
 
@@ -161,13 +161,13 @@ type Worker struct {
 	publisher   *publisher
 
 	// Work beside the runs.
-	outbox   *outboxPoster
-	recovery *recovery
-	waits    *waitNotices
-	outage   *outage
-	janitor  *janitor
-	offers   *offerer
-	kept     *inventory
+	outbox    *outboxPoster
+	recovery  *recovery
+	waits     *waitNotices
+	outage    *outage
+	janitor   *janitor
+	offers    *offerer
+	inventory *inventory
 
 	credentials *credentialSharer
 }
@@ -221,7 +221,7 @@ func New(c Config) (*Worker, error) {
 	}
 	w.janitor = &janitor{Config: &named, waker: w.waker}
 	w.offers = &offerer{Config: &named, health: w.health}
-	w.kept = &inventory{Config: &named}
+	w.inventory = &inventory{Config: &named}
 	return w, nil
 }
 
@@ -302,7 +302,7 @@ func (w *Worker) beat(ctx context.Context) {
 		ID: w.id, Host: host, Version: w.cfg.Version, Pool: w.cfg.Pool, Pid: os.Getpid(), Slots: w.slots.total, Running: w.slots.running(),
 		Started: w.started, Draining: w.drained.Err() != nil, Cordoned: w.cordoned.Load(), Health: format.JSON(w.health.state().Health),
 		Notices: w.notices(), Settings: w.cfg.Settings, URL: w.cfg.URL, Sources: w.sources(), Memory: w.slots.memory.known(), Credential: w.cfg.Credential,
-		Environments: w.kept.environments(),
+		Environments: w.inventory.environments(),
 	})
 	w.peers.Store(int64(pulse.Alive))
 	told := admitted
@@ -310,7 +310,7 @@ func (w *Worker) beat(ctx context.Context) {
 		told = cordoned
 	}
 	switch {
-	case err == nil && standing(w.standing.Swap(int32(told))) != told:
+	case err == nil && cordonState(w.cordonState.Swap(int32(told))) != told:
 		signal(w.health.news)
 	case err != nil && ctx.Err() == nil:
 		w.cfg.Log.Warn("beat", "worker", w.id, "err", err)
