@@ -75,7 +75,7 @@ func TestIssueBecomesAPullRequest(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	w.published(pull.Head, "And the tax, Count in cents", "package total\n// cents\n// tax\n")
-	w.showsState(n, "Done: the answer to the request of [ann](", "[draft pull request](", "/"+repo+"/pull/2)")
+	w.showsState(n, "Done: the answer to [ann](", "[draft pull request](", "/"+repo+"/pull/2)")
 	w.signed(n, w.comment(n, "@errand is that all?"), "hooray")
 	if got := w.replies(n, 2)[1]; !strings.Contains(got, "It is. (3 prompts)") {
 		t.Error(got)

@@ -32,44 +32,44 @@ func (a api) client(ctx context.Context, o origin) (*github.Client, error) {
 	return a.forge.Client(ctx, o.Repo, o.Installation)
 }
 
-// later wraps an error of a report. A rate limit becomes an *tasks.ErrLater.
-func (a api) later(what string, err error) error {
+// reportError wraps an error of a report. It turns a rate limit into an *tasks.ErrLater.
+func (a api) reportError(what string, err error) error {
 	return tasks.FromForge(a.forge.RateLimit(what, err))
 }
 
-// sorted is like later, for a brief: a permanent failure becomes an *tasks.InputError.
-func (a api) sorted(what string, err error) error {
+// briefError wraps an error of a brief. In addition it turns a permanent failure into an *tasks.InputError.
+func (a api) briefError(what string, err error) error {
 	return tasks.FromForge(a.forge.Explain(what, err))
 }
 
-// limited is retryAfter, also for an error that sorted has wrapped.
-func (a api) limited(err error) (time.Duration, bool) {
+// retryAfter is hub.RetryAfter, also for an error that briefError or reportError has wrapped.
+func (a api) retryAfter(err error) (time.Duration, bool) {
 	if later, ok := errors.AsType[*tasks.ErrLater](err); ok {
 		return later.At.Sub(a.now()), true
 	}
 	return hub.RetryAfter(err)
 }
 
-// present returns the pull request of a task as it is now, and the client for it.
-func (a api) present(ctx context.Context, o origin) (*github.Client, *github.PullRequest, error) {
+// currentPull returns the pull request of a task as it is now, and the client for it.
+func (a api) currentPull(ctx context.Context, o origin) (*github.Client, *github.PullRequest, error) {
 	gh, err := a.client(ctx, o)
 	if err != nil {
-		return nil, nil, a.sorted("reach "+o.String(), err)
+		return nil, nil, a.briefError("reach "+o.String(), err)
 	}
 	owner, name := o.path()
 	pr, _, err := gh.PullRequests.Get(ctx, owner, name, o.Number)
 	if err != nil {
-		return nil, nil, a.sorted("read "+o.String(), err)
+		return nil, nil, a.briefError("read "+o.String(), err)
 	}
 	return gh, pr, nil
 }
 
-// presentIssue returns the issue of a task as it is now, and the client for it. The address of a transferred issue leads
-// to another one, whose readers may be others.
-func (a api) presentIssue(ctx context.Context, o origin) (*github.Client, *github.Issue, error) {
+// currentIssue returns the issue of a task as it is now, and the client for it. The address of a transferred issue
+// leads to another one, whose readers may be others.
+func (a api) currentIssue(ctx context.Context, o origin) (*github.Client, *github.Issue, error) {
 	gh, err := a.client(ctx, o)
 	if err != nil {
-		return nil, nil, a.sorted("reach "+o.String(), err)
+		return nil, nil, a.briefError("reach "+o.String(), err)
 	}
 	owner, name := o.path()
 	issue, _, err := gh.Issues.Get(ctx, owner, name, o.Number)
@@ -77,7 +77,7 @@ func (a api) presentIssue(ctx context.Context, o origin) (*github.Client, *githu
 	case hub.StatusCode(err) == http.StatusGone:
 		return nil, nil, &tasks.InputError{Sentence: issueEnds["deleted"]}
 	case err != nil:
-		return nil, nil, a.sorted("read "+o.String(), err)
+		return nil, nil, a.briefError("read "+o.String(), err)
 	case issue.GetNumber() != o.Number || o.Issue != 0 && issue.GetID() != o.Issue:
 		return nil, nil, &tasks.InputError{Sentence: issueEnds["transferred"]}
 	}
@@ -85,23 +85,24 @@ func (a api) presentIssue(ctx context.Context, o origin) (*github.Client, *githu
 }
 
 // notLinked returns an *tasks.InputError if the description of someone's open pull request says that it closes an
-// issue. It looks at the newest ones.
+// issue. It reads only the newest ones.
 func (a api) notLinked(ctx context.Context, gh *github.Client, o origin) error {
 	what := "look for pull requests for " + o.String()
 	me, err := a.forge.Login(ctx)
 	if err != nil {
-		return a.sorted(what, err)
+		return a.briefError(what, err)
 	}
 	owner, name := o.path()
 	list, _, err := gh.PullRequests.List(ctx, owner, name, &github.PullRequestListOptions{State: "open", ListOptions: github.ListOptions{PerPage: 100}})
 	if err != nil {
-		return a.sorted(what, err)
+		return a.briefError(what, err)
 	}
 	closes := regexp.MustCompile(fmt.Sprintf(`(?i)\b(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?):?\s+(?:(?:%[1]s)?#|https?://\S+/%[1]s/issues/)%[2]d\b`,
 		regexp.QuoteMeta(o.Repo), o.Number))
 	for _, pr := range list {
 		if pr.GetUser().GetLogin() != me && closes.MatchString(untrusted.Visible(pr.GetBody())) {
-			return &tasks.InputError{Sentence: fmt.Sprintf("Pull request #%d says that it closes this issue. To have me work on it all the same, comment `%s`.", pr.GetNumber(), sayFix)}
+			const why = "Pull request #%d says that it closes this issue. To have me work on it anyway, comment `%s`."
+			return &tasks.InputError{Sentence: fmt.Sprintf(why, pr.GetNumber(), cmdFix)}
 		}
 	}
 	return nil
@@ -130,8 +131,8 @@ func (a api) ownPull(ctx context.Context, o origin, branch, head string) (*githu
 	return nil, ignored{"It is not the head of one of errand's pull requests.", slog.LevelDebug}
 }
 
-// fileOf reads a file on a branch (empty: the default branch), or "" if it does not exist or is a directory. If the file is larger than GitHub's
-// limit, it returns an *tasks.InputError.
+// fileOf returns the content of a file on a branch, or on the default branch if branch is "". It returns "" if the file
+// does not exist or is a directory, and an *tasks.InputError if the file is larger than GitHub's limit.
 func (a api) fileOf(ctx context.Context, gh *github.Client, o origin, branch, path string) (text string, err error) {
 	owner, name := o.path()
 	at := &github.RepositoryContentGetOptions{}
@@ -144,7 +145,7 @@ func (a api) fileOf(ctx context.Context, gh *github.Client, o origin, branch, pa
 		return "", nil
 	}
 	if err != nil {
-		return "", a.sorted(what, err)
+		return "", a.briefError(what, err)
 	}
 	switch {
 	case file == nil: // a directory
@@ -158,7 +159,8 @@ func (a api) fileOf(ctx context.Context, gh *github.Client, o origin, branch, pa
 	return text, nil
 }
 
-// changedSince reports whether a file may differ between an earlier commit (empty: unknown) and the head.
+// changedSince reports whether a file may differ between an earlier commit and the head. If the earlier commit is
+// unknown, it is "", and the file may differ.
 func (a api) changedSince(ctx context.Context, gh *github.Client, o origin, path, earlier string) (bool, error) {
 	if earlier == "" || earlier == o.Head {
 		return earlier == "", nil
@@ -214,7 +216,7 @@ func (a api) lastEvent(ctx context.Context, gh *github.Client, o origin, wanted 
 		return gh.Issues.ListIssueEvents(ctx, owner, name, o.Number, opt)
 	}) {
 		if err != nil {
-			return nil, a.sorted("read the events of "+o.String(), err)
+			return nil, a.briefError("read the events of "+o.String(), err)
 		}
 		if wanted(e) {
 			last = e
@@ -230,7 +232,7 @@ func (a api) changed(ctx context.Context, gh *github.Client, o origin) ([]string
 	n := 0
 	for f, err := range a.files(ctx, gh, o) {
 		if err != nil {
-			return nil, a.sorted("read the files of "+o.String(), err)
+			return nil, a.briefError("read the files of "+o.String(), err)
 		}
 		if n++; n > 1000 {
 			return nil, nil
@@ -243,12 +245,12 @@ func (a api) changed(ctx context.Context, gh *github.Client, o origin) ([]string
 	return all, nil
 }
 
-// The iterators of a pull request: its remarks, each kind oldest first, and its files. An error ends the iteration.
-
+// remarks iterates over remarks of one kind, oldest first. An error ends the iteration.
 type remarks = iter.Seq2[remark, error]
 
-// conversation iterates over the comments written or edited since then; in a discussion, over all.
-func (a api) conversation(ctx context.Context, gh *github.Client, o origin, since time.Time) remarks {
+// comments iterates over the comments of a conversation that were written or edited since then, or over all comments of
+// a discussion.
+func (a api) comments(ctx context.Context, gh *github.Client, o origin, since time.Time) remarks {
 	if o.Discussion != 0 {
 		return discussionRemarks(ctx, gh, o)
 	}
@@ -262,8 +264,8 @@ func (a api) conversation(ctx context.Context, gh *github.Client, o origin, sinc
 	})
 }
 
-// lines iterates over the comments on lines written or edited since then.
-func (a api) lines(ctx context.Context, gh *github.Client, o origin, since time.Time) remarks {
+// lineComments iterates over the comments on lines written or edited since then.
+func (a api) lineComments(ctx context.Context, gh *github.Client, o origin, since time.Time) remarks {
 	owner, name := o.path()
 	opt := &github.PullRequestListCommentsOptions{Since: since, ListOptions: github.ListOptions{PerPage: 100}}
 	return hub.Pages(&opt.ListOptions, fromLine, func() ([]*github.PullRequestComment, *github.Response, error) {
@@ -282,29 +284,31 @@ func (a api) reviews(ctx context.Context, gh *github.Client, o origin) remarks {
 
 // remarksSince iterates over the remarks on all pull requests and issues of a repository since then, in conversations and on
 // lines, up to maxSaidSince of each. It may include remarks from earlier in the same second.
-func (a api) remarksSince(ctx context.Context, gh *github.Client, repo string, since time.Time) iter.Seq2[heard, error] {
+func (a api) remarksSince(
+	ctx context.Context, gh *github.Client, repo string, since time.Time,
+) iter.Seq2[remarkEvent, error] {
 	owner, name := origin{Repo: repo}.path()
 	lists := github.ListOptions{PerPage: 100}
 	issues := &github.IssueListCommentsOptions{Sort: new("created"), Direction: new("asc"), Since: &since, ListOptions: lists}
 	pulls := &github.PullRequestListCommentsOptions{Sort: "created", Direction: "asc", Since: since, ListOptions: lists}
-	on := func(r remark) heard {
+	on := func(r remark) remarkEvent {
 		number, onIssue := numberOfPage(r.url)
-		return heard{remark: r, repo: repo, number: number, onIssue: onIssue}
+		return remarkEvent{remark: r, repo: repo, number: number, onIssue: onIssue}
 	}
-	return func(yield func(heard, error) bool) {
-		for _, list := range []iter.Seq2[heard, error]{
-			hub.Pages(&issues.ListOptions, func(c *github.IssueComment) heard { return on(fromIssueComment(c)) },
+	return func(yield func(remarkEvent, error) bool) {
+		for _, list := range []iter.Seq2[remarkEvent, error]{
+			hub.Pages(&issues.ListOptions, func(c *github.IssueComment) remarkEvent { return on(fromIssueComment(c)) },
 				func() ([]*github.IssueComment, *github.Response, error) {
 					return gh.Issues.ListComments(ctx, owner, name, 0, issues)
 				}),
-			hub.Pages(&pulls.ListOptions, func(c *github.PullRequestComment) heard { return on(fromLine(c)) },
+			hub.Pages(&pulls.ListOptions, func(c *github.PullRequestComment) remarkEvent { return on(fromLine(c)) },
 				func() ([]*github.PullRequestComment, *github.Response, error) {
 					return gh.PullRequests.ListComments(ctx, owner, name, 0, pulls)
 				}),
 		} {
 			n := 0
 			for h, err := range list {
-				if n++; n > maxSaidSince {
+				if n++; n > maxRemarksSince {
 					break
 				}
 				if !yield(h, err) {
@@ -316,20 +320,22 @@ func (a api) remarksSince(ctx context.Context, gh *github.Client, repo string, s
 }
 
 // reviewsOf iterates over the reviews of a pull request.
-func (a api) reviewsOf(ctx context.Context, gh *github.Client, repo string, pr *github.PullRequest) iter.Seq2[heard, error] {
+func (a api) reviewsOf(
+	ctx context.Context, gh *github.Client, repo string, pr *github.PullRequest,
+) iter.Seq2[remarkEvent, error] {
 	o := origin{Repo: repo, Number: pr.GetNumber()}
 	owner, name := o.path()
 	opt := &github.ListOptions{PerPage: 100}
-	read := func(v *github.PullRequestReview) heard {
-		return heard{remark: fromReview(v), repo: repo, number: o.Number, pull: pr, verdict: v.GetState()}
+	read := func(v *github.PullRequestReview) remarkEvent {
+		return remarkEvent{remark: fromReview(v), repo: repo, number: o.Number, pull: pr, verdict: v.GetState()}
 	}
 	return hub.Pages(opt, read, func() ([]*github.PullRequestReview, *github.Response, error) {
 		return gh.PullRequests.ListReviews(ctx, owner, name, o.Number, opt)
 	})
 }
 
-// maxSaidSince bounds each of the two lists.
-const maxSaidSince = 1000
+// maxRemarksSince bounds each of the two lists.
+const maxRemarksSince = 1000
 
 var page = regexp.MustCompile(`/(pull|issues)/([0-9]+)#`)
 

@@ -20,14 +20,14 @@ func (f front) audited(want ...string) {
 func TestEveryCommandIsAudited(t *testing.T) {
 	t.Parallel()
 	for _, c := range commands() {
-		if c.work != nil || c.word == sayHelp {
+		if c.work != nil || c.word == cmdHelp {
 			continue // a task is its own record
 		}
 		t.Run(strings.TrimPrefix(c.word, "/"), func(t *testing.T) {
 			t.Parallel()
 			a := newAsking(t)
 			q, what := consent, "answer acme/api#1"
-			if c.word == sayAnswer {
+			if c.word == cmdAnswer {
 				q = colours
 			}
 			if c.answers {
@@ -44,17 +44,17 @@ func TestEveryCommandIsAudited(t *testing.T) {
 			a.audited(refused)
 			a.comment(a.n, "ann", text)
 			switch id := a.task.ID; c.word {
-			case sayPause, sayResume:
+			case cmdPause, cmdResume:
 				a.audited(refused, "github/ann () "+what+": 200")
-			case sayCancel:
+			case cmdCancel:
 				a.audited(refused, "github/ann () stop: 200 "+id)
-			case sayAnswer:
+			case cmdAnswer:
 				a.audited(refused, "github/ann () answer: 200 "+id)
-			case sayApprove, sayAlways:
+			case cmdApprove, cmdAlways:
 				a.audited(refused, "github/ann () approve: 200 "+id)
-			case sayDeny:
+			case cmdDeny:
 				a.audited(refused, "github/ann () deny: 200 "+id)
-			case sayRetry, sayDismiss, sayReady: // there is nothing to retry or dismiss, and no draft of errand's
+			case cmdRetry, cmdDismiss, cmdReady: // there is nothing to retry or dismiss, and no draft of errand's
 				a.audited(refused)
 			default:
 				t.Errorf("say in this test what the audit log has of %s", c.word)

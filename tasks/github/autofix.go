@@ -18,26 +18,28 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// This file submits automatic work on errand's own pull requests: fix failed checks, resolve conflicts, answer reviews.
-// An event or the poller submits a task. Its brief decides from the current state whether there is anything to do, and
-// records there what was begun. A superfluous event does no harm.
+// This file submits automatic work on errand's own pull requests: fixing failed checks, resolving conflicts, answering
+// reviews. An event or the poller submits a task. The brief of the task reads the current state, decides whether there
+// is anything to do, and records the work as begun, so extra events do no harm.
 
 // ownBranches matches the branches that errand pushes to: those with the default prefix, and those of threads, which begin
 // with the name of a source.
 var ownBranches = regexp.MustCompile(`^errand/|^([a-z0-9][a-z0-9_-]*/)+(slack|github|chat|schedule|hook)-[0-9a-f]{10}$`)
 
-// nobodyAsked reports whether a task is automatic.
-func nobodyAsked(t tasks.Task, o origin) bool { return o.Asked == nil || t.Kind == kindReviewResponse }
+// isAutomatic reports whether a task is automatic.
+func isAutomatic(t tasks.Task, o origin) bool { return o.Asked == nil || t.Kind == kindReviewResponse }
 
-// unheard reports whether the ending of an automatic task is not reported: there was nothing to do. The message that
-// errand stops working is reported.
-func unheard(e tasks.Ending) bool {
+// endsSilently reports whether the ending of an automatic task is not posted, because there was nothing to do. The
+// message that the limit is reached is posted.
+func endsSilently(e tasks.Ending) bool {
 	nothing := slices.Contains([]tasks.EndingKind{tasks.Refused, tasks.Superseded, tasks.Withdrawn}, e.Kind)
-	return nothing && e.Reason != enough
+	return nothing && e.Reason != limitReached
 }
 
 // autofix submits automatic work on a pull request. At most one task of a kind runs for a head.
-func (i *interpreter) autofix(ctx context.Context, desk *tasks.Desk, kind string, pr *github.PullRequest, o origin) (said string, err error) {
+func (i *interpreter) autofix(
+	ctx context.Context, desk *tasks.Desk, kind string, pr *github.PullRequest, o origin,
+) (response string, err error) {
 	if i.watched(o.Repo) {
 		return "", ignored{onlyWatched, slog.LevelDebug}
 	}
@@ -55,20 +57,21 @@ func (i *interpreter) autofix(ctx context.Context, desk *tasks.Desk, kind string
 	}
 	id := tasks.NewID(i.now(), sourceName, fmt.Sprintf("%s-%d-%s", kind, o.Number, hub.ShortSHA(o.Head)))
 	err = i.memory.changeState(ctx, o, func(p *prState) error {
-		if why := p.tired(); why != "" && (why != enough || p.Begun[enough] != "") { // the brief of the first task over the limit says so
+		// The first task over the limit is submitted, because its brief posts that the limit is reached.
+		if why := p.automationBlocked(); why != "" && (why != limitReached || p.Begun[limitReached] != "") {
 			return ignored{why, slog.LevelInfo}
 		}
 		if now := p.Begun[key]; now != "" && (now != old || !over) {
 			id = now
 		} else {
-			p.note(key, id)
+			p.takeOver(key, id)
 		}
 		return nil
 	})
 	if err != nil {
 		return "", err
 	}
-	t, err := i.settings.expected(ctx, draft{Task: tasks.Task{
+	t, err := i.settings.applyTo(ctx, draft{Task: tasks.Task{
 		ID: id, Source: sourceName, Kind: kind, Thread: "github/" + o.String(), Class: tasks.Background, Profile: profileOf(pr, agent.Write),
 		Repo: o.Repo, Ref: fmt.Sprintf("refs/pull/%d/head", o.Number), Actor: pr.GetUser().GetLogin(), Unasked: true,
 		Prompt: fmt.Sprintf("%s of pull request #%d of %s: %s", kinds()[kind].title, o.Number, o.Repo, o.Title),
@@ -79,10 +82,10 @@ func (i *interpreter) autofix(ctx context.Context, desk *tasks.Desk, kind string
 	return submitted(i.submit(ctx, desk, t))
 }
 
-// autofixTalk reads the pull request of an automatic task. It refuses unrequested work if the head has changed or the
+// readAutomatic is readConversation for an automatic task. It refuses unrequested work if the head has changed or the
 // repository's settings turn that work off.
-func (b *briefer) autofixTalk(ctx context.Context, t tasks.Task, o origin) (talk, error) {
-	k, err := b.talk(ctx, t, o)
+func (b *briefer) readAutomatic(ctx context.Context, t tasks.Task, o origin) (conversation, error) {
+	k, err := b.readConversation(ctx, t, o)
 	if err != nil {
 		return k, err
 	}
@@ -91,7 +94,7 @@ func (b *briefer) autofixTalk(ctx context.Context, t tasks.Task, o origin) (talk
 		return k, &tasks.InputError{Sentence: "The pull request is closed."}
 	case o.Asked == nil && head != o.Head:
 		return k, &tasks.InputError{Sentence: "Superseded by " + hub.ShortSHA(head) + "."}
-	case nobodyAsked(t, o) && !k.want.on(t.Kind):
+	case isAutomatic(t, o) && !k.settings.enabled(t.Kind):
 		return k, &tasks.InputError{Sentence: "The repository's settings switch " + t.Kind + " off."}
 	}
 	return k, nil
@@ -99,8 +102,8 @@ func (b *briefer) autofixTalk(ctx context.Context, t tasks.Task, o origin) (talk
 
 // once refuses an unrequested task if another task has done the work named by key, or if the limit of automatic work
 // is reached. It always allows a requested task.
-func (k talk) once(ctx context.Context, key string) error {
-	if !nobodyAsked(k.task, k.o) {
+func (k conversation) once(ctx context.Context, key string) error {
+	if !isAutomatic(k.task, k.o) {
 		return nil
 	}
 	return k.b.memory.once(ctx, k.o, key, k.task.ID)
@@ -122,10 +125,10 @@ func (m *memory) once(ctx context.Context, o origin, key, task string) error {
 
 // once records the task under key, or returns why it must not run.
 func (p *prState) once(key, task string) (why string) {
-	switch why = p.tired(); {
+	switch why = p.automationBlocked(); {
 	case p.Begun[key] == task:
 		return "" // the task is briefed again
-	case why == enough && !p.begin(enough, task):
+	case why == limitReached && !p.begin(limitReached, task):
 		return "A person has already been asked to continue."
 	case why != "":
 		return why
@@ -136,11 +139,12 @@ func (p *prState) once(key, task string) (why string) {
 	return ""
 }
 
-// autofixBrief is the brief of such work. On a pull request of others the result is proposed to them.
-func (k talk) autofixBrief(prompt string) tasks.Brief {
-	if len(k.want.Checks) > 0 && k.task.Profile == agent.Write {
+// autofixBrief is the brief of work on the branch of a pull request. On a pull request of others the result is proposed
+// to them.
+func (k conversation) autofixBrief(prompt string) tasks.Brief {
+	if len(k.settings.Checks) > 0 && k.task.Profile == agent.Write {
 		prompt += "\n\nBefore you finish, these commands must succeed in the repository's directory:\n\n    " +
-			strings.Join(k.want.Checks, "\n    ") +
+			strings.Join(k.settings.Checks, "\n    ") +
 			"\n\nerrand runs them again after you and reports the results.\n"
 	}
 	b := k.brief(prompt)
@@ -148,27 +152,26 @@ func (k talk) autofixBrief(prompt string) tasks.Brief {
 	return b
 }
 
-// spoke resets the count of automatic work, because a person has requested something.
-func (m memory) spoke(ctx context.Context, o origin) error {
+// resetRounds resets the count of automatic work, because a person has requested something.
+func (m memory) resetRounds(ctx context.Context, o origin) error {
 	return m.changeState(ctx, o, func(p *prState) error {
-		p.rest()
+		p.resetRounds()
 		return nil
 	})
 }
 
-func (p *prState) rest() {
+func (p *prState) resetRounds() {
 	p.Rounds = 0
-	delete(p.Begun, enough)
+	delete(p.Begun, limitReached)
 }
 
-// respond submits the answer to a review of errand's pull request that does not mention errand: feedback is for the
-// author anyway.
-func (i *interpreter) respond(ctx context.Context, desk *tasks.Desk, d delivery) (said string, err error) {
-	return i.respondTo(ctx, desk, *d.remark)
+// onReview handles a submitted review of errand's pull request that does not mention errand.
+func (i *interpreter) onReview(ctx context.Context, desk *tasks.Desk, d delivery) (response string, err error) {
+	return i.handleReview(ctx, desk, *d.remark)
 }
 
-// respondTo submits the answer to a review.
-func (i *interpreter) respondTo(ctx context.Context, desk *tasks.Desk, h heard) (said string, err error) {
+// handleReview submits a task that answers a review: feedback on errand's pull request is for errand without a mention.
+func (i *interpreter) handleReview(ctx context.Context, desk *tasks.Desk, h remarkEvent) (response string, err error) {
 	text, named, err := i.addressed(ctx, h)
 	if err != nil {
 		return "", err
@@ -190,10 +193,10 @@ func (i *interpreter) respondTo(ctx context.Context, desk *tasks.Desk, h heard) 
 	case strings.EqualFold(h.verdict, "approved"), strings.EqualFold(h.verdict, "dismissed"):
 		return "", ignored{"The review has no text.", slog.LevelDebug}
 	}
-	if err := i.gate.pace(ctx, h); err != nil {
+	if err := i.gate.limitRate(ctx, h); err != nil {
 		return "", err
 	}
-	t, err := i.orderOf(ctx, h, work{kind: kindReviewResponse, profile: agent.Write}, "", text)
+	t, err := i.requestedTask(ctx, h, work{kind: kindReviewResponse, profile: agent.Write}, "", text)
 	if err != nil {
 		return "", err
 	}
@@ -201,12 +204,12 @@ func (i *interpreter) respondTo(ctx context.Context, desk *tasks.Desk, h heard) 
 	return submitted(i.submit(ctx, desk, t))
 }
 
-// responder is the prompt for answering a review of the agent's work.
-const responder = `This pull request is your work, and a reviewer has commented on it. Go through the points of the review. Check each one in the code, fix those that are right, run the affected tests, and commit. If a point is wrong or is a question, do not change anything for it; answer it. In your answer, list the points with one or two lines each.`
+// responsePrompt is the prompt for answering a review of the agent's work.
+const responsePrompt = `This pull request is your work, and a reviewer has commented on it. Go through the points of the review. Check each one in the code, fix those that are right, run the affected tests, and commit. If a point is wrong or is a question, do not change anything for it; answer it. In your answer, list the points with one or two lines each.`
 
-// briefResponse passes on the review.
+// briefResponse gives the agent the review.
 func (b *briefer) briefResponse(ctx context.Context, t tasks.Task, o origin, _ string) (tasks.Brief, error) {
-	k, err := b.autofixTalk(ctx, t, o)
+	k, err := b.readAutomatic(ctx, t, o)
 	if err != nil {
 		return tasks.Brief{}, err
 	}
@@ -220,7 +223,7 @@ func (b *briefer) briefResponse(ctx context.Context, t tasks.Task, o origin, _ s
 	if err := k.once(ctx, "review "+o.Asked.identity()); err != nil {
 		return tasks.Brief{}, err
 	}
-	return k.autofixBrief(responder + "\n\n" + remarks.prompt(k)), nil
+	return k.autofixBrief(responsePrompt + "\n\n" + remarks.prompt(k)), nil
 }
 
 // GitHub computes whether a pull request can be merged only on request, and has the result some seconds later.
@@ -229,18 +232,18 @@ const (
 	mergePatience = 5 * time.Minute
 )
 
-// resolver is the prompt for resolving conflicts.
-const resolver = `This pull request has merge conflicts with its base, origin/%s. Merge origin/%[1]s and resolve each conflict so that the intent of both sides is kept. Read the history of both sides before you decide. Do not rebase, and change nothing else. Build and run the tests, then commit the merge. In your answer say for each conflict what both sides wanted and how you resolved it. If you cannot tell what is right, abort the merge and say what has to be decided.`
+// conflictPrompt is the prompt for resolving conflicts.
+const conflictPrompt = `This pull request has merge conflicts with its base, origin/%s. Merge origin/%[1]s and resolve each conflict so that the intent of both sides is kept. Read the history of both sides before you decide. Do not rebase, and change nothing else. Build and run the tests, then commit the merge. In your answer say for each conflict what both sides wanted and how you resolved it. If you cannot tell what is right, abort the merge and say what has to be decided.`
 
 // briefConflict checks that there are conflicts.
 func (b *briefer) briefConflict(ctx context.Context, t tasks.Task, o origin, _ string) (tasks.Brief, error) {
-	k, err := b.autofixTalk(ctx, t, o)
+	k, err := b.readAutomatic(ctx, t, o)
 	if err != nil {
 		return tasks.Brief{}, err
 	}
 	me, err := b.api.forge.Login(ctx)
 	if err != nil {
-		return tasks.Brief{}, b.api.sorted("read "+o.String(), err)
+		return tasks.Brief{}, b.api.briefError("read "+o.String(), err)
 	}
 	now := b.now()
 	switch {
@@ -251,7 +254,7 @@ func (b *briefer) briefConflict(ctx context.Context, t tasks.Task, o origin, _ s
 	}
 	key, err := b.api.conflicts(ctx, k.gh, o, k.pr)
 	if err != nil {
-		return tasks.Brief{}, b.api.sorted("read branch "+o.Base+" of "+o.Repo, err)
+		return tasks.Brief{}, b.api.briefError("read branch "+o.Base+" of "+o.Repo, err)
 	}
 	if o.Asked == nil && !ownWork(k.pr, me) {
 		by, err := b.api.labelledBy(ctx, k.gh, o, conflictsLabel)
@@ -262,17 +265,17 @@ func (b *briefer) briefConflict(ctx context.Context, t tasks.Task, o origin, _ s
 			return tasks.Brief{}, &tasks.InputError{Sentence: "The pull request no longer has the label " + conflictsLabel + "."}
 		}
 		if err := b.gate.mustWrite(ctx, o, by); err != nil {
-			return tasks.Brief{}, k.never(ctx, key, err)
+			return tasks.Brief{}, k.refuseForGood(ctx, key, err)
 		}
 	}
 	if err := k.once(ctx, key); err != nil {
 		return tasks.Brief{}, err
 	}
-	return k.autofixBrief(fmt.Sprintf(resolver, o.Base) + o.added(t)), nil
+	return k.autofixBrief(fmt.Sprintf(conflictPrompt, o.Base) + o.added(t)), nil
 }
 
-// never records an *tasks.InputError as a final refusal for key, so that the poller does not submit it again.
-func (k talk) never(ctx context.Context, key string, why error) error {
+// refuseForGood records an *tasks.InputError as a final refusal for key, so that the poller does not submit it again.
+func (k conversation) refuseForGood(ctx context.Context, key string, why error) error {
 	if _, ok := errors.AsType[*tasks.InputError](why); !ok {
 		return why
 	}
@@ -292,7 +295,7 @@ func labelled(pr *github.PullRequest, label string) bool {
 	return slices.ContainsFunc(pr.Labels, func(l *github.Label) bool { return l.GetName() == label })
 }
 
-// ghost is the name GitHub shows for deleted accounts. It has no permissions.
+// ghost is the name that GitHub shows for deleted accounts. It has no permissions.
 const ghost = "ghost"
 
 // ownWork reports whether errand opened a pull request for its own work. Then only errand pushes to its branch.

@@ -162,7 +162,7 @@ func TestAnswersOnTheBoard(t *testing.T) {
 	head := hub.ShortSHA(must(originOf(task)).Head)
 	w.want(b, "Answer to ann", "Answer to ann: Stopped by ann. Ask again to continue.", "Answer to ann: It is closed.", "No review of "+head+": It is closed.")
 	brief := must(w.src.Brief(t.Context(), task, ""))
-	if !strings.Contains(brief.System, unwritten) || strings.Contains(brief.System, "ask_user") {
+	if !strings.Contains(brief.System, watchedSystem) || strings.Contains(brief.System, "ask_user") {
 		t.Error(brief.System)
 	}
 	if n != 1 {
@@ -186,7 +186,7 @@ func TestEventsOfAWatchedRepository(t *testing.T) {
 	me := must(w.src.forge.Login(t.Context()))
 	own := must(w.hub.OpenPR(t.Context(), githubfake.PR{Repo: repo, Head: "errand/x", User: me, Files: map[string]string{"x.go": "package x\n"}}))
 	must(w.hub.Review(t.Context(), repo, own, "ann", "REQUEST_CHANGES", "Mend it."))
-	o := asItIs(repo, mustPull(w, own))
+	o := originOfPull(repo, mustPull(w, own))
 	if _, err := w.src.interpreter.autofix(t.Context(), f.desk, "check_failure", mustPull(w, own), o); !isIgnored(err) {
 		t.Errorf("mended: %v", err)
 	}
@@ -221,7 +221,7 @@ func TestCredentialOfAWatchedRepository(t *testing.T) {
 }
 
 func mustPull(w *world, n int) *github.PullRequest {
-	_, pr, err := w.src.gate.api.present(w.Context(), origin{Repo: repo, Number: n})
+	_, pr, err := w.src.gate.api.currentPull(w.Context(), origin{Repo: repo, Number: n})
 	if err != nil {
 		w.Fatal(err)
 	}

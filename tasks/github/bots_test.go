@@ -75,7 +75,7 @@ func TestPermissionOfBots(t *testing.T) {
 		} else {
 			w.hub.SetPermission(repo, row.login, row.set)
 		}
-		if p, err := w.src.gate.may(t.Context(), o, row.login); err != nil || p.CanWrite() != row.want {
+		if p, err := w.src.gate.permission(t.Context(), o, row.login); err != nil || p.CanWrite() != row.want {
 			t.Errorf("%+v: %s, %v", row, p, err)
 		}
 	}
@@ -104,7 +104,8 @@ func TestBotsComeToAnEnd(t *testing.T) {
 			w.close(task, tasks.Ending{Kind: tasks.Refused, Reason: input, At: ended})
 		}
 	}
-	want := slices.Concat(make([]string, 2*maxRounds), []string{enough, enough}, slices.Repeat([]string{"A person has already been asked to continue."}, 2))
+	want := slices.Concat(make([]string, 2*maxRounds), []string{limitReached, limitReached},
+		slices.Repeat([]string{"A person has already been asked to continue."}, 2))
 	if diff := cmp.Diff(want, refused); diff != "" {
 		t.Error(diff)
 	}

@@ -218,15 +218,15 @@ func TestRoundsAreBounded(t *testing.T) {
 	}
 	again := task
 	again.ID = tasks.NewID(time.Now(), "github", "again")
-	wantInput(t, brief(w, task), enough)
+	wantInput(t, brief(w, task), limitReached)
 	wantInput(t, brief(w, again), "already been asked")
-	for i, reason := range []string{"This was already handled.", enough} {
+	for i, reason := range []string{"This was already handled.", limitReached} {
 		w.close(task, tasks.Ending{Kind: tasks.Refused, Reason: reason, At: ended})
 		if got := len(w.hub.Comments(repo, n)); got != i {
 			t.Errorf("%s: %d comments", reason, got)
 		}
 	}
-	if err := w.src.memory.spoke(t.Context(), o); err != nil {
+	if err := w.src.memory.resetRounds(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
 	if err := brief(w, task); err != nil {
@@ -263,7 +263,7 @@ func TestLastRoundIsTold(t *testing.T) {
 		if len(all) != 1 {
 			t.Fatalf("failure %d: %d tasks", i, len(all))
 		}
-		wantInput(t, brief(w, all[0]), enough)
+		wantInput(t, brief(w, all[0]), limitReached)
 	}
 	head = must(w.hub.PushPR(t.Context(), repo, n, map[string]string{"a": "b"}))
 	w.job(head, githubfake.Job{Name: "unit", Conclusion: "failure"})

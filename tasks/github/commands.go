@@ -17,87 +17,122 @@ import (
 
 // A comment is a command if its first line is one of these words. The text below it is given to the agent.
 const (
-	sayReview     = "/review"
-	sayReviewFull = "/review full"
-	sayFix        = "/fix"
-	sayFixCI      = "/fix-ci"
-	sayResolve    = "/resolve-conflicts"
-	sayAnalyze    = "/analyze"
-	sayPlan       = "/plan"    // optionally followed by what to heed
-	sayAsk        = "/ask"     // followed by a question
-	sayDismiss    = "/dismiss" // followed by the ID of a finding
-	sayPause      = "/pause"
-	sayResume     = "/resume"
-	sayCancel     = "/cancel"
-	sayRetry      = "/retry"
-	sayReady      = "/ready"
-	sayHelp       = "/help"
-	sayAnswer     = "/answer" // followed by the answer
-	sayApprove    = "/approve"
-	sayAlways     = "/approve always"
-	sayDeny       = "/deny" // optionally followed by a reason
+	cmdReview     = "/review"
+	cmdReviewFull = "/review full"
+	cmdFix        = "/fix"
+	cmdFixCI      = "/fix-ci"
+	cmdResolve    = "/resolve-conflicts"
+	cmdAnalyze    = "/analyze"
+	cmdPlan       = "/plan"    // optionally followed by instructions
+	cmdAsk        = "/ask"     // followed by a question
+	cmdDismiss    = "/dismiss" // followed by the ID of a finding
+	cmdPause      = "/pause"
+	cmdResume     = "/resume"
+	cmdCancel     = "/cancel"
+	cmdRetry      = "/retry"
+	cmdReady      = "/ready"
+	cmdHelp       = "/help"
+	cmdAnswer     = "/answer" // followed by the answer
+	cmdApprove    = "/approve"
+	cmdAlways     = "/approve always"
+	cmdDeny       = "/deny" // optionally followed by a reason
 )
 
 // work describes a task for the agent.
 type work struct {
-	kind    string
-	profile agent.Profile // the most it may do
-	apart   bool          // in the thread of automatic analyses, not in the conversation
-	full    bool
-	plan    bool // it changes nothing, and the answer is a plan
+	kind      string
+	profile   agent.Profile // the most it may do
+	ownThread bool          // it runs in the thread of reviews, not in that of the conversation
+	full      bool
+	plan      bool // it changes nothing, and the answer is a plan
 }
 
 // command describes one command.
 type command struct {
 	word     string
 	argument bool   // more words may follow on the first line
-	help     string // its row in the list of commands; empty: it is in another command's row
-	label    string // in that row; empty: the word itself
+	help     string // description in the list of commands; empty if another command's row lists this one
+	label    string // first column of that row, if it is not the word
 
 	// Exactly one of these is set.
 	work    *work   // a task for the agent
 	control control // an action of errand itself
-	answers bool    // it answers a question by the agent
+	answers bool    // an answer to a question of the agent
 
-	onIssues      bool // it is also a command on an issue
-	onlyIssues    bool // and not on a pull request
-	inDiscussions bool // it is also a command in a discussion
+	onIssues      bool // also on issues
+	onlyIssues    bool // not on pull requests
+	inDiscussions bool // also in discussions
 }
 
-// elsewhere reports whether it is no command there.
-func (c command) elsewhere(h heard) bool {
+// unavailableFor reports whether the command does not exist at the place of h.
+func (c command) unavailableFor(h remarkEvent) bool {
 	if h.discussion != nil {
 		return !c.inDiscussions
 	}
 	return h.onIssue && !c.onIssues || !h.onIssue && c.onlyIssues
 }
 
-// control carries out a command that needs no agent. It returns a note for the author, and whether it succeeded.
-// Repeating it must change nothing: an event may come late, and several times.
-type control func(*controls, context.Context, *tasks.Desk, heard) (note string, ok bool, err error)
+// control runs a command that needs no agent. It returns a note for the author, and whether the command succeeded. A
+// second call must change nothing: an event may arrive late and several times.
+type control func(*controls, context.Context, *tasks.Desk, remarkEvent) (note string, ok bool, err error)
 
 // commands returns all commands in the order of the help. (A variable would be an initialization cycle.)
 func commands() []command {
 	return []command{
-		{word: sayReview, help: "review what is new since my last review", work: &work{kind: kindReview, profile: agent.Read, apart: true}},
-		{word: sayReviewFull, help: "review all of it", work: &work{kind: kindReview, profile: agent.Read, apart: true, full: true}},
-		{word: sayFix, help: "do what the issue, or the open reviews and comments, ask for; text below the command has priority", work: &work{kind: kindFix, profile: agent.Write}, onIssues: true},
-		{word: sayPlan, argument: true, help: "plan what the issue asks for, and wait for `/approve`", work: &planned, onIssues: true, onlyIssues: true},
-		{word: sayFixCI, help: "fix the failing checks", work: &work{kind: kindCheckFailure, profile: agent.Write}},
-		{word: sayResolve, help: "merge the base branch and resolve the conflicts", work: &work{kind: kindMergeConflict, profile: agent.Write}},
-		{word: sayAnalyze, help: "report on the state of this pull request without changing anything", work: &work{kind: kindAnalyze, profile: agent.Read, apart: true}},
-		{word: sayAsk, argument: true, help: "answer a question without changing anything", work: &work{kind: kindComment, profile: agent.Read}, onIssues: true, inDiscussions: true},
-		{word: sayDismiss, argument: true, help: "never report that finding again", control: (*controls).dismiss},
-		{word: sayPause, help: "stop or resume automatic work on this pull request", label: "`/pause`, `/resume`", control: (*controls).pause},
-		{word: sayResume, control: (*controls).resume},
-		{word: sayReady, help: "mark my draft as ready for review", control: (*controls).ready},
-		{word: sayCancel, help: "stop the running tasks here", control: (*controls).stopAll, onIssues: true, inDiscussions: true},
-		{word: sayAnswer, argument: true, help: "answer my question", label: "`/answer …`, `/approve`, `/deny …`", answers: true, onIssues: true, inDiscussions: true},
-		{word: sayApprove, answers: true, onIssues: true, inDiscussions: true},
-		{word: sayAlways, answers: true, onIssues: true, inDiscussions: true},
-		{word: sayDeny, argument: true, answers: true, onIssues: true, inDiscussions: true},
-		{word: sayRetry, help: "retry the last failed task", control: (*controls).retry, onIssues: true, inDiscussions: true},
-		{word: sayHelp, help: "show this list", control: showHelp, onIssues: true, inDiscussions: true},
+		{
+			word: cmdReview, help: "review what is new since my last review",
+			work: &work{kind: kindReview, profile: agent.Read, ownThread: true},
+		},
+		{word: cmdReviewFull, help: "review all of it", work: &work{
+			kind: kindReview, profile: agent.Read,
+			ownThread: true, full: true,
+		}},
+		{
+			word: cmdFix,
+			help: "do what the issue, or the open reviews and comments, ask for; text below the command has priority",
+			work: &work{kind: kindFix, profile: agent.Write}, onIssues: true,
+		},
+		{
+			word: cmdPlan, argument: true, help: "plan what the issue asks for, and wait for `/approve`",
+			work: &planWork,
+			onIssues: true, onlyIssues: true,
+		},
+		{word: cmdFixCI, help: "fix the failing checks", work: &work{kind: kindCheckFailure, profile: agent.Write}},
+		{
+			word: cmdResolve, help: "merge the base branch and resolve the conflicts",
+			work: &work{kind: kindMergeConflict, profile: agent.Write},
+		},
+		{
+			word: cmdAnalyze, help: "report on the state of this pull request without changing anything",
+			work: &work{kind: kindAnalyze, profile: agent.Read, ownThread: true},
+		},
+		{
+			word: cmdAsk, argument: true, help: "answer a question without changing anything",
+			work: &work{kind: kindComment, profile: agent.Read}, onIssues: true, inDiscussions: true,
+		},
+		{word: cmdDismiss, argument: true, help: "never report that finding again", control: (*controls).dismiss},
+		{
+			word: cmdPause, help: "stop or resume automatic work on this pull request", label: "`/pause`, `/resume`",
+			control: (*controls).pause,
+		},
+		{word: cmdResume, control: (*controls).resume},
+		{word: cmdReady, help: "mark my draft as ready for review", control: (*controls).ready},
+		{
+			word: cmdCancel, help: "stop the running tasks here", control: (*controls).stopAll, onIssues: true,
+			inDiscussions: true,
+		},
+		{
+			word: cmdAnswer, argument: true, help: "answer my question", label: "`/answer …`, `/approve`, `/deny …`",
+			answers: true, onIssues: true, inDiscussions: true,
+		},
+		{word: cmdApprove, answers: true, onIssues: true, inDiscussions: true},
+		{word: cmdAlways, answers: true, onIssues: true, inDiscussions: true},
+		{word: cmdDeny, argument: true, answers: true, onIssues: true, inDiscussions: true},
+		{
+			word: cmdRetry, help: "retry the last failed task", control: (*controls).retry, onIssues: true,
+			inDiscussions: true,
+		},
+		{word: cmdHelp, help: "show this list", control: showHelp, onIssues: true, inDiscussions: true},
 	}
 }
 
@@ -111,12 +146,12 @@ func findCommand(word string) command {
 	return command{}
 }
 
-func showHelp(_ *controls, _ context.Context, _ *tasks.Desk, h heard) (string, bool, error) {
+func showHelp(_ *controls, _ context.Context, _ *tasks.Desk, h remarkEvent) (string, bool, error) {
 	return help(h), true, nil
 }
 
 // help lists the commands as Markdown.
-func help(h heard) string {
+func help(h remarkEvent) string {
 	var b strings.Builder
 	where := "in a comment, on a line of the diff or in a review"
 	switch {
@@ -131,15 +166,15 @@ func help(h heard) string {
 		if c.argument {
 			label = "`" + c.word + " …`"
 		}
-		if c.help != "" && !c.elsewhere(h) {
+		if c.help != "" && !c.unavailableFor(h) {
 			fmt.Fprintf(&b, "\n| %s | %s |", cmp.Or(c.label, label), c.help)
 		}
 	}
 	return b.String()
 }
 
-// mentioned is the work for a mention that is not a command.
-var mentioned = work{kind: kindComment, profile: agent.Write}
+// mentionWork is the work for a mention that is not a command.
+var mentionWork = work{kind: kindComment, profile: agent.Write}
 
 // Replies to commands.
 const (
@@ -153,11 +188,11 @@ const (
 
 // Bounds of the search for a task to retry, in tasks of a repository, and of the remembered commands.
 const (
-	maxTried  = 200
-	maxObeyed = 20
+	maxTried    = 200
+	maxCommands = 20
 )
 
-// controls carries out the commands that need no agent. It is safe for concurrent use.
+// controls runs the commands that need no agent. It is safe for concurrent use.
 type controls struct {
 	gate     *gate
 	comments *commenter
@@ -165,8 +200,10 @@ type controls struct {
 	log      *slog.Logger
 }
 
-// obey carries out a control command of a person with write access.
-func (c *controls) obey(ctx context.Context, desk *tasks.Desk, h heard, command string) (said string, err error) {
+// runCommand runs a control command of a person with write access.
+func (c *controls) runCommand(
+	ctx context.Context, desk *tasks.Desk, h remarkEvent, command string,
+) (response string, err error) {
 	var note string
 	var ok bool
 	err = desk.As(ctx, h.sender(), strings.TrimPrefix(command, "/"), h.origin().String(), func(ctx context.Context) (changed bool, err error) {
@@ -174,11 +211,11 @@ func (c *controls) obey(ctx context.Context, desk *tasks.Desk, h heard, command 
 			return false, err
 		}
 		var before bool
-		note, ok, before, err = c.carryOut(ctx, desk, h, command)
+		note, ok, before, err = c.runOnce(ctx, desk, h, command)
 		if err != nil {
-			err = fmt.Errorf("carry out %s on %s: %w", command, h.origin(), err)
+			err = fmt.Errorf("run %s on %s: %w", command, h.origin(), err)
 		}
-		return ok && !before && command != sayHelp, err
+		return ok && !before && command != cmdHelp, err
 	})
 	if _, ok := errors.AsType[*tasks.InputError](err); ok {
 		h.after(func(ctx context.Context) { c.comments.postNote(ctx, h, notDone, "") })
@@ -186,19 +223,21 @@ func (c *controls) obey(ctx context.Context, desk *tasks.Desk, h heard, command 
 	if err != nil {
 		return "", err
 	}
-	c.log.Info("command obeyed", "command", command, "thread", h.thread(), "user", h.author, "done", ok)
+	c.log.Info("command run", "command", command, "thread", h.thread(), "user", h.author, "done", ok)
 	h.after(func(ctx context.Context) {
-		c.comments.sign(ctx, h, eyes)
-		c.comments.postNote(ctx, h, signOf(ok), note)
+		c.comments.addReaction(ctx, h, eyes)
+		c.comments.postNote(ctx, h, resultReaction(ok), note)
 	})
-	return "Obeyed " + command + ".", nil
+	return "Ran " + command + ".", nil
 }
 
-// carryOut carries out a control command once. When the same event comes again, there may be another task to stop or
-// retry. before reports whether it was carried out earlier.
-func (c *controls) carryOut(ctx context.Context, desk *tasks.Desk, h heard, command string) (note string, ok, before bool, err error) {
+// runOnce runs a control command, unless it ran before: when the same event arrives again, there may be another task to
+// stop or retry. before reports whether it ran before.
+func (c *controls) runOnce(
+	ctx context.Context, desk *tasks.Desk, h remarkEvent, command string,
+) (note string, ok, before bool, err error) {
 	p, err := c.memory.state(ctx, h.origin())
-	if before = err == nil && slices.Contains(p.Obeyed, h.task()); before || err != nil {
+	if before = err == nil && slices.Contains(p.Commands, h.task()); before || err != nil {
 		return "", before, before, err
 	}
 	note, ok, err = findCommand(command).control(c, ctx, desk, h)
@@ -206,14 +245,14 @@ func (c *controls) carryOut(ctx context.Context, desk *tasks.Desk, h heard, comm
 		return note, ok, false, err
 	}
 	return note, ok, false, c.memory.changeState(ctx, h.origin(), func(p *prState) error {
-		p.Obeyed = append(p.Obeyed, h.task())
-		p.Obeyed = p.Obeyed[max(0, len(p.Obeyed)-maxObeyed):]
+		p.Commands = append(p.Commands, h.task())
+		p.Commands = p.Commands[max(0, len(p.Commands)-maxCommands):]
 		return nil
 	})
 }
 
-// signOf returns the final reaction for a comment.
-func signOf(ok bool) string {
+// resultReaction returns the final reaction for a comment.
+func resultReaction(ok bool) string {
 	if ok {
 		return done
 	}
@@ -221,9 +260,9 @@ func signOf(ok bool) string {
 }
 
 // pause stops automatic work.
-func (c *controls) pause(ctx context.Context, _ *tasks.Desk, h heard) (string, bool, error) {
+func (c *controls) pause(ctx context.Context, _ *tasks.Desk, h remarkEvent) (string, bool, error) {
 	return "", true, c.memory.changeState(ctx, h.origin(), func(p *prState) error {
-		if p.hears(h.at) {
+		if p.recordCommandTime(h.at) {
 			p.Paused, p.PausedBy = true, h.author
 		}
 		return nil
@@ -231,18 +270,18 @@ func (c *controls) pause(ctx context.Context, _ *tasks.Desk, h heard) (string, b
 }
 
 // resume ends a pause, whether a person or a limit caused it.
-func (c *controls) resume(ctx context.Context, _ *tasks.Desk, h heard) (string, bool, error) {
+func (c *controls) resume(ctx context.Context, _ *tasks.Desk, h remarkEvent) (string, bool, error) {
 	return "", true, c.memory.changeState(ctx, h.origin(), func(p *prState) error {
-		if p.hears(h.at) {
+		if p.recordCommandTime(h.at) {
 			p.Paused, p.PausedBy, p.Reviews = false, "", 0
-			p.rest()
+			p.resetRounds()
 		}
 		return nil
 	})
 }
 
 // ready marks errand's draft as ready for review.
-func (c *controls) ready(ctx context.Context, _ *tasks.Desk, h heard) (note string, ok bool, err error) {
+func (c *controls) ready(ctx context.Context, _ *tasks.Desk, h remarkEvent) (note string, ok bool, err error) {
 	err = tasks.FromForge(c.gate.api.forge.MarkReady(ctx, h.repo, h.number))
 	if input, refused := errors.AsType[*tasks.InputError](err); refused {
 		return input.Sentence, false, nil
@@ -250,23 +289,24 @@ func (c *controls) ready(ctx context.Context, _ *tasks.Desk, h heard) (note stri
 	return "", err == nil, err
 }
 
-// hears records the time of a pause or resume command and reports whether it is the latest one: an event may come late.
-func (p *prState) hears(at time.Time) bool {
-	if at.Before(p.Said) {
+// recordCommandTime records the time of a pause or resume command, and reports whether it is the latest: an event may
+// arrive late.
+func (p *prState) recordCommandTime(at time.Time) bool {
+	if at.Before(p.CommandAt) {
 		return false
 	}
-	p.Said = at
+	p.CommandAt = at
 	return true
 }
 
 // command is a comment's command in the form that all sources share. The author has write access.
-func (c *controls) command(d *tasks.Desk, h heard) intake.Command {
+func (c *controls) command(d *tasks.Desk, h remarkEvent) intake.Command {
 	// GitHub gives times in whole seconds.
 	return intake.Command{Desk: d, ID: h.task(), At: h.at.Add(time.Second), By: h.author, May: func(tasks.Task) bool { return true }}
 }
 
-// noteOf returns the note for a reply. A command that was carried out gets only a reaction.
-func noteOf(r intake.Reply) (note string, ok bool) {
+// commandNote returns the note for a reply. A command that succeeded gets only a reaction.
+func commandNote(r intake.Reply) (note string, ok bool) {
 	if r.Done {
 		return "", true
 	}
@@ -274,9 +314,9 @@ func noteOf(r intake.Reply) (note string, ok bool) {
 }
 
 // stopAll stops the tasks of a pull request, an issue or a discussion that were requested before this comment, and drops a plan.
-func (c *controls) stopAll(ctx context.Context, d *tasks.Desk, h heard) (note string, ok bool, err error) {
+func (c *controls) stopAll(ctx context.Context, d *tasks.Desk, h remarkEvent) (note string, ok bool, err error) {
 	reply, err := c.command(d, h).Stop(ctx, h.threads()...)
-	note, ok = noteOf(reply)
+	note, ok = commandNote(reply)
 	if err == nil && h.onIssue {
 		var dropped bool
 		if dropped, err = c.memory.dropPlan(ctx, h); dropped {
@@ -287,7 +327,7 @@ func (c *controls) stopAll(ctx context.Context, d *tasks.Desk, h heard) (note st
 }
 
 // retry runs the last failed task again.
-func (c *controls) retry(ctx context.Context, d *tasks.Desk, h heard) (note string, ok bool, err error) {
+func (c *controls) retry(ctx context.Context, d *tasks.Desk, h remarkEvent) (note string, ok bool, err error) {
 	command := c.command(d, h)
 	last, live, err := c.lastFailed(ctx, d, h, command.At)
 	switch {
@@ -299,13 +339,15 @@ func (c *controls) retry(ctx context.Context, d *tasks.Desk, h heard) (note stri
 		return neverFailed, false, nil
 	}
 	reply, err := command.Retry(ctx, last)
-	note, ok = noteOf(reply)
+	note, ok = commandNote(reply)
 	return note, ok, err
 }
 
 // lastFailed returns the latest task of a pull request that failed before the comment and that its author may retry, or
 // the zero value if the newest tasks include none. live reports whether a task has not ended.
-func (c *controls) lastFailed(ctx context.Context, d *tasks.Desk, h heard, said time.Time) (last tasks.Status, live bool, err error) {
+func (c *controls) lastFailed(
+	ctx context.Context, d *tasks.Desk, h remarkEvent, at time.Time,
+) (last tasks.Status, live bool, err error) {
 	page, err := d.List(ctx, tasks.Filter{Source: sourceName, Repo: h.repo, Limit: maxTried})
 	if err != nil {
 		return last, false, err
@@ -324,7 +366,7 @@ func (c *controls) lastFailed(ctx context.Context, d *tasks.Desk, h heard, said 
 		switch {
 		case st.Ending == nil:
 			live = true
-		case !st.Ended.After(said) && failedFor(h.author, st):
+		case !st.Ended.After(at) && failedFor(h.author, st):
 			return st, live, nil
 		}
 	}

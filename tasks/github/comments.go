@@ -16,14 +16,15 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// idempotentComment is text that is posted once, however often it is sent: each part is found again by its mark.
+// idempotentComment is a text that is posted once, even if send is called several times: each part is found again by
+// its mark.
 type idempotentComment struct {
-	task   string // its task
+	task   string
 	ending tasks.EndingKind
-	at     int64 // of the ending, in Unix microseconds: a retried task has another one
-	to     spot  // the comment that it answers
+	at     int64 // time of the ending in Unix microseconds; each ending of a retried task has its own
+	to     spot  // the comment to answer
 	since  time.Time
-	after  time.Time // comments of earlier endings of the task do not count; only one of a later ending prevents posting
+	after  time.Time // a final message of an ending after this time prevents posting
 	parts  []string  // Markdown
 }
 
@@ -33,8 +34,8 @@ func (l idempotentComment) mark(part int) string {
 }
 
 var (
-	letterForm = regexp.MustCompile(`^<!-- errand:reply task=(\S+) part=[0-9]+ ending=(\S+) at=([0-9]{1,18}) -->`)
-	oursForm   = regexp.MustCompile(`^\s*<!-- errand:`)
+	replyMark = regexp.MustCompile(`^<!-- errand:reply task=(\S+) part=[0-9]+ ending=(\S+) at=([0-9]{1,18}) -->`)
+	oursForm  = regexp.MustCompile(`^\s*<!-- errand:`)
 )
 
 // ours reports whether a comment begins with one of errand's marks.
@@ -62,7 +63,7 @@ func (c *commenter) send(ctx context.Context, gh *github.Client, o origin, l ide
 func (c *commenter) sendTo(ctx context.Context, gh *github.Client, o origin, l idempotentComment) error {
 	sent, thread, err := c.sent(ctx, gh, o, l)
 	if err != nil {
-		return fmt.Errorf("look for an earlier reply on %s: %w", o, err)
+		return fmt.Errorf("find an earlier reply on %s: %w", o, err)
 	}
 	isFinal := l.at != 0 && l.ending != noteEnding
 	if e := l.final(sent, l.after); isFinal && e != nil && e.At.UnixMicro() != l.at {
@@ -99,7 +100,7 @@ func (c *commenter) sent(ctx context.Context, gh *github.Client, o origin, l ide
 		return nil, "", err
 	}
 	found := map[string]bool{}
-	for r, err := range c.beside(ctx, gh, o, l) {
+	for r, err := range c.remarksNear(ctx, gh, o, l) {
 		if err != nil {
 			return nil, "", err
 		}
@@ -107,21 +108,21 @@ func (c *commenter) sent(ctx context.Context, gh *github.Client, o origin, l ide
 			thread = r.node
 		}
 		if r.author == me {
-			found[letterForm.FindString(r.body)] = true
+			found[replyMark.FindString(r.body)] = true
 		}
 	}
 	return found, thread, nil
 }
 
-// beside lists the remarks at the place where the comment is posted.
-func (c *commenter) beside(ctx context.Context, gh *github.Client, o origin, l idempotentComment) remarks {
+// remarksNear lists the remarks at the place where the comment is posted.
+func (c *commenter) remarksNear(ctx context.Context, gh *github.Client, o origin, l idempotentComment) remarks {
 	if l.to.Place == onLine {
-		return c.api.lines(ctx, gh, o, l.since)
+		return c.api.lineComments(ctx, gh, o, l.since)
 	}
-	return c.api.conversation(ctx, gh, o, l.since)
+	return c.api.comments(ctx, gh, o, l.since)
 }
 
-// Final finds a task's final message by its mark: the review's comment, or the reply. It does not look for results of
+// Final finds a task's final message by its mark: the review's comment, or the reply. It does not find results of
 // repositories that are only watched.
 func (s *Source) Final(ctx context.Context, t tasks.Task, after time.Time) (*tasks.Ending, error) {
 	o, err := originOf(t)
@@ -130,7 +131,7 @@ func (s *Source) Final(ctx context.Context, t tasks.Task, after time.Time) (*tas
 	}
 	e, err := s.reports.findFinal(ctx, t, o, after)
 	if err != nil {
-		return nil, s.reports.api.later("look for an earlier final message on "+o.String(), err)
+		return nil, s.reports.api.reportError("find an earlier final message on "+o.String(), err)
 	}
 	return e, nil
 }
@@ -189,7 +190,7 @@ func (r *reporter) finished(ctx context.Context, gh *github.Client, o origin, t 
 func (l idempotentComment) final(sent map[string]bool, after time.Time) *tasks.Ending {
 	var last *tasks.Ending
 	for mark := range sent {
-		m := letterForm.FindStringSubmatch(mark)
+		m := replyMark.FindStringSubmatch(mark)
 		if m == nil || m[1] != l.task || tasks.EndingKind(m[2]) == noteEnding {
 			continue
 		}
@@ -201,17 +202,17 @@ func (l idempotentComment) final(sent map[string]bool, after time.Time) *tasks.E
 	return last
 }
 
-// tellLimit bounds messages outside of tasks, which are best effort.
-const tellLimit = 30 * time.Second
+// noteTimeout bounds the posting of messages outside of tasks. They are best effort.
+const noteTimeout = 30 * time.Second
 
 // noteEnding replaces the name of an ending in the mark of a message outside of tasks.
 const noteEnding tasks.EndingKind = "note"
 
-// noWork tells people without write access, once on each pull request, why errand does not work for them.
+// noWork is posted once on each pull request for people without write access.
 const noWork = "Only people with write access can use errand here."
 
-// sign adds a reaction to a comment, if GitHub allows it.
-func (c *commenter) sign(ctx context.Context, h heard, sign string) {
+// addReaction adds a reaction to a comment, if GitHub allows it.
+func (c *commenter) addReaction(ctx context.Context, h remarkEvent, reaction string) {
 	c.inBackground(ctx, h, func(ctx context.Context) error {
 		gh, err := c.api.client(ctx, h.origin())
 		if err != nil {
@@ -219,19 +220,19 @@ func (c *commenter) sign(ctx context.Context, h heard, sign string) {
 		}
 		o := h.origin()
 		o.Asked = &request{spot: h.spot, Node: h.node}
-		return react(ctx, gh, o, h.spot, sign)
+		return react(ctx, gh, o, h.spot, reaction)
 	})
 }
 
 // postNote answers a comment that became no task: by a reaction, and for people with write access also by a text, if
 // any.
-func (c *commenter) postNote(ctx context.Context, h heard, sign, words string) {
-	c.sign(ctx, h, sign)
+func (c *commenter) postNote(ctx context.Context, h remarkEvent, reaction, words string) {
+	c.addReaction(ctx, h, reaction)
 	if h.bot {
-		return // it might answer
+		return // the bot might answer
 	}
 	c.inBackground(ctx, h, func(ctx context.Context) error {
-		p, err := c.gate.may(ctx, h.origin(), h.author)
+		p, err := c.gate.permission(ctx, h.origin(), h.author)
 		if err == nil && !p.CanWrite() {
 			var first bool
 			if first, err = c.memory.firstStranger(ctx, h.origin()); !first {
@@ -252,12 +253,12 @@ func (c *commenter) postNote(ctx context.Context, h heard, sign, words string) {
 	})
 }
 
-// inBackground runs work that no response waits for, in repositories that errand may write to.
-func (c *commenter) inBackground(ctx context.Context, h heard, do func(context.Context) error) {
+// inBackground runs work for which no response waits. It does nothing in repositories that are only watched.
+func (c *commenter) inBackground(ctx context.Context, h remarkEvent, do func(context.Context) error) {
 	if c.watched(h.repo) {
 		return
 	}
-	limited, cancel := context.WithTimeout(ctx, tellLimit)
+	limited, cancel := context.WithTimeout(ctx, noteTimeout)
 	defer cancel()
 	if err := do(limited); err != nil && ctx.Err() == nil {
 		c.log.Warn("answer comment", "thread", h.thread(), "comment", h.ID, "err", err)

@@ -149,10 +149,10 @@ func TestShortAnswers(t *testing.T) {
 		n := w.quietOpen()
 		f := w.listen()
 		w.signs(n, f.comment(n, "ann", "/help"), "eyes", "hooray")
-		w.wantOurs(n, help(heard{}))
+		w.wantOurs(n, help(remarkEvent{}))
 		first := w.hub.Deliveries("issue_comment")[0].GUID
 		w.signs(n, f.comment(n, "ann", "@errand /merge"), "confused")
-		w.wantOurs(n, help(heard{}), unknownCommand)
+		w.wantOurs(n, help(remarkEvent{}), unknownCommand)
 		if err := w.hub.Redeliver(w.Context(), first); err != nil {
 			w.Fatal(err)
 		}
@@ -160,16 +160,17 @@ func TestShortAnswers(t *testing.T) {
 			w.signs(n, f.comment(n, "cleo", "/help"), "confused")
 		}
 		w.wait(func() bool { return len(w.ours(n)) >= 3 })
-		w.wantOurs(n, help(heard{}), unknownCommand, noWork)
+		w.wantOurs(n, help(remarkEvent{}), unknownCommand, noWork)
 		must(w.hub.Review(w.Context(), repo, n, "ann", "COMMENT", "", githubfake.Line{Path: "change.go", Line: 1, Body: "/help"}))
 		w.wait(func() bool { return len(w.hub.ReviewComments(repo, n)) == 2 })
-		if c := w.hub.ReviewComments(repo, n); c[1].InReplyTo != c[0].ID || !strings.HasSuffix(c[1].Body, "-->\n"+help(heard{})) {
+		if c := w.hub.ReviewComments(repo, n); c[1].InReplyTo != c[0].ID ||
+			!strings.HasSuffix(c[1].Body, "-->\n"+help(remarkEvent{})) {
 			w.Errorf("%+v", c)
 		}
 	})
 }
 
-// A control that could not be obeyed has to come again.
+// A control that could not run has to come again.
 func TestControlsFail(t *testing.T) {
 	t.Parallel()
 	w := withToken(t)

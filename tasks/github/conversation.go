@@ -19,33 +19,35 @@ import (
 // remark is something a person or bot wrote on a pull request or an issue, or in a discussion.
 type remark struct {
 	spot
-	author, standing string // login, and its relation to the repository, in GitHub's words
-	bot              bool
-	body             string
-	at, edited       time.Time
-	url              string
-	node             string // of a discussion or a comment in one: its ID for GraphQL
+	author      string // login
+	association string // of the author with the repository: GitHub's author_association
+	bot         bool
+	body        string
+	at, edited  time.Time
+	url         string
+	node        string // GraphQL ID of a discussion or of a comment in one
 
-	review int64  // of a comment on a line: the review it belongs to
-	path   string // its place: the file,
-	line   int    // the line, 0 if the diff no longer contains it,
-	hunk   string // and the hunk above it
+	// Of a comment on a line of the diff.
+	review int64 // the review that it belongs to; also of a review
+	path   string
+	line   int    // 0 if the diff no longer contains the line
+	hunk   string // the part of the diff above the line
 }
 
-// heard is an event in which a remark was made, or something was done to an issue.
-type heard struct {
+// remarkEvent is a new remark, or an event of an issue such as a label.
+type remarkEvent struct {
 	remark
 	repo         string
 	number       int
 	installation int64
-	pull         *github.PullRequest // nil if the event does not contain it,
-	issue        *github.Issue       // and then this is set, unless a poll found the remark
-	onIssue      bool                // it is on an issue that is no pull request
-	discussion   *github.Discussion  // nil: it is in no discussion
-	label        string              // of an event of an issue: the label that it was given,
-	assignee     string              // or the account that it was assigned to
-	verdict      string              // of a review, in GitHub's words
-	by           string              // who did it; another person than the author may delete a comment
+	pull         *github.PullRequest // nil if the event does not contain it
+	issue        *github.Issue       // set if pull is nil, unless a poll found the remark
+	onIssue      bool                // the issue is not a pull request
+	discussion   *github.Discussion  // nil outside of discussions
+	label        string              // label that the issue was given
+	assignee     string              // account that the issue was assigned to
+	verdict      string              // GitHub's state of a review, such as approved
+	by           string              // sender of the event, who may not be the author of the remark
 
 	after func(do func(context.Context)) // runs work after the response
 }
@@ -54,7 +56,8 @@ func fromIssueComment(c *github.IssueComment) remark {
 	u := c.GetUser()
 	return remark{
 		spot: spot{Place: inConversation, ID: c.GetID()}, author: u.GetLogin(), bot: u.GetType() == "Bot",
-		standing: c.GetAuthorAssociation(), body: c.GetBody(), at: c.GetCreatedAt().Time, edited: c.GetUpdatedAt().Time, url: c.GetHTMLURL(),
+		association: c.GetAuthorAssociation(), body: c.GetBody(), at: c.GetCreatedAt().Time,
+		edited: c.GetUpdatedAt().Time, url: c.GetHTMLURL(),
 	}
 }
 
@@ -65,7 +68,8 @@ func fromLine(c *github.PullRequestComment) remark {
 	}
 	return remark{
 		spot: spot{Place: onLine, ID: c.GetID(), Thread: thread}, author: u.GetLogin(), bot: u.GetType() == "Bot",
-		standing: c.GetAuthorAssociation(), body: c.GetBody(), at: c.GetCreatedAt().Time, edited: c.GetUpdatedAt().Time, url: c.GetHTMLURL(),
+		association: c.GetAuthorAssociation(), body: c.GetBody(), at: c.GetCreatedAt().Time,
+		edited: c.GetUpdatedAt().Time, url: c.GetHTMLURL(),
 		review: c.GetPullRequestReviewID(), path: c.GetPath(), line: c.GetLine(), hunk: c.GetDiffHunk(),
 	}
 }
@@ -75,22 +79,23 @@ func fromReview(v *github.PullRequestReview) remark {
 	u, at := v.GetUser(), v.GetSubmittedAt().Time
 	return remark{
 		spot: spot{Place: inReview, ID: v.GetID()}, author: u.GetLogin(), bot: u.GetType() == "Bot",
-		standing: v.GetAuthorAssociation(), body: v.GetBody(), at: at, edited: at, url: v.GetHTMLURL(), review: v.GetID(),
+		association: v.GetAuthorAssociation(), body: v.GetBody(), at: at, edited: at, url: v.GetHTMLURL(),
+		review: v.GetID(),
 	}
 }
 
-// fromIssue returns what an issue itself says. It leaves edited unset: GitHub does not report when that was edited.
+// fromIssue returns the text of an issue itself. It leaves edited unset: GitHub does not report when it was edited.
 func fromIssue(v *github.Issue) remark {
 	u, at := v.GetUser(), v.GetCreatedAt().Time
 	return remark{
 		spot: spot{Place: inIssue, ID: v.GetID()}, author: u.GetLogin(), bot: u.GetType() == "Bot",
-		standing: v.GetAuthorAssociation(), body: v.GetBody(), at: at, edited: at, url: v.GetHTMLURL(),
+		association: v.GetAuthorAssociation(), body: v.GetBody(), at: at, edited: at, url: v.GetHTMLURL(),
 	}
 }
 
-// readHeard decodes the event of a remark, an issue or a discussion.
-func readHeard(d delivery) (_ *heard, action string, err error) {
-	h := new(heard)
+// readRemarkEvent decodes a delivery about a remark, an issue or a discussion.
+func readRemarkEvent(d delivery) (_ *remarkEvent, action string, err error) {
+	h := new(remarkEvent)
 	var e struct { // the fields of the events
 		Action      string                    `json:"action"`
 		Issue       *github.Issue             `json:"issue"`
@@ -144,7 +149,7 @@ func readHeard(d delivery) (_ *heard, action string, err error) {
 }
 
 // validate refuses remarks without a place or an author. GitHub also sends events of issues for pull requests.
-func (h *heard) validate() error {
+func (h *remarkEvent) validate() error {
 	switch {
 	case h.repo == "" || h.number == 0 || h.ID == 0 || h.at.IsZero(), h.onIssue && h.issue.GetID() == 0, h.discussion != nil && h.discussion.GetID() == 0:
 		return unreadable{errors.New("read payload: it contains no remark on a pull request, on an issue or in a discussion")}
@@ -156,42 +161,43 @@ func (h *heard) validate() error {
 	return nil
 }
 
-// origin returns the place of the remark. Of the pull request, issue or discussion it has only what identifies it.
-func (h heard) origin() origin {
+// origin returns an origin with only the fields that identify the pull request, issue or discussion.
+func (h remarkEvent) origin() origin {
 	return origin{Repo: h.repo, Number: h.number, Discussion: h.discussion.GetID(), Node: h.discussion.GetNodeID(), Installation: h.installation}
 }
 
-// sender returns who did it, for the audit log.
-func (h heard) sender() tasks.Sender {
+// sender returns the sender of the event for the audit log.
+func (h remarkEvent) sender() tasks.Sender {
 	return tasks.Sender{Source: sourceName, Account: cmp.Or(h.by, h.author)}
 }
 
 // thread returns the thread of the conversation.
-func (h heard) thread() string { return "github/" + h.origin().String() }
+func (h remarkEvent) thread() string { return "github/" + h.origin().String() }
 
 // task returns the ID of the task that a comment becomes.
-func (h heard) task() string { return tasks.NewID(h.at, "github", h.identity()) }
+func (h remarkEvent) task() string { return tasks.NewID(h.at, "github", h.identity()) }
 
 // threads returns both threads of the pull request: the conversation and the analyses.
-func (h heard) threads() []string { return []string{h.thread(), h.thread() + "/review"} }
+func (h remarkEvent) threads() []string { return []string{h.thread(), h.thread() + "/review"} }
 
 // place is the kind of place where a remark was made.
 type place string
 
 const (
 	inConversation place = "conversation"
-	onLine         place = "line"   // of the diff
-	inReview       place = "review" // its body
-	inIssue        place = "issue"  // the issue itself, and what was done to it
+	onLine         place = "line"   // a line of the diff
+	inReview       place = "review" // the body of a review
+	inIssue        place = "issue"  // the issue itself
 	inDiscussion   place = "discussion"
 	inReplies      place = "replies" // a comment in a discussion, or a reply to one
 )
 
 // spot identifies one comment.
 type spot struct {
-	Place  place `json:"place"`
-	ID     int64 `json:"id"`
-	Thread int64 `json:"thread,omitempty"` // on a line and in a discussion: the first comment of the thread; GitHub takes replies only to that one
+	Place place `json:"place"`
+	ID    int64 `json:"id"`
+	// Thread is the first comment of the thread on a line or in a discussion. GitHub accepts replies only to that one.
+	Thread int64 `json:"thread,omitempty"`
 }
 
 // identity returns the spot as a part of a task's ID. A comment gives the same task for all deliveries and events.
@@ -213,8 +219,11 @@ func (p spot) identity() string {
 
 var identityForm = regexp.MustCompile(`-github-(?:([crid])|([lm])([0-9]+)\.)([0-9]+)$`)
 
-// identified are the places by the letter of their identity.
-var identified = map[string]place{"c": inConversation, "l": onLine, "r": inReview, "i": inIssue, "d": inDiscussion, "m": inReplies}
+// placeOfLetter maps the first letter of an identity to its place.
+var placeOfLetter = map[string]place{
+	"c": inConversation, "l": onLine, "r": inReview, "i": inIssue, "d": inDiscussion,
+	"m": inReplies,
+}
 
 // spotOf returns the comment that requested a task, by the task's ID, or false if it was not requested by a comment.
 func spotOf(task string) (p spot, ok bool) {
@@ -226,11 +235,11 @@ func spotOf(task string) (p spot, ok bool) {
 		n, _ := strconv.ParseInt(s, 10, 64)
 		return n
 	}
-	return spot{Place: identified[m[1]+m[2]], Thread: number(m[3]), ID: number(m[4])}, true
+	return spot{Place: placeOfLetter[m[1]+m[2]], Thread: number(m[3]), ID: number(m[4])}, true
 }
 
-// beside reports whether readers of one spot also see the other.
-func (p spot) beside(o spot) bool {
+// sameThread reports whether readers of one spot also see the other.
+func (p spot) sameThread(o spot) bool {
 	return p.Thread == o.Thread
 }
 
@@ -243,17 +252,17 @@ const (
 
 // react adds a reaction to a comment. Adding the same one again changes nothing. REST cannot add one to the body of a
 // review.
-func react(ctx context.Context, gh *github.Client, o origin, p spot, sign string) (err error) {
+func react(ctx context.Context, gh *github.Client, o origin, p spot, reaction string) (err error) {
 	owner, name := o.path()
 	switch p.Place {
 	case inDiscussion, inReplies:
-		err = reactInDiscussion(ctx, gh, o, p, sign)
+		err = reactInDiscussion(ctx, gh, o, p, reaction)
 	case inConversation:
-		_, _, err = gh.Reactions.CreateIssueCommentReaction(ctx, owner, name, p.ID, sign)
+		_, _, err = gh.Reactions.CreateIssueCommentReaction(ctx, owner, name, p.ID, reaction)
 	case onLine:
-		_, _, err = gh.Reactions.CreatePullRequestCommentReaction(ctx, owner, name, p.ID, sign)
+		_, _, err = gh.Reactions.CreatePullRequestCommentReaction(ctx, owner, name, p.ID, reaction)
 	case inIssue:
-		_, _, err = gh.Reactions.CreateIssueReaction(ctx, owner, name, o.Number, sign)
+		_, _, err = gh.Reactions.CreateIssueReaction(ctx, owner, name, o.Number, reaction)
 	}
 	if err != nil {
 		return fmt.Errorf("react to comment %d of %s: %w", p.ID, o, err)

@@ -24,11 +24,12 @@ type Board interface {
 	intake.Board
 }
 
-// onlyWatched is the reason why something is not done.
+// onlyWatched is the reason why a request is ignored.
 const onlyWatched = "This repository is only watched; nothing is written to it."
 
-// unwritten is added to the agent's prompt for such a repository.
-const unwritten = "Nothing is written to this repository. Contrary to the above, your answer is posted in a chat channel, with a link to the pull request.\n"
+// watchedSystem is added to the agent's prompt for such a repository.
+const watchedSystem = "Nothing is written to this repository. " +
+	"Contrary to the above, your answer is posted in a chat channel, with a link to the pull request.\n"
 
 // watched reports whether a repository is only watched.
 func (c Config) watched(repo string) bool { return c.Board != nil && c.Board.Watches(repo) }
@@ -40,7 +41,7 @@ type notice struct{ report }
 func (r *reporter) openNotice(ctx context.Context, t tasks.Task, o origin) (tasks.Report, error) {
 	gh, err := r.api.client(ctx, o)
 	if err != nil {
-		return nil, r.api.later("reach "+o.String(), err)
+		return nil, r.api.reportError("reach "+o.String(), err)
 	}
 	return &notice{report{by: r, gh: gh, origin: o, task: t, log: r.log.With("run", t.ID, "thread", t.Thread)}}, nil
 }
@@ -66,7 +67,7 @@ func (r *notice) Close(ctx context.Context, e tasks.Ending) error {
 		n.Body += state.pausing()
 	}
 	if err != nil {
-		return r.by.api.later("post notice of "+r.origin.String(), err)
+		return r.by.api.reportError("post notice of "+r.origin.String(), err)
 	}
 	if err := r.by.board.Tell(ctx, n); err != nil {
 		return fmt.Errorf("post notice of %s: %w", r.origin, err)
@@ -80,12 +81,12 @@ func (r *notice) silent(ctx context.Context, e tasks.Ending) (bool, error) {
 	switch {
 	case e.Kind == tasks.Withdrawn:
 		return true, nil
-	case nobodyAsked(r.task, r.origin) && !r.origin.byPerson():
+	case isAutomatic(r.task, r.origin) && !r.origin.byPerson():
 		return slices.Contains([]tasks.EndingKind{tasks.Refused, tasks.Superseded, tasks.Cancelled}, e.Kind), nil
 	case e.Kind != tasks.Refused:
 		return false, nil
 	}
-	p, err := r.by.gate.may(ctx, r.origin, r.task.Actor)
+	p, err := r.by.gate.permission(ctx, r.origin, r.task.Actor)
 	if _, ok := errors.AsType[*tasks.InputError](err); ok {
 		return true, nil // GitHub does not give permissions to some tokens, for example read-only ones
 	}
@@ -94,17 +95,17 @@ func (r *notice) silent(ctx context.Context, e tasks.Ending) (bool, error) {
 
 // headline returns the result of a task without findings in one line.
 func (r *notice) headline(e tasks.Ending) string {
-	said := "Answer to " + r.by.people.NameOf(r.task)
+	headline := "Answer to " + r.by.people.NameOf(r.task)
 	if r.task.Kind == kindReview {
-		said = "Review of " + hub.ShortSHA(r.origin.Head)
+		headline = "Review of " + hub.ShortSHA(r.origin.Head)
 		if e.Kind != tasks.Answered {
-			said = "No review of " + hub.ShortSHA(r.origin.Head)
+			headline = "No review of " + hub.ShortSHA(r.origin.Head)
 		}
 	}
 	if sentence := e.Sentence(); sentence != "" {
-		said += ": " + sentence
+		headline += ": " + sentence
 	}
-	return said
+	return headline
 }
 
 // fromFork reports whether the pull request of a task comes from a fork, to which errand pushes nothing.
@@ -136,11 +137,12 @@ func (r *notice) findings(ctx context.Context, n tasks.Notice, a review.Answer) 
 		return n, "", err
 	}
 	p = p.Place(nil, limits)
-	if moved, err = r.overtaken(ctx); err != nil {
+	if moved, err = r.newHeadUnlessPosted(ctx); err != nil {
 		return n, "", err
 	}
-	said := r.found(n.Ending, p, a.Summary, moved)
-	n.Headline, n.Body, n.Quiet = said.title, p.Notice(a.Summary, r.where())+misunderstood(unknown), !p.News() && !r.origin.byPerson()
+	result := r.findingsOutcome(n.Ending, p, a.Summary, moved)
+	n.Headline, n.Body, n.Quiet = result.title, p.Notice(a.Summary, r.page())+settingsErrors(unknown), !p.News() &&
+		!r.origin.byPerson()
 	if moved != "" {
 		n.Body = "The pull request has moved on to " + hub.ShortSHA(moved) + " since.\n\n" + n.Body
 		return n, moved, nil
@@ -148,19 +150,19 @@ func (r *notice) findings(ctx context.Context, n tasks.Notice, a review.Answer) 
 	if err := r.by.memory.changeLedger(ctx, r.origin, func(l *review.Ledger) { l.Told(mark.key(), p) }); err != nil {
 		return n, "", err
 	}
-	state, err := r.by.memory.reviewed(ctx, r.task, r.origin, said.verdict)
+	state, err := r.by.memory.reviewed(ctx, r.task, r.origin, result.verdict)
 	n.Body += state.pausing()
 	return n, "", err
 }
 
-// overtaken returns the new head if the pull request has got one, or "". Once the review is recorded as posted it
-// returns "", because then it has to be posted.
-func (r *notice) overtaken(ctx context.Context) (string, error) {
+// newHeadUnlessPosted returns the new head if the pull request has got one, or "". Once the review is recorded as
+// posted it returns "", because then it has to be posted.
+func (r *notice) newHeadUnlessPosted(ctx context.Context) (string, error) {
 	state, err := r.by.memory.state(ctx, r.origin)
 	if err != nil || state.ReviewedBy == r.task.ID {
 		return "", err
 	}
-	head, err := r.moved(ctx)
+	head, err := r.newHead(ctx)
 	if hub.Permanent(err) {
 		r.log.Warn("post notice of a pull request that cannot be read any more", "err", err)
 		return "", nil

@@ -21,12 +21,12 @@ import (
 // discussions together with issues and pull requests, so threads and memos have the same names. Only GraphQL can read
 // them and write to them.
 
-// fromDiscussion returns what a discussion itself says.
+// fromDiscussion returns the text of a discussion itself.
 func fromDiscussion(v *github.Discussion) remark {
 	u, at := v.GetUser(), v.GetCreatedAt().Time
 	return remark{
 		spot: spot{Place: inDiscussion, ID: v.GetID()}, node: v.GetNodeID(), author: u.GetLogin(),
-		bot: u.GetType() == "Bot", standing: v.GetAuthorAssociation(), body: v.GetBody(), at: at,
+		bot: u.GetType() == "Bot", association: v.GetAuthorAssociation(), body: v.GetBody(), at: at,
 		edited: v.GetUpdatedAt().Time, url: v.GetHTMLURL(),
 	}
 }
@@ -38,7 +38,7 @@ func fromDiscussionComment(c *github.CommentDiscussion) remark {
 	}
 	return remark{
 		spot: spot{Place: inReplies, ID: c.GetID(), Thread: thread}, node: c.GetNodeID(), author: u.GetLogin(),
-		bot: u.GetType() == "Bot", standing: c.GetAuthorAssociation(), body: c.GetBody(), at: c.GetCreatedAt().Time,
+		bot: u.GetType() == "Bot", association: c.GetAuthorAssociation(), body: c.GetBody(), at: c.GetCreatedAt().Time,
 		edited: c.GetUpdatedAt().Time, url: c.GetHTMLURL(),
 	}
 }
@@ -49,7 +49,7 @@ var unamended = ignored{"No waiting task is changed by this edit.", slog.LevelDe
 // amend changes the task of an edited remark in a discussion, or withdraws it if the new text requests nothing. A task
 // that has started keeps the text that it was requested with, as does one whose text someone other than its author has
 // edited.
-func (i *interpreter) amend(ctx context.Context, desk *tasks.Desk, d delivery) (said string, err error) {
+func (i *interpreter) amend(ctx context.Context, desk *tasks.Desk, d delivery) (response string, err error) {
 	h := *d.remark
 	st, err := desk.Status(ctx, h.task())
 	switch {
@@ -66,11 +66,11 @@ func (i *interpreter) amend(ctx context.Context, desk *tasks.Desk, d delivery) (
 	w := findCommand(command).work
 	switch {
 	case command == "" && named && !slash.MatchString(text):
-		w = &mentioned
-	case w == nil || findCommand(command).elsewhere(h):
-		return i.forget(ctx, desk, d)
+		w = &mentionWork
+	case w == nil || findCommand(command).unavailableFor(h):
+		return i.withdraw(ctx, desk, d)
 	}
-	o, err := i.issueOrder(ctx, h, *w, command, words)
+	o, err := i.requestedIssueTask(ctx, h, *w, command, words)
 	if err != nil {
 		return "", err
 	}
@@ -92,7 +92,7 @@ func (i *interpreter) amend(ctx context.Context, desk *tasks.Desk, d delivery) (
 	return "Amended " + t.ID, nil
 }
 
-// ended says why work on an issue or a discussion ends.
+// ended returns the reason why work on an issue or a discussion ends.
 func (o origin) ended(action string) string {
 	if o.Discussion == 0 {
 		return issueEnds[action]
@@ -159,7 +159,8 @@ type discussionComment struct {
 func (c discussionComment) remark(thread int64) remark {
 	r := remark{
 		spot: spot{Place: inReplies, ID: c.ID, Thread: thread}, node: c.Node, author: c.Author.login(),
-		bot: c.Author.Kind == "Bot", standing: c.Association, body: c.Body, at: c.Created, edited: c.Edited, url: c.URL,
+		bot: c.Author.Kind == "Bot", association: c.Association, body: c.Body, at: c.Created, edited: c.Edited,
+		url: c.URL,
 	}
 	if c.Edited.IsZero() {
 		r.edited = c.Created
@@ -249,7 +250,7 @@ func discuss(ctx context.Context, gh *github.Client, o origin, thread, body stri
 }
 
 // reactInDiscussion adds a reaction to a discussion or to a comment in it, unless that was deleted.
-func reactInDiscussion(ctx context.Context, gh *github.Client, o origin, p spot, sign string) error {
+func reactInDiscussion(ctx context.Context, gh *github.Client, o origin, p spot, reaction string) error {
 	node := o.Node
 	switch {
 	case p.Place == inDiscussion:
@@ -265,7 +266,7 @@ func reactInDiscussion(ctx context.Context, gh *github.Client, o origin, p spot,
 	if node == "" {
 		return nil
 	}
-	vars := map[string]any{"target": node, "sign": strings.ToUpper(sign)}
+	vars := map[string]any{"target": node, "sign": strings.ToUpper(reaction)}
 	var answer struct{}
 	err := hub.GraphQL(ctx, gh, reactToDiscussion, vars, &answer)
 	if hub.StatusCode(err) == http.StatusNotFound {
@@ -274,23 +275,23 @@ func reactInDiscussion(ctx context.Context, gh *github.Client, o origin, p spot,
 	return err
 }
 
-// talkInDiscussion reads the discussion of a task, and refuses the task if the discussion has ended.
-func (b *briefer) talkInDiscussion(ctx context.Context, t tasks.Task, o origin) (talk, error) {
+// readDiscussion reads the discussion of a task, and refuses the task if the discussion has ended.
+func (b *briefer) readDiscussion(ctx context.Context, t tasks.Task, o origin) (conversation, error) {
 	gh, err := b.api.client(ctx, o)
 	if err != nil {
-		return talk{}, b.api.sorted("reach "+o.String(), err)
+		return conversation{}, b.api.briefError("reach "+o.String(), err)
 	}
 	d, err := readDiscussion(ctx, gh, o)
 	if hub.StatusCode(err) == http.StatusNotFound {
-		return talk{}, &tasks.InputError{Sentence: "The discussion was deleted or transferred."}
+		return conversation{}, &tasks.InputError{Sentence: "The discussion was deleted or transferred."}
 	} else if err != nil {
-		return talk{}, b.api.sorted("read "+o.String(), err)
+		return conversation{}, b.api.briefError("read "+o.String(), err)
 	}
-	k := talk{b: b, gh: gh, task: t, o: o, in: d}
-	if k.want, _, err = b.settings.settings(ctx, gh, o, o.Base); err != nil {
-		return talk{}, err
+	k := conversation{b: b, gh: gh, task: t, o: o, discussion: d}
+	if k.settings, _, err = b.settings.settings(ctx, gh, o, o.Base); err != nil {
+		return conversation{}, err
 	}
-	why := k.want.refuses(t.Kind, o, nil, nil)
+	why := k.settings.refuses(t.Kind, o, nil, nil)
 	switch {
 	case why != "":
 	case d.Locked:
@@ -299,7 +300,7 @@ func (b *briefer) talkInDiscussion(ctx context.Context, t tasks.Task, o origin) 
 		why = o.ended("closed")
 	}
 	if why != "" {
-		return talk{}, &tasks.InputError{Sentence: why}
+		return conversation{}, &tasks.InputError{Sentence: why}
 	}
 	return k, nil
 }

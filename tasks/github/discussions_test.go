@@ -258,28 +258,28 @@ func TestCommandsInDiscussions(t *testing.T) {
 			t.Errorf("%s: %+v", body, got)
 		}
 	}
-	for _, c := range []string{sayFix, sayPlan, sayReview, sayPause, sayReady} {
+	for _, c := range []string{cmdFix, cmdPlan, cmdReview, cmdPause, cmdReady} {
 		said(c, notInDiscussions)
 	}
 	said("@errand /nothing", unknownCommand)
-	said(sayApprove, noQuestion)
-	said(sayAnswer+" 42", noQuestion)
-	said(sayRetry, neverFailed)
-	list := help(heard{discussion: new(gogithub.Discussion)})
-	said(sayHelp, list)
+	said(cmdApprove, noQuestion)
+	said(cmdAnswer+" 42", noQuestion)
+	said(cmdRetry, neverFailed)
+	list := help(remarkEvent{discussion: new(gogithub.Discussion)})
+	said(cmdHelp, list)
 	for _, c := range commands() {
-		if c.help != "" && strings.Contains(list, "`"+c.word) != slices.Contains([]string{sayAsk, sayAnswer, sayCancel, sayRetry, sayHelp}, c.word) {
+		if c.help != "" && strings.Contains(list, "`"+c.word) != slices.Contains([]string{cmdAsk, cmdAnswer, cmdCancel, cmdRetry, cmdHelp}, c.word) {
 			t.Errorf("%s in the help: %s", c.word, list)
 		}
 	}
 	id := w.discuss(n, 0, "ann", "/ask Why?")
 	w.discussionSigns(n, id, eyes)
 	task := f.only()
-	w.discussionSigns(n, w.discuss(n, 0, "ann", sayCancel), eyes, done)
+	w.discussionSigns(n, w.discuss(n, 0, "ann", cmdCancel), eyes, done)
 	if st := must(f.desk.Status(t.Context(), task.ID)); st.Ending == nil || st.Ending.Kind != tasks.Cancelled {
 		t.Errorf("%+v", st.Ending)
 	}
-	w.discussionSigns(n, w.discuss(n, 0, "ann", sayRetry), eyes, done)
+	w.discussionSigns(n, w.discuss(n, 0, "ann", cmdRetry), eyes, done)
 	if f.only().ID != task.ID {
 		t.Error("it was not retried")
 	}
@@ -297,7 +297,7 @@ func TestStrangersInDiscussions(t *testing.T) {
 	wantInput(t, err, "mallory has no write access")
 	w.close(task, tasks.Ending{Kind: tasks.Refused, Reason: err.Error(), At: ended})
 	w.discussionSigns(n, 0, eyes, notDone)
-	w.discussionSigns(n, w.discuss(n, 0, "cleo", sayHelp), notDone)
+	w.discussionSigns(n, w.discuss(n, 0, "cleo", cmdHelp), notDone)
 	w.discuss(n, 0, "renovate[bot]", "@errand do it")
 	w.discuss(n, 0, "errand", "@errand do it")
 	if got := w.ourRemarks(n); len(got) != 2 || got[0].Body != noWork || len(f.tasks()) != 1 { // and what "errand" has said

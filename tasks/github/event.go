@@ -26,39 +26,39 @@ type interpreter struct {
 	controls   *controls
 	memory     memory
 	watched    func(repo string) bool
-	repository func(name string) bool   // whether events of a repository count; nil: all do
-	base       func(name string) string // of work on an issue; empty: the default branch
+	repository func(name string) bool   // reports whether events of a repository count; nil if all do
+	base       func(name string) string // base branch of work on an issue, or "" for the default branch
 	quiet      time.Duration
 	now        func() time.Time
 	log        *slog.Logger
 }
 
-// handled lists the events that errand handles and the function for each, which submits tasks or does at once what
-// needs no agent, and describes it. All other events are answered with 202. If an event is listed several times, all
-// its functions run.
+// handled lists the events that errand handles, with the function for each. The function submits tasks, or does work
+// that needs no agent, and returns the response to the webhook. All other events are answered with 202. If an event is
+// listed several times, all its functions run.
 var handled = []struct {
 	event   string
 	actions []string
-	act     func(*interpreter, context.Context, *tasks.Desk, delivery) (said string, err error)
+	act     func(*interpreter, context.Context, *tasks.Desk, delivery) (response string, err error)
 }{
 	{"pull_request", []string{"opened", "synchronize", "reopened", "ready_for_review", requestedReview}, (*interpreter).review},
-	{"pull_request", []string{"closed", "converted_to_draft"}, (*interpreter).retire},
+	{"pull_request", []string{"closed", "converted_to_draft"}, (*interpreter).endReviews},
 	{"pull_request", []string{"labeled"}, (*interpreter).labeled},
-	{"issues", []string{actionOpened}, (*interpreter).hearIssue},
+	{"issues", []string{actionOpened}, (*interpreter).onNewIssue},
 	{"issues", []string{actionLabeled, actionAssigned}, (*interpreter).startIssue},
-	{"issues", []string{"closed", "deleted", "transferred", "locked"}, (*interpreter).retireIssue},
-	{"issue_comment", []string{"created"}, (*interpreter).hear},
-	{"discussion", []string{"created"}, (*interpreter).hear},
+	{"issues", []string{"closed", "deleted", "transferred", "locked"}, (*interpreter).endIssue},
+	{"issue_comment", []string{"created"}, (*interpreter).onRemark},
+	{"discussion", []string{"created"}, (*interpreter).onRemark},
 	{"discussion", []string{"edited"}, (*interpreter).amend},
-	{"discussion", []string{"closed", "deleted", "transferred", "locked"}, (*interpreter).retireIssue},
-	{"discussion_comment", []string{"created"}, (*interpreter).hear},
+	{"discussion", []string{"closed", "deleted", "transferred", "locked"}, (*interpreter).endIssue},
+	{"discussion_comment", []string{"created"}, (*interpreter).onRemark},
 	{"discussion_comment", []string{"edited"}, (*interpreter).amend},
-	{"discussion_comment", []string{"deleted"}, (*interpreter).forget},
-	{"pull_request_review_comment", []string{"created"}, (*interpreter).hear},
-	{"pull_request_review", []string{"submitted"}, (*interpreter).hear},
-	{"issue_comment", []string{"deleted"}, (*interpreter).forget},
-	{"pull_request_review_comment", []string{"deleted"}, (*interpreter).forget},
-	{"pull_request_review", []string{"submitted"}, (*interpreter).respond},
+	{"discussion_comment", []string{"deleted"}, (*interpreter).withdraw},
+	{"pull_request_review_comment", []string{"created"}, (*interpreter).onRemark},
+	{"pull_request_review", []string{"submitted"}, (*interpreter).onRemark},
+	{"issue_comment", []string{"deleted"}, (*interpreter).withdraw},
+	{"pull_request_review_comment", []string{"deleted"}, (*interpreter).withdraw},
+	{"pull_request_review", []string{"submitted"}, (*interpreter).onReview},
 	{"check_run", []string{"completed"}, (*interpreter).onCheckEvent},
 	{"check_suite", []string{"completed"}, (*interpreter).onCheckEvent},
 	{"workflow_run", []string{"completed"}, (*interpreter).onCheckEvent},
@@ -71,17 +71,17 @@ type delivery struct {
 	payload           []byte
 
 	// The payload, decoded once by decode into the field for the event.
-	pull   *github.PullRequestEvent // use its getters: a deleted fork is a head without repository
-	remark *heard
+	pull   *github.PullRequestEvent // use its getters: the head of a deleted fork has no repository
+	remark *remarkEvent
 	check  *checkEvent
 
 	after func(do func(context.Context)) // runs work after GitHub has its answer
 }
 
-// ignored says why an event becomes no task. This is the usual case and not a failure.
+// ignored is the reason why an event becomes no task. This is the usual case and not a failure.
 type ignored struct {
 	why   string
-	level slog.Level // events of pull requests matter to an operator; GitHub sends many others
+	level slog.Level // of the log line; operators need only the reasons for pull requests
 }
 
 func (e ignored) Error() string { return e.why }
@@ -89,9 +89,9 @@ func (e ignored) Error() string { return e.why }
 // unreadable is a payload that does not match its event.
 type unreadable struct{ error }
 
-// act handles a delivery and describes what was done. The error is an ignored, an unreadable or an *tasks.InputError;
-// any other error means that the event should be delivered again.
-func (i *interpreter) act(ctx context.Context, desk *tasks.Desk, d delivery) (said string, err error) {
+// act handles a delivery and returns the response to the webhook. The error is an ignored, an unreadable or an
+// *tasks.InputError; any other error means that the event should be delivered again.
+func (i *interpreter) act(ctx context.Context, desk *tasks.Desk, d delivery) (response string, err error) {
 	var all []string
 	var last error
 	for _, h := range handled {
@@ -107,9 +107,9 @@ func (i *interpreter) act(ctx context.Context, desk *tasks.Desk, d delivery) (sa
 			continue
 		}
 		err := d.validate()
-		said := ""
+		response := ""
 		if err == nil {
-			said, err = h.act(i, ctx, desk, d)
+			response, err = h.act(i, ctx, desk, d)
 		}
 		if why, ok := errors.AsType[ignored](err); ok {
 			last = why
@@ -118,7 +118,7 @@ func (i *interpreter) act(ctx context.Context, desk *tasks.Desk, d delivery) (sa
 		if err != nil {
 			return "", err
 		}
-		all = append(all, said)
+		all = append(all, response)
 	}
 	if len(all) > 0 {
 		return strings.Join(all, " "), nil
@@ -137,7 +137,7 @@ func (d *delivery) decode() (err error) {
 		err = readPayload(d.payload, d.pull)
 		d.action = d.pull.GetAction()
 	case "issues", "issue_comment", "discussion", "discussion_comment", "pull_request_review_comment", "pull_request_review":
-		d.remark, d.action, err = readHeard(*d)
+		d.remark, d.action, err = readRemarkEvent(*d)
 	default:
 		d.check = new(checkEvent)
 		err = readPayload(d.payload, d.check)
@@ -174,7 +174,7 @@ func (d *delivery) validate() error {
 type draft struct {
 	tasks.Task
 	origin origin
-	me     string // of a review: errand's login, or "" if GitHub did not say
+	me     string // errand's login, for reviews; "" if GitHub did not return it
 }
 
 // task returns the task with its marshaled origin.
@@ -195,7 +195,7 @@ func (i *interpreter) submit(ctx context.Context, desk *tasks.Desk, d draft) (ta
 	return desk.Submit(ctx, t)
 }
 
-// submitted returns the response to a webhook that became a task.
+// submitted returns the response to a webhook for a submitted task.
 func submitted(r tasks.Receipt, err error) (string, error) {
 	if err != nil {
 		return "", err
@@ -208,11 +208,11 @@ func submitted(r tasks.Receipt, err error) (string, error) {
 type origin struct {
 	Repo         string   `json:"repo"` // owner/name
 	Number       int      `json:"number"`
-	Issue        int64    `json:"issue,omitempty"`      // the ID of the issue,
-	Discussion   int64    `json:"discussion,omitempty"` // or of the discussion; both 0: it is a pull request
-	Node         string   `json:"node,omitempty"`       // of a discussion: its ID for GraphQL
-	Head         string   `json:"head"`                 // commit; empty for an issue
-	Base         string   `json:"base"`                 // branch; empty for an issue: the default branch
+	Issue        int64    `json:"issue,omitempty"`      // ID of the issue
+	Discussion   int64    `json:"discussion,omitempty"` // ID of the discussion; 0 in both for a pull request
+	Node         string   `json:"node,omitempty"`       // GraphQL ID of the discussion
+	Head         string   `json:"head"`                 // commit; "" for an issue
+	Base         string   `json:"base"`                 // branch; "" for the default branch, for an issue
 	BaseSHA      string   `json:"base_sha"`
 	Title        string   `json:"title"`          // on one line, without hidden text
 	Body         string   `json:"body,omitempty"` // the description, without hidden text
@@ -220,8 +220,8 @@ type origin struct {
 	URL          string   `json:"html_url"`
 	Action       string   `json:"action"`
 	ApprovedBy   string   `json:"approved_by,omitempty"` // who approved this head of a fork; their permission is checked later
-	Full         bool     `json:"full,omitempty"`        // not only the changes since the last review
-	Asked        *request `json:"asked,omitempty"`       // nil: no one requested it
+	Full         bool     `json:"full,omitempty"`        // also what the last review has covered
+	Asked        *request `json:"asked,omitempty"`       // nil if no one requested the task
 	Also         []spot   `json:"also,omitempty"`        // more comments that requested the same, for an earlier head
 }
 
@@ -234,24 +234,25 @@ func originOf(t tasks.Task) (origin, error) {
 	return o, nil
 }
 
-// asItIs returns the origin of a task for a pull request in its present state. Later edits are not part of the request.
-func asItIs(repo string, pr *github.PullRequest) origin {
+// originOfPull returns the origin of a task for a pull request in its present state. Later edits are not part of the
+// request.
+func originOfPull(repo string, pr *github.PullRequest) origin {
 	head, base := pr.GetHead(), pr.GetBase()
 	o := origin{
 		Repo: repo, Number: pr.GetNumber(), Head: head.GetSHA(), Base: base.GetRef(), BaseSHA: base.GetSHA(), URL: pr.GetHTMLURL(),
 	}
-	o.Title, o.Body = described(pr.GetTitle(), pr.GetBody())
+	o.Title, o.Body = clipTexts(pr.GetTitle(), pr.GetBody())
 	return o
 }
 
-// described returns the parts of a title and a description that are kept.
-func described(title, body string) (string, string) {
+// clipTexts returns a title and a description without hidden text and shortened to their limits.
+func clipTexts(title, body string) (string, string) {
 	return untrusted.Line(title, 200), untrusted.Cut(untrusted.Visible(body), maxDescription)
 }
 
 func (o origin) String() string { return fmt.Sprintf("%s#%d", o.Repo, o.Number) }
 
-// kind says whether it is an issue, a discussion or a pull request, for people and agents.
+// kind returns "issue", "discussion" or "pull request".
 func (o origin) kind() string {
 	switch {
 	case o.Issue != 0:
@@ -262,23 +263,23 @@ func (o origin) kind() string {
 	return "pull request"
 }
 
-// what names the issue, discussion or pull request.
+// what returns the name of the issue, discussion or pull request for people and agents.
 func (o origin) what() string { return o.kind() + " " + o.String() }
 
-// path returns owner and name for the client.
+// path returns the owner and name of the repository.
 func (o origin) path() (owner, name string) {
 	owner, name, _ = strings.Cut(o.Repo, "/")
 	return owner, name
 }
 
 // review submits the review of a pull request that was opened or changed, or whose review was requested.
-func (i *interpreter) review(ctx context.Context, desk *tasks.Desk, d delivery) (said string, err error) {
+func (i *interpreter) review(ctx context.Context, desk *tasks.Desk, d delivery) (response string, err error) {
 	t, why := i.reviewOf(ctx, d)
 	if _, ok := errors.AsType[ignored](why); t.ID == "" || why != nil && !ok {
 		return "", why
 	}
 	pr := d.pull.GetPullRequest()
-	return i.succeed(ctx, desk, t, pr, why)
+	return i.replaceReviews(ctx, desk, t, pr, why)
 }
 
 // reviewOf returns the review task for an event. If no review is wanted, it returns the task and an ignored.
@@ -288,7 +289,7 @@ func (i *interpreter) reviewOf(ctx context.Context, d delivery) (draft, error) {
 	if err := i.worksOn(repo); err != nil {
 		return draft{}, err
 	}
-	o := asItIs(repo, pr)
+	o := originOfPull(repo, pr)
 	o.Installation, o.Action = e.GetInstallation().GetID(), d.action
 	t := i.reviewTask(tasks.NewID(pr.GetUpdatedAt().Time, sourceName, d.id), e.GetSender().GetLogin(), pr, o)
 	if d.action == "synchronize" {
@@ -298,7 +299,7 @@ func (i *interpreter) reviewOf(ctx context.Context, d delivery) (draft, error) {
 	me, err := i.api.forge.Login(login)
 	cancel()
 	if err != nil {
-		i.log.Warn("take an event without knowing who we are", "err", err) // Brief checks again
+		i.log.Warn("handle an event without errand's login", "err", err) // Brief checks again
 	}
 	t.me = me
 	if why := unwanted(pr, t.Actor, me); why != "" {
@@ -324,8 +325,9 @@ func (i *interpreter) worksOn(repo string) error {
 // reviewTask returns the task of reviewing a pull request.
 func (i *interpreter) reviewTask(id, actor string, pr *github.PullRequest, o origin) draft {
 	return draft{Task: tasks.Task{
-		ID: id, Source: sourceName, Kind: kindReview, Thread: reviews(o), Class: tasks.Review, Profile: profileOf(pr, agent.Read),
-		Repo: o.Repo, Ref: o.Head, Actor: actor,
+		ID: id, Source: sourceName, Kind: kindReview, Thread: reviewThread(o), Class: tasks.Review,
+		Profile: profileOf(pr, agent.Read),
+		Repo:    o.Repo, Ref: o.Head, Actor: actor,
 		Prompt: fmt.Sprintf("Review pull request #%d of %s: %s", o.Number, o.Repo, o.Title),
 	}, origin: o}
 }

@@ -64,7 +64,7 @@ type checkOf struct {
 }
 
 // onCheckEvent submits a fix of failed checks on errand's pull request.
-func (i *interpreter) onCheckEvent(ctx context.Context, desk *tasks.Desk, d delivery) (said string, err error) {
+func (i *interpreter) onCheckEvent(ctx context.Context, desk *tasks.Desk, d delivery) (response string, err error) {
 	e := d.check
 	o := origin{Repo: e.Repo.FullName, Installation: e.Install.ID}
 	if err := i.worksOn(o.Repo); err != nil {
@@ -93,7 +93,7 @@ func (i *interpreter) onCheckEvent(ctx context.Context, desk *tasks.Desk, d deli
 	if err != nil {
 		return "", err
 	}
-	about := asItIs(o.Repo, pr)
+	about := originOfPull(o.Repo, pr)
 	about.Installation, about.Action = o.Installation, d.event
 	return i.autofix(ctx, desk, kindCheckFailure, pr, about)
 }
@@ -107,23 +107,24 @@ func failureKey(c forge.CIStatus, head string) string {
 	return fmt.Sprintf("checks %s %x", head, sha256.Sum256([]byte(strings.Join(names, "\n"))))[:len("checks ")+len(head)+9]
 }
 
-// unpaid lists what GitHub says about jobs that did not start because of a billing problem. No commit can fix these.
-var unpaid = []string{"account payments have failed", "spending limit", "billing"}
+// billingPhrases occur in GitHub's output for jobs that did not start because of a billing problem. No commit can fix
+// these.
+var billingPhrases = []string{"account payments have failed", "spending limit", "billing"}
 
-func isUnpaid(c forge.CIStatus) bool {
+func isBillingProblem(c forge.CIStatus) bool {
 	return len(c.Failed) > 0 && !slices.ContainsFunc(c.Failed, func(f forge.FailedCheck) bool {
-		return !slices.ContainsFunc(unpaid, func(s string) bool {
+		return !slices.ContainsFunc(billingPhrases, func(s string) bool {
 			return strings.Contains(strings.ToLower(f.Output), s) && strings.Contains(f.Output, "not started")
 		})
 	})
 }
 
-// mechanic is the prompt for fixing failed checks.
-const mechanic = `Checks have failed on the head of this pull request, %s. Find out why, starting with their output below, and fix the cause; do not weaken the check. If the base branch has moved and merges cleanly, merge it first. If this change did not cause the failure, or no commit can fix it, change nothing and say so. Run the failed checks, as far as they can be run here, then commit. In your answer say for each check what was wrong and what you did.`
+// checksPrompt is the prompt for fixing failed checks.
+const checksPrompt = `Checks have failed on the head of this pull request, %s. Find out why, starting with their output below, and fix the cause; do not weaken the check. If the base branch has moved and merges cleanly, merge it first. If this change did not cause the failure, or no commit can fix it, change nothing and say so. Run the failed checks, as far as they can be run here, then commit. In your answer say for each check what was wrong and what you did.`
 
-// briefChecks waits until all checks have finished, and passes on the output of the failed ones.
+// briefChecks waits until all checks have finished, and gives the agent the output of the failed ones.
 func (b *briefer) briefChecks(ctx context.Context, t tasks.Task, o origin, _ string) (tasks.Brief, error) {
-	k, err := b.autofixTalk(ctx, t, o)
+	k, err := b.readAutomatic(ctx, t, o)
 	if err != nil {
 		return tasks.Brief{}, err
 	}
@@ -136,7 +137,7 @@ func (b *briefer) briefChecks(ctx context.Context, t tasks.Task, o origin, _ str
 	switch {
 	case len(c.Failed) == 0:
 		return tasks.Brief{}, &tasks.InputError{Sentence: "No check of " + hub.ShortSHA(head) + " has failed."}
-	case isUnpaid(c):
+	case isBillingProblem(c):
 		return tasks.Brief{}, &tasks.InputError{Sentence: "The checks of " + hub.ShortSHA(head) + " did not start because of a billing problem."}
 	case o.Asked == nil && c.Pending > 0 && wait:
 		return tasks.Brief{}, &tasks.ErrLater{At: again, Why: "other checks of " + hub.ShortSHA(head) + " are still running", Tell: "checks"}
@@ -144,17 +145,18 @@ func (b *briefer) briefChecks(ctx context.Context, t tasks.Task, o origin, _ str
 	if err := k.once(ctx, failureKey(c, head)); err != nil {
 		return tasks.Brief{}, err
 	}
-	return k.autofixBrief(fmt.Sprintf(mechanic, hub.ShortSHA(head)) + o.added(t) + "\n\n" + k.said(ctx, c.Failed)), nil
+	return k.autofixBrief(fmt.Sprintf(checksPrompt, hub.ShortSHA(head)) + o.added(t) + "\n\n" +
+		k.failedOutput(ctx, c.Failed)), nil
 }
 
-// Bounds of what the prompt says about failed checks.
+// Bounds of the output of failed checks in a prompt.
 const (
 	maxFailures = 8     // checks
 	maxSaid     = 4_000 // characters of one check's output
 )
 
-// said formats the output of failed checks, each in its own fence.
-func (k talk) said(ctx context.Context, failed []forge.FailedCheck) string {
+// failedOutput formats the output of failed checks, each in its own fence.
+func (k conversation) failedOutput(ctx context.Context, failed []forge.FailedCheck) string {
 	var b strings.Builder
 	for _, f := range failed[:min(len(failed), maxFailures)] {
 		text := untrusted.Cut(untrusted.Visible(f.Output), maxSaid)

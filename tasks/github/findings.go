@@ -104,9 +104,11 @@ const (
 	maxOther  = 300 // characters of each
 )
 
-// earlier tells the agent the findings of earlier reviews, the comments of others and the last reviewed head. It
-// returns "" for a new pull request. A full review gets no head.
-func (b *briefer) earlier(ctx context.Context, gh *github.Client, t tasks.Task, o origin) (text, since string, err error) {
+// earlierReviews returns a text for the agent with the findings of earlier reviews, the comments of others and the last
+// reviewed head. It returns "" for a new pull request. A full review gets no head.
+func (b *briefer) earlierReviews(
+	ctx context.Context, gh *github.Client, t tasks.Task, o origin,
+) (text, since string, err error) {
 	l, err := b.memory.ledgerMemo(o).Load(ctx)
 	if err != nil {
 		return "", "", err
@@ -115,10 +117,10 @@ func (b *briefer) earlier(ctx context.Context, gh *github.Client, t tasks.Task, 
 	if hub.Permanent(err) {
 		b.log.Warn("brief without threads", "run", t.ID, "err", err)
 	} else if err != nil {
-		return "", "", b.api.later("read threads", err)
+		return "", "", b.api.briefError("read threads", err)
 	}
 	l.Observe(observed(ours)) // a copy; the report saves it
-	text = recheck(l) + said(others, askedAt(t.ID))
+	text = quoteFindings(l) + quoteOthers(others, askedAt(t.ID))
 	if l.Reviewed == "" {
 		return text, "", nil
 	}
@@ -133,21 +135,22 @@ func (b *briefer) earlier(ctx context.Context, gh *github.Client, t tasks.Task, 
 	return text, l.Reviewed, nil
 }
 
-// recheck lists the open findings, and those that people have settled.
-func recheck(l review.Ledger) string {
+// quoteFindings returns a text for the agent with the open findings, and those that people have settled.
+func quoteFindings(l review.Ledger) string {
 	var b strings.Builder
 	if open := l.Recheck(); len(open) > 0 {
 		b.WriteString("These findings of earlier reviews are open. Check each one and give its status under earlier, by its id: " +
-			"fixed, open, or outdated if its code is gone. Do not report them again.\n" + untrusted.Quote("open findings", list(open)))
+			"fixed, open, or outdated if its code is gone. Do not report them again.\n" +
+			untrusted.Quote("open findings", listFindings(open)))
 	}
 	if final := l.Final(); len(final) > 0 {
 		b.WriteString("People have dismissed or answered these. This is final: do not report them again, in any wording.\n" +
-			untrusted.Quote("settled findings", list(final)))
+			untrusted.Quote("settled findings", listFindings(final)))
 	}
 	return b.String()
 }
 
-func list(all []review.Known) string {
+func listFindings(all []review.Known) string {
 	var b strings.Builder
 	for _, k := range all {
 		fmt.Fprintf(&b, "- id %s, %s, %s: %s\n", k.ID, k.Severity, located(k.Path, k.Line), untrusted.Plain(k.Claim))
@@ -164,8 +167,8 @@ func located(path string, at int) string {
 	return fmt.Sprintf("%s:%d", path, at)
 }
 
-// said formats what others had written on lines of the diff by a certain time.
-func said(others []thread, at time.Time) string {
+// quoteOthers returns a text for the agent with the comments that others had written on lines of the diff by then.
+func quoteOthers(others []thread, at time.Time) string {
 	var b strings.Builder
 	for _, t := range others[max(0, len(others)-maxOthers):] {
 		if c := t.Comments.Nodes[0]; !c.Created.After(at) && (c.Edited == nil || !c.Edited.After(at)) {
@@ -184,10 +187,10 @@ const (
 	whichFinding   = "Give the ID of a finding from the summary of the review: `/dismiss 0123456789ab`."
 )
 
-var dismissForm = regexp.MustCompile(`(?m)` + sayDismiss + `[ \t]+([0-9a-f]{12}(?:-[0-9]+)?)\s*$`)
+var dismissForm = regexp.MustCompile(`(?m)` + cmdDismiss + `[ \t]+([0-9a-f]{12}(?:-[0-9]+)?)\s*$`)
 
 // dismiss dismisses a finding, as resolving its thread does. It is for findings without a thread.
-func (c *controls) dismiss(ctx context.Context, _ *tasks.Desk, h heard) (note string, ok bool, err error) {
+func (c *controls) dismiss(ctx context.Context, _ *tasks.Desk, h remarkEvent) (note string, ok bool, err error) {
 	m := dismissForm.FindStringSubmatch(untrusted.Visible(h.body))
 	if m == nil {
 		return whichFinding, false, nil
@@ -227,7 +230,7 @@ type thread struct {
 	Resolved   bool   `json:"isResolved"`
 	ResolvedBy actor  `json:"resolvedBy"`
 	Path       string `json:"path"`
-	Line       int    `json:"line"` // in the present diff; 0: no longer there
+	Line       int    `json:"line"` // in the present diff; 0 if the diff no longer contains it
 	MayResolve bool   `json:"viewerCanResolve"`
 	First      struct {
 		Nodes []struct {
@@ -357,7 +360,8 @@ func observed(ours []postedFinding) []review.Thread {
 	return all
 }
 
-// endThread writes in one of errand's threads why it is over, and resolves it. It skips what is done already.
+// endThread comments in one of errand's threads that the finding is fixed or outdated, and resolves the thread. It
+// skips steps that are done.
 func (r *report) endThread(ctx context.Context, t postedFinding, k review.Known) error {
 	if t.Resolved {
 		return nil

@@ -257,11 +257,11 @@ func TestPauseAfterFiveReviews(t *testing.T) {
 	}
 	o := must(originOf(w.task(n, 0)))
 	p := must(w.src.memory.state(w.Context(), o))
-	if _, err := p.advance("id", o, time.Now()); err == nil {
+	if _, err := p.recordHead("id", o, time.Now()); err == nil {
 		w.Error("one more by itself")
 	}
 	o.Action = "review_requested"
-	if _, err := p.advance("id", o, time.Now()); err != nil {
+	if _, err := p.recordHead("id", o, time.Now()); err != nil {
 		w.Error("one more for a person:", err)
 	}
 }
@@ -305,7 +305,7 @@ func TestOthersThreads(t *testing.T) {
 		th.Comments.Nodes = []threadComment{c}
 		return th
 	}
-	got := said([]thread{
+	got := quoteOthers([]thread{
 		comment("before </outside><!-- hidden -->", -time.Second, 0), comment("edited before", -2*time.Second, -time.Second),
 		comment("after", time.Second, 0), comment("edited after", -time.Second, time.Second),
 	}, at)

@@ -19,7 +19,7 @@ import (
 	"github.com/errand-fleet/errand/tasks/intake"
 )
 
-// gate decides who may have errand do what. It is safe for concurrent use.
+// gate decides who may request what. It is safe for concurrent use.
 type gate struct {
 	api       api
 	memory    memory
@@ -30,12 +30,12 @@ type gate struct {
 	now       func() time.Time
 }
 
-// may returns what an account may do in a task's repository. An account that GitHub does not know may do nothing,
-// except for a bot that the operator has listed. After an error it may do nothing either.
-func (g *gate) may(ctx context.Context, o origin, login string) (forge.Permission, error) {
+// permission returns the permission of an account in a task's repository. An account that GitHub does not know has
+// none, except for a bot that the operator has listed. After an error the permission is none.
+func (g *gate) permission(ctx context.Context, o origin, login string) (forge.Permission, error) {
 	p, err := g.api.forge.PermissionFor(ctx, o.Repo, o.Installation, login)
 	if errors.Is(err, forge.ErrNotFound) {
-		if g.mayAsk(login) {
+		if g.isListedBot(login) {
 			return forge.PermissionWrite, nil
 		}
 		return forge.PermissionNone, nil
@@ -45,7 +45,7 @@ func (g *gate) may(ctx context.Context, o origin, login string) (forge.Permissio
 
 // mustWrite refuses an account that may not push.
 func (g *gate) mustWrite(ctx context.Context, o origin, login string) error {
-	p, err := g.may(ctx, o, login)
+	p, err := g.permission(ctx, o, login)
 	if err == nil && !p.CanWrite() {
 		err = fmt.Errorf("%w: %w", tasks.ErrRefused, &tasks.InputError{Sentence: login + " has no write access to " + o.Repo + "."})
 	}
@@ -89,9 +89,9 @@ func (g *gate) approved(ctx context.Context, o origin) (bool, error) {
 	return p.Approved != "" && p.Approved == o.Head, err
 }
 
-// admit refuses what a pull request from a fork must not do: runs without approval, anything but reading, and more runs
-// than the daily ration. Every brief calls it with the pull request as it is now.
-func (g *gate) admit(ctx context.Context, t tasks.Task, o origin, pr *github.PullRequest) error {
+// checkFork refuses runs on a pull request from a fork without approval, runs that do more than read, and runs beyond
+// the daily limit of its author. Every brief calls it with the present state of the pull request.
+func (g *gate) checkFork(ctx context.Context, t tasks.Task, o origin, pr *github.PullRequest) error {
 	if !hub.IsFork(pr) {
 		return nil
 	}
@@ -102,24 +102,25 @@ func (g *gate) admit(ctx context.Context, t tasks.Task, o origin, pr *github.Pul
 	case err != nil:
 		return err
 	case o.ApprovedBy != "":
-		if err := g.approve(ctx, o, o.Head, o.ApprovedBy); err != nil { // even if another person has approved: it uses up the author's ration
+		// Also if another person has approved, because the run counts for the author.
+		if err := g.approve(ctx, o, o.Head, o.ApprovedBy); err != nil {
 			return err
 		}
 	case !ok:
 		return &tasks.InputError{Sentence: g.unapproved()}
 	}
-	return g.ration(ctx, t, pr.GetUser().GetLogin())
+	return g.countForkRun(ctx, t, pr.GetUser().GetLogin())
 }
 
-// unapproved says how a pull request from a fork can be approved.
+// unapproved is the reason why an unapproved fork is refused, with the ways to approve it.
 func (g *gate) unapproved() string {
 	return "The pull request comes from a fork. A person with write access has to comment /review or add the label " +
 		g.forkLabel + " after each push."
 }
 
-// ration counts a run against its author's daily limit (UTC), which covers all repositories: an author who was approved
-// once must not be able to spend without limit. A task that is briefed again is counted once.
-func (g *gate) ration(ctx context.Context, t tasks.Task, author string) error {
+// countForkRun counts a run against its author's daily limit (UTC), which covers all repositories: an author who was
+// approved once must not be able to spend without limit. A task that is briefed again is counted once.
+func (g *gate) countForkRun(ctx context.Context, t tasks.Task, author string) error {
 	name := "github/strangers/" + strings.ToLower(author) + "/" + g.now().UTC().Format(time.DateOnly)
 	err := g.memory.store.ChangeMemo(ctx, name, func(old json.RawMessage) (json.RawMessage, error) {
 		var taken []string // IDs of tasks
@@ -138,7 +139,7 @@ func (g *gate) ration(ctx context.Context, t tasks.Task, author string) error {
 		return json.Marshal(append(taken, t.ID))
 	})
 	if err != nil {
-		return fmt.Errorf("ration %s: %w", author, err)
+		return fmt.Errorf("count run on fork of %s: %w", author, err)
 	}
 	return nil
 }
@@ -147,22 +148,22 @@ func (g *gate) ration(ctx context.Context, t tasks.Task, author string) error {
 // work: only a few are done until a person writes, so that two bots cannot answer each other without end. Listed bots
 // can request work and nothing else: they cannot approve a fork, answer a question, or stop or resume anything.
 
-// mayAsk reports whether an account is one of these bots. errand itself never is, even if it is listed.
-func (g *gate) mayAsk(login string) bool {
+// isListedBot reports whether an account is one of these bots. errand itself never is, even if it is listed.
+func (g *gate) isListedBot(login string) bool {
 	return strings.HasSuffix(login, "[bot]") && slices.ContainsFunc(g.bots, func(bot string) bool { return strings.EqualFold(bot, login) })
 }
 
 // byBot reports whether a bot requested the task.
 func (o origin) byBot() bool { return o.Asked != nil && o.Asked.Bot }
 
-// round counts a bot's request as automatic work. It returns an *tasks.InputError if the limit is reached.
-func (g *gate) round(ctx context.Context, t tasks.Task, o origin) error {
+// countBotRequest counts a bot's request as automatic work. It returns an *tasks.InputError if the limit is reached.
+func (g *gate) countBotRequest(ctx context.Context, t tasks.Task, o origin) error {
 	return g.memory.once(ctx, o, "bot "+o.Asked.identity(), t.ID)
 }
 
-// pace counts a comment against its author's rate limit on the pull request. It returns an ignored if the limit is
+// limitRate counts a comment against its author's rate limit on the pull request. It returns an ignored if the limit is
 // reached. Each author has a separate limit, so people without permission cannot block others.
-func (g *gate) pace(ctx context.Context, h heard) error {
+func (g *gate) limitRate(ctx context.Context, h remarkEvent) error {
 	ok, err := g.pacer.AllowRequest(ctx, "ask/"+h.thread()+"/"+strings.ToLower(h.author))
 	if err == nil && !ok {
 		err = ignored{slower, slog.LevelInfo}
@@ -174,6 +175,6 @@ func (g *gate) pace(ctx context.Context, h heard) error {
 func (g *gate) mayNot(ctx context.Context, o origin, login string) bool {
 	ctx, cancel := context.WithTimeout(ctx, loginPatience)
 	defer cancel()
-	p, err := g.may(ctx, o, login)
+	p, err := g.permission(ctx, o, login)
 	return err == nil && !p.CanWrite()
 }

@@ -29,7 +29,7 @@ type scoped struct {
 	Text  string   `yaml:"text"`
 }
 
-// applies reports whether the instructions are about one of these files; nil: they are not known.
+// applies reports whether the instructions are about one of these files, or the files are not known (nil).
 func (s scoped) applies(files []string) bool {
 	return files == nil || slices.ContainsFunc(s.Paths, func(p string) bool {
 		return slices.ContainsFunc(files, agent.Paths(p).MatchString)
@@ -47,8 +47,11 @@ func badEntry(s string) bool {
 	return strings.TrimSpace(s) == "" || utf8.RuneCountInString(s) > maxEntry || strings.ContainsAny(s, "\r\n\x00")
 }
 
-// wanted applies the settings before a run: it returns an *tasks.InputError if they exclude it, and the instructions.
-func (r *settingsReader) wanted(ctx context.Context, gh *github.Client, t tasks.Task, o origin, pr *github.PullRequest) (guidance string, err error) {
+// guidanceFor returns the repository's instructions for the review, or an *tasks.InputError if the settings exclude the
+// review.
+func (r *settingsReader) guidanceFor(
+	ctx context.Context, gh *github.Client, t tasks.Task, o origin, pr *github.PullRequest,
+) (guidance string, err error) {
 	c, _, err := r.settings(ctx, gh, o, o.Base)
 	if err != nil {
 		return "", err
@@ -107,7 +110,7 @@ func (r *settingsReader) guidance(ctx context.Context, gh *github.Client, o orig
 	return b.String(), nil
 }
 
-// instructions reads a file of the base branch with instructions, and says so if it is not all of it.
+// instructions reads a file of the base branch with instructions. If the file is too long, a last line says so.
 func (r *settingsReader) instructions(ctx context.Context, gh *github.Client, o origin, name string) (string, error) {
 	text, err := r.api.fileOf(ctx, gh, o, o.Base, name)
 	most := text[:min(len(text), 4*maxGuidance)]

@@ -168,7 +168,7 @@ func TestLabelBesideAMention(t *testing.T) {
 		want  int
 	}{{"mallory", time.Second, 2}, {"ann", time.Second, 1}, {"ann", time.Hour, 2}} {
 		clock.Pass(time.Hour)
-		if err := w.src.newPoller(f.desk).lookIfDue(t.Context()); err != nil {
+		if err := w.src.newPoller(f.desk).pollIfDue(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		n := w.issue(c.user, "Broken", "@errand why?")
@@ -187,7 +187,7 @@ func TestLabelBesideAMention(t *testing.T) {
 			}
 		}
 		clock.Pass(time.Hour)
-		if err := w.src.newPoller(f.desk).lookIfDue(t.Context()); err != nil || len(f.tasks()) > 0 {
+		if err := w.src.newPoller(f.desk).pollIfDue(t.Context()); err != nil || len(f.tasks()) > 0 {
 			t.Errorf("%+v: after a poll: %v, %+v", c, err, f.tasks())
 		}
 	}
@@ -265,7 +265,8 @@ func TestCommandsOnIssues(t *testing.T) {
 	}
 	w.signs(n, f.comment(n, "ann", "/help"), eyes, done)
 	w.wait(func() bool { return len(w.ours(n)) == 10 })
-	if got := help(heard{onIssue: true}); !slices.Contains(w.ours(n), got) || strings.Contains(got, "/review") || strings.Contains(got, "pull request") {
+	if got := help(remarkEvent{onIssue: true}); !slices.Contains(w.ours(n), got) || strings.Contains(got, "/review") ||
+		strings.Contains(got, "pull request") {
 		t.Errorf("%q", w.ours(n))
 	}
 	w.signs(n, f.comment(n, "ann", "/cancel"), eyes, done)
@@ -409,8 +410,8 @@ func TestPollingIssues(t *testing.T) {
 			}
 		}
 	}
-	look(DefaultLook)
-	look(DefaultLook)
+	look(DefaultPollEvery)
+	look(DefaultPollEvery)
 	kinds()
 	if err := f.hub.UnlabelIssue(t.Context(), repo, labelled, "errand", "ann"); err != nil {
 		t.Fatal(err)

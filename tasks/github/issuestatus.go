@@ -16,7 +16,7 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// An issue has one comment that shows what errand does there, from the first run on. It is edited in place, because that
+// One comment on an issue shows what errand does there, from the first run on. The comment is edited in place, which
 // sends no mail, and not often: the log has the details.
 
 // statusPause is the time between two edits while a task runs.
@@ -25,23 +25,23 @@ const statusPause = 30 * time.Second
 // statusMark is the first line of the comment, by which it is found again.
 const statusMark = "<!-- errand:status -->\n"
 
-// The states. Each has a place for who made the request.
+// The texts for the states. %s is the person who made the request.
 const (
-	stateWorking  = "I am working on the request of %s."
-	stateAsking   = "I have asked a question about the request of %s below, and wait for an answer."
-	stateWaiting  = "The request of %s waits to continue. "
-	stateAnswered = "Done: the answer to the request of %s is below."
-	stateRefused  = "Done, but GitHub did not let me post the answer to the request of %s. It is on the page of the run."
-	stateEnded    = "The request of %s has ended. "
+	stateWorking  = "Working on %s's request."
+	stateAsking   = "I have asked a question about %s's request below and am waiting for an answer."
+	stateWaiting  = "%s's request is waiting to continue. "
+	stateAnswered = "Done: the answer to %s's request is below."
+	stateRefused  = "Done, but GitHub rejected the answer to %s's request. See the run's page."
+	stateEnded    = "%s's request has ended. "
 )
 
 // issueStatus is what errand remembers of the comment.
 type issueStatus struct {
-	ID   int64  `json:"id,omitempty"`   // 0: not known
-	Task string `json:"task,omitempty"` // whose state it may show; empty: it shows an end
-	Turn int64  `json:"turn,omitempty"` // of the newest writer for that task
-	Gone bool   `json:"gone,omitempty"` // people have deleted it: the task shows no more states
-	Pull string `json:"pull,omitempty"` // the address of the latest pull request for the issue
+	ID   int64  `json:"id,omitempty"`   // 0 if unknown
+	Task string `json:"task,omitempty"` // the task whose state it may show; "" after that task has ended
+	Turn int64  `json:"turn,omitempty"` // see begin; of the newest writer for that task
+	Gone bool   `json:"gone,omitempty"` // people have deleted the comment, so the task shows no more states
+	Pull string `json:"pull,omitempty"` // URL of the latest pull request for the issue
 }
 
 // showStates starts to write the states that Update passes on.
@@ -132,7 +132,7 @@ func (r *reply) endState(ctx context.Context, e tasks.Ending, refused bool) erro
 	if hub.Permanent(err) {
 		r.log.Warn("end state", "err", err)
 	} else if err != nil {
-		return r.by.api.later("end state", err)
+		return r.by.api.reportError("end state", err)
 	}
 	return r.by.memory.changeState(ctx, r.origin, func(now *prState) error {
 		if now.Status.Task == r.task.ID {
@@ -184,7 +184,7 @@ func (r *reply) findState(ctx context.Context) (id int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	for c, err := range r.by.api.conversation(ctx, r.gh, r.origin, time.Time{}) {
+	for c, err := range r.by.api.comments(ctx, r.gh, r.origin, time.Time{}) {
 		if err != nil || isState(c, me) {
 			return c.ID, err
 		}

@@ -67,16 +67,16 @@ func TestStateOfAnIssue(t *testing.T) {
 		r := w.report(task)
 		r.Update(agent.Event{Kind: agent.Started})
 		links := "\n\n<sub>[run " + task.ID + "](https://errand.example/tasks/" + task.ID + ")"
-		first := w.shows(n, "I am working on the request of "+who+"."+links+"</sub>\n")
+		first := w.shows(n, "Working on "+who+"'s request."+links+"</sub>\n")
 		r.Update(agent.Event{Kind: agent.ToolUse, Text: "Bash"})
 		r.Update(agent.Event{Kind: tasks.Asked, Text: "Red or blue?"})
-		w.shows(n, "I have asked a question about the request of "+who+" below")
+		w.shows(n, "I have asked a question about "+who+"'s request below")
 		r.Update(agent.Event{Kind: tasks.Replied})
-		w.shows(n, "I am working on")
+		w.shows(n, "Working on")
 		if err := w.src.Waits(w.Context(), task, tasks.Headline{State: "Waiting", Detail: "@all are busy"}); err != nil {
 			w.Fatal(err)
 		}
-		if got := w.shows(n, "The request of "+who+" waits to continue. "); strings.Contains(got.Body, "@all") {
+		if got := w.shows(n, who+"'s request is waiting to continue. "); strings.Contains(got.Body, "@all") {
 			w.Error(got.Body)
 		}
 		e := answered("Because.")
@@ -86,7 +86,9 @@ func TestStateOfAnIssue(t *testing.T) {
 				w.Fatal(err)
 			}
 		}
-		last := w.shows(n, "Done: the answer to the request of "+who+" is below."+links+" · [draft pull request](https://hub.example/pull/7)</sub>\n")
+		last := w.shows(n,
+			"Done: the answer to "+who+"'s request is below."+links+
+				" · [draft pull request](https://hub.example/pull/7)</sub>\n")
 		if last.ID != first.ID || last.Edits != 4 {
 			w.Errorf("%+v", last)
 		}
@@ -102,16 +104,18 @@ func TestStateOfAnIssue(t *testing.T) {
 		next := f.only()
 		r = w.report(next)
 		r.Update(agent.Event{Kind: agent.Started})
-		if got := w.shows(n, "I am working on"); got.ID != first.ID || !strings.Contains(got.Body, "/pull/7") || !strings.Contains(got.Body, next.ID) {
+		if got := w.shows(n, "Working on"); got.ID != first.ID || !strings.Contains(got.Body, "/pull/7") ||
+			!strings.Contains(got.Body, next.ID) {
 			w.Errorf("%+v", got)
 		}
-		if b := w.briefed(next); strings.Contains(b.Prompt.Text, "I am working") {
+		if b := w.briefed(next); strings.Contains(b.Prompt.Text, "Working on") {
 			w.Error(b.Prompt.Text)
 		}
 		if err := r.Close(w.Context(), tasks.Ending{Kind: tasks.Failed, Reason: "It broke, @ann.", At: ended}); err != nil {
 			w.Fatal(err)
 		}
-		if got := w.shows(n, "The request of [ann]"); !strings.Contains(got.Body, "has ended. It broke, ") || strings.Contains(got.Body, "@ann") {
+		if got := w.shows(n, "[ann]("); !strings.Contains(got.Body, "has ended. It broke, ") ||
+			strings.Contains(got.Body, "@ann") {
 			w.Error(got.Body)
 		}
 	})
@@ -127,7 +131,7 @@ func TestLateStates(t *testing.T) {
 	first := w.report(task)
 	w.hub.Fail(createComment, githubfake.Failure{Status: 403, Body: `{"message":"Not now"}`})
 	first.Update(agent.Event{Kind: agent.Started})
-	w.shows(n, "I am working on")
+	w.shows(n, "Working on")
 	late := task
 	task.Fence = 9
 	second := w.report(task)
@@ -136,18 +140,18 @@ func TestLateStates(t *testing.T) {
 	if err := w.src.Waits(t.Context(), late, waits); err != nil {
 		t.Fatal(err)
 	}
-	if err := first.(*acked).Report.(*reply).showState(t.Context(), stateWorking); err != nil {
+	if err := first.(*reactingReport).Report.(*reply).showState(t.Context(), stateWorking); err != nil {
 		t.Fatal(err)
 	}
 	w.shows(n, "I have asked")
 	if err := w.src.Waits(t.Context(), task, waits); err != nil {
 		t.Fatal(err)
 	}
-	w.shows(n, "The request of")
-	if err := second.(*acked).Report.(*reply).showState(t.Context(), stateWorking); err != nil {
+	w.shows(n, "[ann](")
+	if err := second.(*reactingReport).Report.(*reply).showState(t.Context(), stateWorking); err != nil {
 		t.Fatal(err)
 	}
-	if got := w.shows(n, "The request of"); got.Edits != 2 {
+	if got := w.shows(n, "[ann]("); got.Edits != 2 {
 		t.Errorf("%+v", got)
 	}
 }
@@ -159,12 +163,14 @@ func TestStateWithoutAnAnswer(t *testing.T) {
 	_, n, task, who := w.working()
 	r := w.report(task)
 	r.Update(agent.Event{Kind: agent.Started})
-	w.shows(n, "I am working on")
+	w.shows(n, "Working on")
 	w.hub.Fail(createComment, githubfake.Failure{Status: 403, Body: `{"message":"Not allowed"}`})
 	if err := r.Close(t.Context(), answered("Because.")); err != nil {
 		t.Fatal(err)
 	}
-	w.shows(n, "Done, but GitHub did not let me post the answer to the request of "+who+". It is on the page of the run.\n\n<sub>[run "+task.ID+"](https://errand.example/")
+	w.shows(n,
+		"Done, but GitHub rejected the answer to "+who+"'s request. See the run's page."+
+			"\n\n<sub>[run "+task.ID+"](https://errand.example/")
 }
 
 // The comment is created once, also if GitHub's response was lost or someone has copied the mark. The worker that
@@ -178,7 +184,7 @@ func TestStateOfAnIssueOnce(t *testing.T) {
 	w.src.reports.pause = time.Hour // until it tries again
 	r := w.report(task)
 	r.Update(agent.Event{Kind: agent.Started})
-	first := w.shows(n, "I am working on")
+	first := w.shows(n, "Working on")
 	w.src = w.again() // the worker has died before it learnt the ID
 	w.src.reports.pause = 0
 	r = w.report(task)
@@ -218,7 +224,7 @@ func TestStateOfStoppedWork(t *testing.T) {
 	start := func() (tasks.Report, githubfake.Comment) {
 		r := w.report(task)
 		r.Update(agent.Event{Kind: agent.Started})
-		return r, w.shows(n, "I am working on")
+		return r, w.shows(n, "Working on")
 	}
 	r, _ := start()
 	if err := w.hub.ChangeIssue(t.Context(), repo, n, "locked", "ann"); err != nil {
@@ -228,13 +234,14 @@ func TestStateOfStoppedWork(t *testing.T) {
 	if err := r.Close(t.Context(), e); err != nil {
 		t.Fatal(err)
 	}
-	w.shows(n, "The request of [ann](")
+	w.shows(n, "[ann](")
 	r, c := start()
 	if err := w.hub.DeleteComment(t.Context(), repo, n, c.ID, "ann"); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 { // the first finds out
-		if err := r.(*acked).Report.(*reply).showState(t.Context(), stateAsking); err != nil || len(w.statuses(n)) > 0 {
+		if err := r.(*reactingReport).Report.(*reply).showState(t.Context(), stateAsking); err != nil ||
+			len(w.statuses(n)) > 0 {
 			t.Errorf("%v, %+v", err, w.statuses(n))
 		}
 	}

@@ -35,21 +35,23 @@ func (s *Source) Listen(ctx context.Context, mux *http.ServeMux, d *tasks.Desk) 
 		background := intake.NewBackground(s.log)
 		after := func(do func(context.Context)) { background.Go(ctx, do) }
 		mux.HandleFunc("POST "+hub.HookPath, func(w http.ResponseWriter, r *http.Request) {
-			status, said := s.receive(w, r, d, after)
+			status, response := s.receive(w, r, d, after)
 			// Plain text for every status: GitHub shows it beside the delivery, where an operator looks first.
-			http.Error(w, said, status)
+			http.Error(w, response, status)
 		})
-	case s.cfg.Poll == 0:
+	case s.cfg.QuickPollEvery == 0:
 		return errors.New("configure GitHub: neither a webhook secret nor polling")
 	}
 	if len(s.cfg.Repositories) > 0 {
-		go s.newPoller(d).lookout(ctx)
+		go s.newPoller(d).run(ctx)
 	}
 	return nil
 }
 
 // receive turns a webhook into a task and returns the response.
-func (s *Source) receive(w http.ResponseWriter, r *http.Request, d *tasks.Desk, after func(func(context.Context))) (status int, said string) {
+func (s *Source) receive(
+	w http.ResponseWriter, r *http.Request, d *tasks.Desk, after func(func(context.Context)),
+) (status int, response string) {
 	body, status := intake.ReadBody(w, r, maxBody)
 	switch status {
 	case http.StatusOK:
@@ -75,7 +77,7 @@ func (s *Source) receive(w http.ResponseWriter, r *http.Request, d *tasks.Desk, 
 
 	ctx, cancel := context.WithTimeout(r.Context(), patience)
 	defer cancel()
-	said, err = tasks.Await(ctx, func() (string, error) { return s.interpreter.act(ctx, d, in) })
+	response, err = tasks.Await(ctx, func() (string, error) { return s.interpreter.act(ctx, d, in) })
 	if why, ok := errors.AsType[ignored](err); ok {
 		log.Log(ctx, why.level, "webhook ignored", "why", why.why)
 		return http.StatusAccepted, "Ignored: " + why.why
@@ -92,7 +94,7 @@ func (s *Source) receive(w http.ResponseWriter, r *http.Request, d *tasks.Desk, 
 		log.Error("handle webhook", "err", err)
 		return http.StatusServiceUnavailable, "The event could not be stored. Redeliver it."
 	}
-	return http.StatusAccepted, said
+	return http.StatusAccepted, response
 }
 
 // signed checks the SHA-256 signature. go-github picks the hash by the value's prefix and would accept SHA-1 there.

@@ -33,7 +33,7 @@ func TestMissedRemarks(t *testing.T) {
 		slices.Sort(all)
 		return all
 	}
-	look(DefaultLook)
+	look(DefaultPollEvery)
 	if got := kinds(); len(got) != 0 {
 		t.Fatalf("before anything was said there are %v", got)
 	}
@@ -48,7 +48,7 @@ func TestMissedRemarks(t *testing.T) {
 	must(f.hub.Review(t.Context(), repo, own, "ann", "REQUEST_CHANGES", "Say goodbye as well."))
 	want := []string{"analyze by ann", "comment by ann", "comment by ann", "comment by ann", "review_response by ann"}
 	for range 2 {
-		look(DefaultLook)
+		look(DefaultPollEvery)
 		if diff := cmp.Diff(want, kinds()); diff != "" {
 			t.Errorf("tasks (-want +got):\n%s", diff)
 		}
@@ -105,7 +105,7 @@ func TestMissedRemarksAreLimited(t *testing.T) {
 	for _, route := range []string{"GET /repos/{o}/{r}/pulls/comments", "GET /repos/{o}/{r}/issues/comments"} {
 		f.hub.Fail(route, limit) // at last with both
 		err := lookAgain(f)
-		if wait, limited := f.src.gate.api.limited(err); !limited || wait < 9*time.Minute {
+		if wait, limited := f.src.gate.api.retryAfter(err); !limited || wait < 9*time.Minute {
 			t.Errorf("%s: %v", route, err)
 		}
 	}

@@ -35,8 +35,8 @@ func (g *gate) dismissers(ctx context.Context, gh *github.Client, o origin, l re
 			people = append(people, t.resolvedBy)
 		}
 		for n, login := range people {
-			p, err := g.may(ctx, o, login)
-			if _, refused := errors.AsType[*tasks.InputError](err); err != nil && !refused { // if it is refused, nobody counts
+			p, err := g.permission(ctx, o, login)
+			if _, refused := errors.AsType[*tasks.InputError](err); err != nil && !refused { // skip it
 				return err
 			}
 			if p.CanWrite() {
@@ -108,11 +108,11 @@ func (i *interpreter) closeFindings(ctx context.Context, o origin, merged bool) 
 	return nil
 }
 
-// missedOutcomes counts the findings of pull requests that were closed since then, unless what followed the event did.
-func (p *poller) missedOutcomes(ctx context.Context, gh *github.Client, v visit) error {
+// missedOutcomes counts the findings of pull requests that were closed since then, unless their events did.
+func (p *poller) missedOutcomes(ctx context.Context, gh *github.Client, v repositoryPoll) error {
 	owner, name := origin{Repo: v.repo}.path()
 	list, _, err := gh.PullRequests.List(ctx, owner, name, &github.PullRequestListOptions{
-		State: "closed", Sort: "updated", Direction: "desc", ListOptions: github.ListOptions{PerPage: maxLooked},
+		State: "closed", Sort: "updated", Direction: "desc", ListOptions: github.ListOptions{PerPage: maxPolled},
 	})
 	if err != nil {
 		return fmt.Errorf("list closed pull requests: %w", err)
@@ -122,13 +122,13 @@ func (p *poller) missedOutcomes(ctx context.Context, gh *github.Client, v visit)
 		if pr.GetUpdatedAt().Before(v.since) {
 			break
 		}
-		err := p.interpreter.closeFindings(ctx, asItIs(v.repo, pr), pr.MergedAt != nil)
+		err := p.interpreter.closeFindings(ctx, originOfPull(v.repo, pr), pr.MergedAt != nil)
 		if hub.Permanent(err) {
 			p.log.Warn("count findings", "err", err)
 			continue
 		}
 		failed = append(failed, err)
-		if _, limited := p.api.limited(err); limited || ctx.Err() != nil {
+		if _, limited := p.api.retryAfter(err); limited || ctx.Err() != nil {
 			break
 		}
 	}

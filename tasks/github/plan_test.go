@@ -146,7 +146,7 @@ func TestPlanOnAPullRequest(t *testing.T) {
 	w.wantOurs(n, onlyOnIssues)
 	f.signs(n, f.comment(n, "ann", "/approve"), notDone)
 	w.wantOurs(n, onlyOnIssues, noQuestion)
-	if strings.Contains(help(heard{}), sayPlan) || !strings.Contains(help(heard{onIssue: true}), sayPlan) {
-		t.Error(help(heard{onIssue: true}))
+	if strings.Contains(help(remarkEvent{}), cmdPlan) || !strings.Contains(help(remarkEvent{onIssue: true}), cmdPlan) {
+		t.Error(help(remarkEvent{onIssue: true}))
 	}
 }

@@ -19,7 +19,8 @@ func polled(t *testing.T) (f front, look func(time.Duration) []githubfake.Call) 
 	t.Helper()
 	clock := githubfake.NewClock(time.Date(2026, 11, 22, 8, 0, 0, 0, time.UTC), 0)
 	w := newWorld(t, githubfake.Config{Now: clock.Now}, []func(*config){func(c *config) {
-		c.Hub.Token, c.Hub.Polled, c.Now, c.WebhookSecret, c.Poll = "ghp_test", true, clock.Now, "", 20*time.Second
+		c.Hub.Token, c.Hub.Polled, c.Now, c.WebhookSecret, c.QuickPollEvery = "ghp_test", true, clock.Now, "",
+			20*time.Second
 	}})
 	f = w.listen()
 	f.hub.Deliver("")
@@ -29,7 +30,7 @@ func polled(t *testing.T) (f front, look func(time.Duration) []githubfake.Call) 
 		t.Helper()
 		clock.Pass(d)
 		before := len(f.hub.Calls(""))
-		if err := w.src.newPoller(f.desk).lookIfDue(t.Context()); err != nil {
+		if err := w.src.newPoller(f.desk).pollIfDue(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		return f.hub.Calls("")[before:]
@@ -78,7 +79,7 @@ func TestPolling(t *testing.T) {
 	if asked := answers(look(time.Second)); len(asked) != 0 {
 		t.Errorf("a poll that was not due asked %v", slices.Collect(maps.Keys(asked)))
 	}
-	look(DefaultLook) // a complete one
+	look(DefaultPollEvery) // a complete one
 	if diff := cmp.Diff(want, kinds()); diff != "" {
 		t.Errorf("tasks (-want +got):\n%s", diff)
 	}
@@ -132,7 +133,10 @@ func TestPollsHandleRemarksOnce(t *testing.T) {
 	}
 	want := []string{"github/cleo () help acme/api#1: 403", "github/cleo () pause acme/api#1: 403", "github/ann () pause acme/api#1: 200"}
 	f.audited(want...)
-	for _, pause := range []time.Duration{20 * time.Second, 20 * time.Second, DefaultLook, 20 * time.Second, DefaultLook} {
+	for _, pause := range []time.Duration{
+		20 * time.Second, 20 * time.Second, DefaultPollEvery, 20 * time.Second,
+		DefaultPollEvery,
+	} {
 		if got := writes(pause); len(got) > 0 {
 			t.Errorf("after %s they were answered again by %q", pause, got)
 		}
@@ -146,8 +150,8 @@ func TestPollsHandleRemarksOnce(t *testing.T) {
 	if got := len(f.tasks()); got != askBurst-5+1 { // with the review
 		t.Errorf("%d tasks", got)
 	}
-	var l looks
-	if err := f.src.newPoller(f.desk).changeLooks(t.Context(), func(now *looks) { l = *now }); err != nil {
+	var l pollState
+	if err := f.src.newPoller(f.desk).changePollState(t.Context(), func(now *pollState) { l = *now }); err != nil {
 		t.Fatal(err)
 	}
 	if got := len(l.Handled[repo]); got != askBurst-5 { // those of which no poll reads any more are forgotten
@@ -164,10 +168,11 @@ func TestPollsHandleFailedRemarksAgain(t *testing.T) {
 	look(20 * time.Second)
 	pause := f.comment(n, "ann", "/pause")
 	f.hub.Fail(collaborator, githubfake.Failure{Status: 502})
-	if err := f.src.newPoller(f.desk).changeLooks(t.Context(), func(l *looks) { l.Quick = time.Time{} }); err != nil {
+	if err := f.src.newPoller(f.desk).changePollState(t.Context(),
+		func(l *pollState) { l.Quick = time.Time{} }); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.src.newPoller(f.desk).lookIfDue(t.Context()); err == nil {
+	if err := f.src.newPoller(f.desk).pollIfDue(t.Context()); err == nil {
 		t.Error("the remark was handled")
 	}
 	look(20 * time.Second)

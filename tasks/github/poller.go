@@ -15,23 +15,22 @@ import (
 	"github.com/errand-fleet/errand/tasks/intake"
 )
 
-// Webhooks get lost: when no front door is running, and at GitHub, which does not resend them automatically. And for
-// some things, such as conflicts, there are no webhooks. So from time to time one front door polls the open pull
-// requests and submits what it finds. If an event was handled before, the poll gives the same task, which is a
-// duplicate.
+// Webhooks are lost while no front door runs, and GitHub does not resend them. Conflicts have no webhooks. So from time
+// to time one front door polls the open pull requests and submits tasks for what it finds. If an event was handled
+// before, the poll submits the same task, which is a duplicate.
 
-// looked is the action of work that the poller found.
-const looked = "looked"
+// actionPolled is the action of work that the poller found.
+const actionPolled = "polled"
 
 const (
-	// looksBack is how far back a poll goes at most, and margin the assumed clock difference to GitHub.
-	looksBack = 7 * 24 * time.Hour
-	margin    = time.Minute
-	// maxLooked is the most pull requests polled in a repository, the most recently updated ones.
-	maxLooked = 100
+	// maxPollBack is how far back a poll goes at most, and margin the assumed clock difference to GitHub.
+	maxPollBack = 7 * 24 * time.Hour
+	margin      = time.Minute
+	// maxPolled is the most pull requests polled in a repository, the most recently updated ones.
+	maxPolled = 100
 )
 
-// poller polls repositories for missed events. Only the goroutine of lookout uses it.
+// poller polls repositories for missed events. Only the goroutine of run uses it.
 type poller struct {
 	api          api
 	interpreter  *interpreter
@@ -39,22 +38,22 @@ type poller struct {
 	memory       memory
 	repositories []string
 	every        time.Duration
-	quick        time.Duration // between two quick polls, which stand in for webhooks; 0: none
+	quickEvery   time.Duration // between two quick polls, which replace webhooks; 0 for none
 	now          func() time.Time
 	log          *slog.Logger
 }
 
-// lookout polls immediately and then repeatedly, until ctx ends.
-func (p *poller) lookout(ctx context.Context) {
+// run polls immediately and then repeatedly, until ctx ends.
+func (p *poller) run(ctx context.Context) {
 	for {
 		pause := p.every
-		if p.quick > 0 {
-			pause = p.quick
+		if p.quickEvery > 0 {
+			pause = p.quickEvery
 		}
-		err := p.lookIfDue(ctx)
+		err := p.pollIfDue(ctx)
 		if err != nil && ctx.Err() == nil {
-			p.log.Warn("look for missed events", "err", err)
-			if wait, limited := p.api.limited(err); limited {
+			p.log.Warn("poll for missed events", "err", err)
+			if wait, limited := p.api.retryAfter(err); limited {
 				pause = max(pause, wait)
 			}
 		}
@@ -66,41 +65,42 @@ func (p *poller) lookout(ctx context.Context) {
 	}
 }
 
-// lookIfDue polls if a poll is due.
-func (p *poller) lookIfDue(ctx context.Context) error {
-	if p.quick > 0 {
+// pollIfDue polls if a poll is due.
+func (p *poller) pollIfDue(ctx context.Context) error {
+	if p.quickEvery > 0 {
 		ctx = hub.Repeated(ctx)
 	}
 	begun := p.now()
-	before, quick, mine, err := p.turn(ctx, begun)
+	before, quick, mine, err := p.claimTurn(ctx, begun)
 	if err != nil || !mine {
 		return err
 	}
-	return p.lookAround(ctx, begun, before, quick)
+	return p.pollAll(ctx, begun, before, quick)
 }
 
-// looks records the polls.
-type looks struct {
+// pollState records the polls.
+type pollState struct {
 	Last  time.Time            `json:"last"`           // start of the last poll
 	Quick time.Time            `json:"quick,omitzero"` // start of the last quick poll
 	Seen  map[string]time.Time `json:"seen"`           // by repository: start of the last complete poll
-	// Handled has the remarks that polls have handled, by repository. A poll reads again what was said since the last
-	// complete one, and most requests that became no task would be answered again.
+	// Handled has the remarks that polls have handled, by repository. A poll reads the remarks since the last complete
+	// poll again, and would answer most requests that became no task again.
 	Handled map[string]handledRemarks `json:"handled,omitempty"`
 }
 
 // handledRemarks has the latest change of each remark, in Unix seconds, by its identity.
 type handledRemarks map[string]int64
 
-const looksMemo = "github/looks"
+const pollMemo = "github/looks"
 
-// turn claims the next poll for this front door, if one is due and no other has it. before.Seen has for each repository
-// the time until which no event was missed; before the first poll none was. A quick poll leaves these times as they are,
-// so that it asks the same until the next complete one, and GitHub answers mostly that nothing has changed.
-func (p *poller) turn(ctx context.Context, now time.Time) (before looks, quick, mine bool, err error) {
-	err = p.changeLooks(ctx, func(l *looks) {
+// claimTurn claims the next poll for this front door, if one is due and no other has it. before.Seen has for each
+// repository the time until which no event was missed; before the first poll none was. A quick poll leaves these times
+// as they are, so that it asks the same until the next complete one, and GitHub answers mostly that nothing has
+// changed.
+func (p *poller) claimTurn(ctx context.Context, now time.Time) (before pollState, quick, mine bool, err error) {
+	err = p.changePollState(ctx, func(l *pollState) {
 		mine = !now.Before(l.Last.Add(p.every))
-		quick = !mine && p.quick > 0 && !now.Before(l.Quick.Add(p.quick))
+		quick = !mine && p.quickEvery > 0 && !now.Before(l.Quick.Add(p.quickEvery))
 		switch {
 		case mine:
 			seen := map[string]time.Time{}
@@ -119,9 +119,9 @@ func (p *poller) turn(ctx context.Context, now time.Time) (before looks, quick, 
 	return before, quick, mine, err
 }
 
-func (p *poller) changeLooks(ctx context.Context, change func(*looks)) error {
-	memo := intake.Memo[looks]{Memory: p.memory.store, Name: looksMemo, Log: p.log}
-	return memo.Change(ctx, func(l *looks) error {
+func (p *poller) changePollState(ctx context.Context, change func(*pollState)) error {
+	memo := intake.Memo[pollState]{Memory: p.memory.store, Name: pollMemo, Log: p.log}
+	return memo.Change(ctx, func(l *pollState) error {
 		if l.Seen == nil {
 			l.Seen = map[string]time.Time{}
 		}
@@ -133,26 +133,26 @@ func (p *poller) changeLooks(ctx context.Context, change func(*looks)) error {
 	})
 }
 
-// lookAround polls all repositories. If one fails, the others are still polled, except after a rate limit. The next
+// pollAll polls all repositories. If one fails, the others are still polled, except after a rate limit. The next
 // poll of the failed one covers the same time again.
-func (p *poller) lookAround(ctx context.Context, begun time.Time, before looks, quick bool) error {
+func (p *poller) pollAll(ctx context.Context, begun time.Time, before pollState, quick bool) error {
 	var failed []error
 	for _, repo := range p.repositories {
 		if before.Seen[repo].IsZero() {
 			continue // of a quick poll: the next complete one begins with it
 		}
-		v := visit{repo, before.Seen[repo].Add(-margin), quick, handledRemarks{}}
-		if back := begun.Add(-looksBack); v.since.Before(back) {
+		v := repositoryPoll{repo, before.Seen[repo].Add(-margin), quick, handledRemarks{}}
+		if back := begun.Add(-maxPollBack); v.since.Before(back) {
 			v.since = back
 		}
 		maps.Copy(v.handled, before.Handled[repo])
-		all, err := p.look(ctx, v)
+		all, err := p.pollRepository(ctx, v)
 		if all = all && !quick; all || !maps.Equal(v.handled, before.Handled[repo]) {
-			err = errors.Join(err, p.changeLooks(ctx, func(l *looks) { l.record(v, begun, all) }))
+			err = errors.Join(err, p.changePollState(ctx, func(l *pollState) { l.record(v, begun, all) }))
 		}
 		if err != nil {
-			failed = append(failed, fmt.Errorf("look at %s: %w", repo, err))
-			if _, limited := p.api.limited(err); limited || ctx.Err() != nil {
+			failed = append(failed, fmt.Errorf("poll %s: %w", repo, err))
+			if _, limited := p.api.retryAfter(err); limited || ctx.Err() != nil {
 				break
 			}
 		}
@@ -160,17 +160,17 @@ func (p *poller) lookAround(ctx context.Context, begun time.Time, before looks, 
 	return errors.Join(failed...)
 }
 
-// visit is a poll of one repository.
-type visit struct {
+// repositoryPoll is a poll of one repository.
+type repositoryPoll struct {
 	repo    string
 	since   time.Time
 	quick   bool
-	handled handledRemarks // before; look adds to them
+	handled handledRemarks // pollRepository adds to them
 }
 
 // record adds what a poll has handled. all means that it was a complete one.
-func (l *looks) record(v visit, begun time.Time, all bool) {
-	until := begun.Add(-looksBack) // no poll goes further back
+func (l *pollState) record(v repositoryPoll, begun time.Time, all bool) {
+	until := begun.Add(-maxPollBack) // polls go no further back
 	if all {
 		l.Seen[v.repo], until = begun, begun.Add(-margin)
 	}
@@ -181,10 +181,10 @@ func (l *looks) record(v visit, begun time.Time, all bool) {
 	l.Handled[v.repo] = both
 }
 
-// look polls one repository. If one pull request fails, the others are still handled. all reports whether every event
-// since then was covered. Failed checks and conflicts do not count, because they are found however old they are; a quick
-// poll does not look for them.
-func (p *poller) look(ctx context.Context, v visit) (all bool, err error) {
+// pollRepository polls one repository. If one pull request fails, the others are still handled. all reports whether
+// every event since then was covered. Failed checks and conflicts do not count, because they are found however old they
+// are; a quick poll skips them.
+func (p *poller) pollRepository(ctx context.Context, v repositoryPoll) (all bool, err error) {
 	me, err := p.api.forge.Login(ctx)
 	if err != nil {
 		return false, err
@@ -196,7 +196,7 @@ func (p *poller) look(ctx context.Context, v visit) (all bool, err error) {
 	}
 	owner, name := o.path()
 	list, _, err := gh.PullRequests.List(ctx, owner, name, &github.PullRequestListOptions{
-		State: "open", Sort: "updated", Direction: "desc", ListOptions: github.ListOptions{PerPage: maxLooked},
+		State: "open", Sort: "updated", Direction: "desc", ListOptions: github.ListOptions{PerPage: maxPolled},
 	})
 	if err != nil {
 		return false, fmt.Errorf("list pull requests: %w", err)
@@ -204,8 +204,8 @@ func (p *poller) look(ctx context.Context, v visit) (all bool, err error) {
 	all = true
 	var failed []error
 	for _, pr := range list {
-		l := sight{p, gh, pr, asItIs(v.repo, pr)}
-		l.o.Action = looked
+		l := polledPull{p, gh, pr, originOfPull(v.repo, pr)}
+		l.o.Action = actionPolled
 		for _, wants := range []struct {
 			it, once bool
 			do       func(context.Context) error
@@ -223,7 +223,7 @@ func (p *poller) look(ctx context.Context, v visit) (all bool, err error) {
 			}
 			all = all && !wants.once
 			failed = append(failed, fmt.Errorf("%s: %w", l.o, err))
-			if _, limited := p.api.limited(err); limited || ctx.Err() != nil {
+			if _, limited := p.api.retryAfter(err); limited || ctx.Err() != nil {
 				return false, errors.Join(failed...)
 			}
 		}
@@ -237,16 +237,16 @@ func (p *poller) look(ctx context.Context, v visit) (all bool, err error) {
 	return all && err == nil, errors.Join(append(failed, err)...)
 }
 
-// sight is a pull request found by a poll.
-type sight struct {
+// polledPull is an open pull request that a poll has found.
+type polledPull struct {
 	p  *poller
 	gh *github.Client
 	pr *github.PullRequest
 	o  origin
 }
 
-// review submits the review that an event should have submitted. A quick poll looks for new heads only.
-func (l sight) review(ctx context.Context, me string, quick bool) error {
+// review submits the review for which an event was missed. A quick poll submits reviews of new heads only.
+func (l polledPull) review(ctx context.Context, me string, quick bool) error {
 	author := l.pr.GetUser().GetLogin()
 	var why error
 	if no := unwanted(l.pr, author, me); no != "" {
@@ -264,28 +264,28 @@ func (l sight) review(ctx context.Context, me string, quick bool) error {
 			return err
 		}
 	}
-	id := tasks.NewID(l.p.now(), sourceName, fmt.Sprintf("look-%d-%s", l.o.Number, hub.ShortSHA(l.o.Head)))
+	id := tasks.NewID(l.p.now(), sourceName, fmt.Sprintf("poll-%d-%s", l.o.Number, hub.ShortSHA(l.o.Head)))
 	t := l.p.interpreter.reviewTask(id, author, l.pr, l.o)
 	t.me = me
-	_, err = l.p.interpreter.succeed(ctx, l.p.desk, t, l.pr, why)
+	_, err = l.p.interpreter.replaceReviews(ctx, l.p.desk, t, l.pr, why)
 	return err
 }
 
 // failures submits the fix of failed checks.
-func (l sight) failures(ctx context.Context) error {
+func (l polledPull) failures(ctx context.Context) error {
 	c, err := l.p.api.ciStatus(ctx, l.o, l.o.Head)
 	if err != nil {
 		return err
 	}
-	if len(c.Failed) == 0 || c.Pending > 0 || isUnpaid(c) {
+	if len(c.Failed) == 0 || c.Pending > 0 || isBillingProblem(c) {
 		return nil
 	}
-	return l.missed(ctx, kindCheckFailure, failureKey(c, l.o.Head))
+	return l.submitMissed(ctx, kindCheckFailure, failureKey(c, l.o.Head))
 }
 
 // conflict submits the resolution of conflicts. Lists do not contain them, and GitHub starts to compute them on the
 // first request, so the next poll sees them.
-func (l sight) conflict(ctx context.Context, me string) error {
+func (l polledPull) conflict(ctx context.Context, me string) error {
 	owner, name := l.o.path()
 	pr, _, err := l.gh.PullRequests.Get(ctx, owner, name, l.o.Number)
 	if err != nil {
@@ -305,11 +305,11 @@ func (l sight) conflict(ctx context.Context, me string) error {
 		}
 		key += " " + by
 	}
-	return l.missed(ctx, kindMergeConflict, key)
+	return l.submitMissed(ctx, kindMergeConflict, key)
 }
 
-// missed submits the work with this key, unless a task has started it.
-func (l sight) missed(ctx context.Context, kind, key string) error {
+// submitMissed submits the work with this key, unless a task has started it.
+func (l polledPull) submitMissed(ctx context.Context, kind, key string) error {
 	p, err := l.p.memory.state(ctx, l.o)
 	if err != nil || p.Begun[key] != "" {
 		return err
@@ -321,9 +321,11 @@ func (l sight) missed(ctx context.Context, kind, key string) error {
 // missedRemarks handles requests in comments and reviews whose events were lost. Reviews can be listed only for one
 // pull request at a time, so it reads those of the open pull requests that were updated since then. If an event was
 // handled, its task exists already, or its command changes nothing when it is repeated.
-func (p *poller) missedRemarks(ctx context.Context, gh *github.Client, open []*github.PullRequest, v visit) error {
+func (p *poller) missedRemarks(
+	ctx context.Context, gh *github.Client, open []*github.PullRequest, v repositoryPoll,
+) error {
 	var failed []error
-	take := func(h heard, err error) (more bool) {
+	take := func(h remarkEvent, err error) (more bool) {
 		if err == nil && !h.at.Before(v.since) && h.number != 0 {
 			err = p.missedRemark(ctx, h, v.handled)
 		}
@@ -331,7 +333,7 @@ func (p *poller) missedRemarks(ctx context.Context, gh *github.Client, open []*g
 			return true
 		}
 		failed = append(failed, err)
-		_, limited := p.api.limited(err)
+		_, limited := p.api.retryAfter(err)
 		return !limited && ctx.Err() == nil
 	}
 	for h, err := range p.api.remarksSince(ctx, gh, v.repo, v.since) {
@@ -353,7 +355,7 @@ func (p *poller) missedRemarks(ctx context.Context, gh *github.Client, open []*g
 }
 
 // missedRemark handles one remark, unless a poll has handled it or it has a task. An edited one is handled again.
-func (p *poller) missedRemark(ctx context.Context, h heard, before handledRemarks) error {
+func (p *poller) missedRemark(ctx context.Context, h remarkEvent, before handledRemarks) error {
 	changed := max(h.at.Unix(), h.edited.Unix())
 	if before[h.identity()] == changed {
 		return nil
@@ -368,15 +370,15 @@ func (p *poller) missedRemark(ctx context.Context, h heard, before handledRemark
 	return err
 }
 
-func (p *poller) handleRemark(ctx context.Context, h heard) error {
+func (p *poller) handleRemark(ctx context.Context, h remarkEvent) error {
 	h.after = func(do func(context.Context)) { do(ctx) }
 	handle := p.interpreter.handleComment
 	if h.Place == inIssue {
-		handle = p.interpreter.opened
+		handle = p.interpreter.handleNewIssue
 	}
 	_, err := handle(ctx, p.desk, h)
 	if _, not := errors.AsType[ignored](err); not && h.pull != nil {
-		_, err = p.interpreter.respondTo(ctx, p.desk, h)
+		_, err = p.interpreter.handleReview(ctx, p.desk, h)
 	}
 	_, not := errors.AsType[ignored](err)
 	if _, input := errors.AsType[*tasks.InputError](err); not || input { // the author has been answered

@@ -25,7 +25,7 @@ func looker(t *testing.T) (f front, look func(time.Duration)) {
 	return f, func(d time.Duration) {
 		t.Helper()
 		passed.Add(int64(d))
-		if err := w.src.newPoller(f.desk).lookIfDue(t.Context()); err != nil {
+		if err := w.src.newPoller(f.desk).pollIfDue(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -67,14 +67,14 @@ func TestMissedEvents(t *testing.T) {
 		t.Fatalf("before it was due there are %+v", got)
 	}
 	for range 2 {
-		look(DefaultLook)
+		look(DefaultPollEvery)
 		if got := f.heads(time.Time{}); len(got) != 2 || !strings.HasPrefix(got[0], f.pull(told).HeadSHA) || !strings.HasPrefix(got[1], f.pull(missed).HeadSHA) {
 			t.Fatalf("reviewed: %v", got)
 		}
 	}
 	// A missed push should replace the running review, and its late event should change nothing.
 	head := must(f.hub.PushPR(t.Context(), repo, told, map[string]string{"a": "b"}))
-	look(DefaultLook)
+	look(DefaultPollEvery)
 	f.hub.Deliver(f.url)
 	f.send("pull_request", must(f.hub.Payload("synchronize", repo, told, "octocat")), githubfake.SendOptions{})
 	got := f.heads(time.Time{})
@@ -96,10 +96,11 @@ func TestMissedEvents(t *testing.T) {
 
 // lookAgain looks although it is not due.
 func lookAgain(f front) error {
-	if err := f.src.newPoller(f.desk).changeLooks(f.Context(), func(l *looks) { l.Last = time.Time{} }); err != nil {
+	if err := f.src.newPoller(f.desk).changePollState(f.Context(),
+		func(l *pollState) { l.Last = time.Time{} }); err != nil {
 		return err
 	}
-	return f.src.newPoller(f.desk).lookIfDue(f.Context())
+	return f.src.newPoller(f.desk).pollIfDue(f.Context())
 }
 
 // Conflicts of our own pull requests are resolved, once for a head and a base; those of others where a label says so.
@@ -175,7 +176,7 @@ func TestLookGoesOn(t *testing.T) {
 	const route = "GET /repos/{o}/{r}/commits/{ref}/status"
 	lift := f.hub.Fail(route, githubfake.Failure{Times: -1, Status: 429, Header: map[string][]string{"Retry-After": {"600"}}})
 	err := lookAgain(f)
-	if wait, limited := f.src.gate.api.limited(err); !limited || wait < 9*time.Minute || len(f.tasks()) != 0 {
+	if wait, limited := f.src.gate.api.retryAfter(err); !limited || wait < 9*time.Minute || len(f.tasks()) != 0 {
 		t.Errorf("%v: wait %s, %d tasks", err, wait, len(f.tasks()))
 	}
 	lift()
@@ -191,7 +192,7 @@ func TestOneLooks(t *testing.T) {
 	f, _ := looker(t)
 	turns := 0
 	for _, s := range []*Source{f.src, f.source(func(c *config) { c.Hub.Token, c.Now = "ghp_test", f.src.cfg.Now })} {
-		_, _, mine, err := s.newPoller(nil).turn(t.Context(), s.cfg.Now())
+		_, _, mine, err := s.newPoller(nil).claimTurn(t.Context(), s.cfg.Now())
 		if err != nil {
 			t.Error(err)
 		}
@@ -207,7 +208,7 @@ func TestOneLooks(t *testing.T) {
 // A front door looks by itself, from its start on.
 func TestFrontDoorLooks(t *testing.T) {
 	t.Parallel()
-	w := withToken(t, func(c *config) { c.Repositories, c.Look = []string{repo}, 10*time.Millisecond })
+	w := withToken(t, func(c *config) { c.Repositories, c.PollEvery = []string{repo}, 10*time.Millisecond })
 	f := w.listen()
 	w.wait(func() bool { return len(w.hub.Calls("GET /repos/{o}/{r}/pulls")) > 0 })
 	w.hub.Deliver("")
@@ -228,11 +229,12 @@ func TestLookRemembersWhatItSaw(t *testing.T) {
 	look := func(want map[string]time.Time, repos ...string) {
 		t.Helper()
 		f.src.reconfigure(func(c *Config) { c.Repositories = repos })
-		if err := f.src.newPoller(f.desk).lookIfDue(t.Context()); err == nil {
+		if err := f.src.newPoller(f.desk).pollIfDue(t.Context()); err == nil {
 			t.Error("all went well")
 		}
 		var seen map[string]time.Time
-		if err := f.src.newPoller(f.desk).changeLooks(t.Context(), func(l *looks) { seen = l.Seen }); err != nil {
+		if err := f.src.newPoller(f.desk).changePollState(t.Context(),
+			func(l *pollState) { seen = l.Seen }); err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(want, seen); diff != "" {
@@ -253,7 +255,8 @@ func TestLookForgotten(t *testing.T) {
 	t.Parallel()
 	f, look := looker(t)
 	now := f.src.cfg.Now()
-	if err := f.src.newPoller(f.desk).lookAround(t.Context(), now, looks{Seen: map[string]time.Time{repo: now}}, false); err != nil {
+	if err := f.src.newPoller(f.desk).pollAll(t.Context(), now, pollState{Seen: map[string]time.Time{repo: now}},
+		false); err != nil {
 		t.Error(err)
 	}
 	look(time.Hour)

@@ -23,11 +23,13 @@ const (
 	noConsent  = "This question does not ask for approval. Answer it with `/answer` or a mention."
 )
 
-// reply submits a comment as the answer to the open question of the pull request's running task. Anyone who can write
-// to the repository may answer. A comment that was written before the question does not answer it: an approval of one
-// call is not an approval of the next. It returns tasks.ErrNoQuestion for a
-// mention that answers nothing, and for an approval on an issue: that of a plan.
-func (i *interpreter) reply(ctx context.Context, desk *tasks.Desk, h heard, command, words string) (said string, err error) {
+// submitAnswer submits a comment as the answer to the open question of the pull request's running task. Anyone who can
+// write to the repository may answer. A comment that was written before the question does not answer it: an approval of
+// one call is not an approval of the next. It returns tasks.ErrNoQuestion for a mention that answers nothing, and for
+// an approval on an issue: that of a plan.
+func (i *interpreter) submitAnswer(
+	ctx context.Context, desk *tasks.Desk, h remarkEvent, command, words string,
+) (response string, err error) {
 	t := tasks.Task{
 		ID: h.task(), Source: sourceName, Thread: h.thread(), Class: tasks.Interactive, Actor: h.author,
 		Reply: &tasks.Reply{
@@ -51,7 +53,7 @@ func (i *interpreter) reply(ctx context.Context, desk *tasks.Desk, h heard, comm
 	note := noQuestion
 	input, wrong := errors.AsType[*tasks.InputError](err)
 	switch {
-	case errors.Is(err, tasks.ErrNoQuestion) && (command == "" || command == sayApprove && h.onIssue):
+	case errors.Is(err, tasks.ErrNoQuestion) && (command == "" || command == cmdApprove && h.onIssue):
 		return "", err
 	case errors.Is(err, tasks.ErrNoQuestion):
 	case wrong:
@@ -74,13 +76,13 @@ func (i *interpreter) reply(ctx context.Context, desk *tasks.Desk, h heard, comm
 // answerText is the answer that a command, or a mention (no command), gives to a question.
 func answerText(q tasks.Question, command, words string) (string, error) {
 	switch {
-	case command != "" && command != sayAnswer && q.Consent == "":
+	case command != "" && command != cmdAnswer && q.Consent == "":
 		return "", &tasks.InputError{Sentence: noConsent}
-	case command == sayApprove:
+	case command == cmdApprove:
 		return tasks.Approve, nil
-	case command == sayAlways:
+	case command == cmdAlways:
 		return tasks.Always, nil
-	case command == sayDeny:
+	case command == cmdDeny:
 		return tasks.Denial(words), nil
 	}
 	return words, nil
@@ -91,12 +93,12 @@ func answerText(q tasks.Question, command, words string) (string, error) {
 
 // Talks reports whether a person requested the task in a pull request's conversation. Only then may the agent ask.
 func (s *Source) Talks(t tasks.Task) bool {
-	return s.briefs.talks(t)
+	return s.briefs.mayAskQuestions(t)
 }
 
-func (b *briefer) talks(t tasks.Task) bool {
+func (b *briefer) mayAskQuestions(t tasks.Task) bool {
 	o, err := originOf(t)
-	return err == nil && !nobodyAsked(t, o) && !o.byBot() && !b.watched(o.Repo) && kinds()[t.Kind].asks
+	return err == nil && !isAutomatic(t, o) && !o.byBot() && !b.watched(o.Repo) && kinds()[t.Kind].asks
 }
 
 // Assures returns false: the request has its reaction, and each comment is mailed to many people.
@@ -105,16 +107,17 @@ func (s *Source) Assures(tasks.Task) bool { return false }
 // Say posts an update by the agent.
 func (s *Source) Say(ctx context.Context, t tasks.Task, text string) error {
 	sum := sha256.Sum256([]byte(text))
-	return s.comments.speak(ctx, t, tasks.EndingKind("update-"+hex.EncodeToString(sum[:8])), markdown.Parts(text, hub.MaxComment-512, markdown.Bytes)...)
+	return s.comments.postParts(ctx, t, tasks.EndingKind("update-"+hex.EncodeToString(sum[:8])),
+		markdown.Parts(text, hub.MaxComment-512, markdown.Bytes)...)
 }
 
-// Ask posts a question that says how to answer it. It notifies the person who requested the task.
+// Ask posts a question with instructions for answering it. It notifies the person who requested the task.
 func (s *Source) Ask(ctx context.Context, t tasks.Task, q tasks.Question) error {
 	me, err := s.forge.Login(ctx)
 	if err != nil {
 		return err
 	}
-	return s.comments.speak(ctx, t, questionOf(q), question(t, q, howToAnswer(q, me)))
+	return s.comments.postParts(ctx, t, questionOf(q), question(t, q, howToAnswer(q, me)))
 }
 
 // Settle shows the outcome of a question below it.
@@ -128,7 +131,7 @@ func (s *Source) Settle(ctx context.Context, t tasks.Task, q tasks.Question) err
 		return err
 	}
 	owner, name := o.path()
-	for r, err := range s.comments.beside(ctx, gh, o, l) {
+	for r, err := range s.comments.remarksNear(ctx, gh, o, l) {
 		if err != nil {
 			return fmt.Errorf("find question on %s: %w", o, err)
 		}
@@ -153,16 +156,16 @@ func (s *Source) Settle(ctx context.Context, t tasks.Task, q tasks.Question) err
 	return nil
 }
 
-// speakTries is how often a comment is posted if GitHub's response is lost. Posted parts are found first.
-const speakTries = 3
+// postTries is how often a comment is posted if GitHub's response is lost. Posted parts are found first.
+const postTries = 3
 
-// speak posts the parts that are not there yet.
-func (c *commenter) speak(ctx context.Context, t tasks.Task, what tasks.EndingKind, parts ...string) error {
+// postParts posts the parts that are not there yet.
+func (c *commenter) postParts(ctx context.Context, t tasks.Task, what tasks.EndingKind, parts ...string) error {
 	o, gh, l, err := c.commentOf(ctx, t, what, parts...)
 	if err != nil {
 		return err
 	}
-	for range speakTries {
+	for range postTries {
 		err = c.send(ctx, gh, o, l)
 		if _, limited := hub.RetryAfter(err); err == nil || limited || hub.Permanent(err) || ctx.Err() != nil {
 			break
@@ -171,7 +174,7 @@ func (c *commenter) speak(ctx context.Context, t tasks.Task, what tasks.EndingKi
 	return err
 }
 
-// commentOf returns an update or question of a task, as a comment beside the request.
+// commentOf returns an update or question of a task as a comment at the place of the request.
 func (c *commenter) commentOf(ctx context.Context, t tasks.Task, what tasks.EndingKind, parts ...string) (origin, *github.Client, idempotentComment, error) {
 	o, err := originOf(t)
 	if err != nil {
@@ -193,23 +196,23 @@ func question(t tasks.Task, q tasks.Question, below string) string {
 	if hub.IsLogin(t.Actor) {
 		lead = "@" + t.Actor + ", " + lead
 	}
-	said := []string{lead, markdown.Neutral(q.Text)}
+	paragraphs := []string{lead, markdown.Neutral(q.Text)}
 	if q.Consent == "" && len(q.Options) > 0 {
 		list := make([]string, len(q.Options))
 		for i, option := range q.Options {
 			list[i] = fmt.Sprintf("%d. %s", i+1, markdown.NeutralLine(untrusted.Line(option, 300)))
 		}
-		said = append(said, strings.Join(list, "\n"))
+		paragraphs = append(paragraphs, strings.Join(list, "\n"))
 	}
-	return strings.Join(append(said, "---\n"+below), "\n\n") + "\n"
+	return strings.Join(append(paragraphs, "---\n"+below), "\n\n") + "\n"
 }
 
-// howToAnswer says how people answer a question.
+// howToAnswer returns instructions for answering a question.
 func howToAnswer(q tasks.Question, me string) string {
 	until := q.Until.UTC().Format("2006-01-02 15:04 UTC")
 	if q.Consent != "" {
 		return fmt.Sprintf("Anyone with write access can comment `%s`, `%s` (all %s calls in this task) or `%s <reason>` until %s. After that the call is denied.",
-			sayApprove, sayAlways, markdown.NeutralLine(untrusted.Line(q.Consent, 300)), sayDeny, until)
+			cmdApprove, cmdAlways, markdown.NeutralLine(untrusted.Line(q.Consent, 300)), cmdDeny, until)
 	}
 	what, without := "the answer", "After that I continue without an answer."
 	if len(q.Options) > 0 {
@@ -219,7 +222,7 @@ func howToAnswer(q tasks.Question, me string) string {
 		without = "Without an answer I do not start."
 	}
 	return fmt.Sprintf("Anyone with write access can answer until %[4]s: mention `@%[1]s`, or begin a comment with `%[2]s`, followed by %[3]s. %[5]s",
-		strings.TrimSuffix(me, "[bot]"), sayAnswer, what, until, without)
+		strings.TrimSuffix(me, "[bot]"), cmdAnswer, what, until, without)
 }
 
 // outcomeOf returns the line below a question that shows its answer.

@@ -29,7 +29,7 @@ type batch struct {
 }
 
 // unanswered returns the remarks since the last answered one, and those in the same thread or review as the request.
-func (k talk) unanswered(ctx context.Context) (batch, error) {
+func (k conversation) unanswered(ctx context.Context) (batch, error) {
 	before, err := k.b.memory.cursor(k.o).Load(ctx)
 	if err != nil {
 		return batch{}, err
@@ -48,27 +48,27 @@ func (k talk) unanswered(ctx context.Context) (batch, error) {
 }
 
 // everything returns all remarks.
-func (k talk) everything(ctx context.Context) (batch, error) {
+func (k conversation) everything(ctx context.Context) (batch, error) {
 	return k.gather(ctx, time.Time{}, func(batch, remark) bool { return true })
 }
 
 // gather reads the wanted remarks. It leaves out remarks written or edited after the request, because the author of the
 // request has not seen them. It also leaves out the request itself, which is known from the event.
-func (k talk) gather(ctx context.Context, since time.Time, wanted func(batch, remark) bool) (batch, error) {
+func (k conversation) gather(ctx context.Context, since time.Time, wanted func(batch, remark) bool) (batch, error) {
 	b := batch{kind: k.o.kind()}
 	var err error
 	if b.me, err = k.b.api.forge.Login(ctx); err != nil {
-		return b, k.b.api.sorted("read "+k.o.String(), err)
+		return b, k.b.api.briefError("read "+k.o.String(), err)
 	}
 	var all []remark
-	lists := []remarks{k.b.api.conversation(ctx, k.gh, k.o, since)}
+	lists := []remarks{k.b.api.comments(ctx, k.gh, k.o, since)}
 	if k.pr != nil {
-		lists = append(lists, k.b.api.lines(ctx, k.gh, k.o, time.Time{}), k.b.api.reviews(ctx, k.gh, k.o))
+		lists = append(lists, k.b.api.lineComments(ctx, k.gh, k.o, time.Time{}), k.b.api.reviews(ctx, k.gh, k.o))
 	}
 	for _, list := range lists {
 		for r, err := range list {
 			if err != nil {
-				return b, k.b.api.sorted("read remarks on "+k.o.String(), err)
+				return b, k.b.api.briefError("read remarks on "+k.o.String(), err)
 			}
 			if r.spot == k.o.Asked.spot {
 				b.asked = r
@@ -94,12 +94,12 @@ func (k talk) gather(ctx context.Context, since time.Time, wanted func(batch, re
 // asksMore reports whether a review has text besides its requests: each comment with a request is a separate task.
 func (b batch) asksMore() bool {
 	return untrusted.Visible(b.asked.body) != "" || slices.ContainsFunc(b.remarks, func(r remark) bool {
-		return r.review == b.asked.review && !r.speaksTo(b.me)
+		return r.review == b.asked.review && !r.addressesErrand(b.me)
 	})
 }
 
 // prompt returns the prompt of a request: its text, and the remarks it may refer to.
-func (b batch) prompt(k talk) string {
+func (b batch) prompt(k conversation) string {
 	where := map[place]string{
 		inConversation: "in the conversation of " + k.o.what(),
 		onLine:         "on a line of the diff of " + k.o.what(),
@@ -108,22 +108,23 @@ func (b batch) prompt(k talk) string {
 		inDiscussion:   "in " + k.o.what(),
 		inReplies:      "in a thread of " + k.o.what(),
 	}[k.o.Asked.Place]
-	return strings.TrimSpace(fmt.Sprintf("@%s asks you, %s:\n\n%s\n\n%s%s", k.task.Actor, where, k.task.Prompt, b.asked.shown(), b.said()))
+	return strings.TrimSpace(fmt.Sprintf("@%s asks you, %s:\n\n%s\n\n%s%s", k.task.Actor, where, k.task.Prompt,
+		b.asked.quotedHunk(), b.quote()))
 }
 
-// order returns the prompt of a command with the text below it.
-func (b batch) order(k talk, what string) string {
-	return strings.TrimSpace(what + k.o.added(k.task) + "\n\n" + b.said())
+// commandPrompt returns the prompt of a command with the text below it.
+func (b batch) commandPrompt(k conversation, what string) string {
+	return strings.TrimSpace(what + k.o.added(k.task) + "\n\n" + b.quote())
 }
 
-// said quotes the remarks, each in its own fence, or returns "". If there are too many, it drops the oldest.
-func (b batch) said() string {
+// quote quotes the remarks, each in its own fence, or returns "". If there are too many, it drops the oldest.
+func (b batch) quote() string {
 	var blocks []string
 	left, shown := maxBatch, map[int64]bool{0: true, b.asked.Thread: true}
 	for _, r := range slices.Backward(b.remarks[max(0, len(b.remarks)-maxRemarks):]) {
 		block := ""
 		if !shown[r.Thread] {
-			block, shown[r.Thread] = r.shown(), true
+			block, shown[r.Thread] = r.quotedHunk(), true
 		}
 		block += untrusted.Quote("comment of "+r.speaker(b.me), untrusted.Cut(untrusted.Visible(r.body), maxRemark))
 		if left -= utf8.RuneCountInString(block); left < 0 {
@@ -138,8 +139,8 @@ func (b batch) said() string {
 	return "These earlier remarks on the " + b.kind + ", oldest first, may be relevant:\n\n" + strings.Join(blocks, "\n")
 }
 
-// shown quotes the part of the diff above a remark on a line, or returns "".
-func (r remark) shown() string {
+// quotedHunk quotes the part of the diff above a remark on a line, or returns "".
+func (r remark) quotedHunk() string {
 	if r.hunk == "" {
 		return ""
 	}

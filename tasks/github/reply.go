@@ -28,14 +28,14 @@ type reply struct {
 
 	states latest // for the comment with the state
 	stop   context.CancelFunc
-	done   chan struct{} // closed when no state is being written; nil: none ever is
+	done   chan struct{} // closed when no state is being written; nil if the report shows no states
 }
 
 // openReply opens the report. Nothing is posted before the agent starts.
 func (r *reporter) openReply(ctx context.Context, t tasks.Task, o origin) (tasks.Report, error) {
 	p, err := r.newReply(ctx, t, o)
 	if err != nil {
-		return nil, r.api.later("reach "+o.String(), err)
+		return nil, r.api.reportError("reach "+o.String(), err)
 	}
 	if o.Issue != 0 {
 		p.showStates(ctx, p.showState)
@@ -78,7 +78,10 @@ func (r *reply) post(ctx context.Context, e tasks.Ending) (refused bool, _ error
 	if stranger {
 		e.Reason = noWork
 	}
-	l := idempotentComment{task: r.task.ID, ending: e.Kind, at: e.At.UnixMicro(), to: r.place(e), since: r.since(), after: e.Retried, parts: r.bodies(e)}
+	l := idempotentComment{
+		task: r.task.ID, ending: e.Kind, at: e.At.UnixMicro(), to: r.target(e), since: r.since(),
+		after: e.Retried, parts: r.bodies(e),
+	}
 	if e.Found {
 		l.parts = nil
 	}
@@ -86,7 +89,7 @@ func (r *reply) post(ctx context.Context, e tasks.Ending) (refused bool, _ error
 		r.log.Error("post reply", "err", err)
 		refused = true
 	} else if err != nil {
-		return false, r.by.api.later("post reply", err)
+		return false, r.by.api.reportError("post reply", err)
 	}
 	if e.Kind != tasks.Answered || r.origin.Asked == nil {
 		return refused, nil
@@ -103,13 +106,13 @@ func (r *reply) post(ctx context.Context, e tasks.Ending) (refused bool, _ error
 // silent reports whether there is no reply: to a withdrawn request, to one on an issue that has ended since, and to people
 // without permission, who get one answer on each pull request or issue.
 func (r *reply) silent(ctx context.Context, e tasks.Ending) (stranger, silent bool, _ error) {
-	if nobodyAsked(r.task, r.origin) || r.origin.byBot() {
-		return false, unheard(e), nil
+	if isAutomatic(r.task, r.origin) || r.origin.byBot() {
+		return false, endsSilently(e), nil
 	}
 	if e.Kind != tasks.Refused {
 		return false, e.Kind == tasks.Withdrawn || e.Kind == tasks.Superseded, nil
 	}
-	p, err := r.by.gate.may(ctx, r.origin, r.task.Actor)
+	p, err := r.by.gate.permission(ctx, r.origin, r.task.Actor)
 	if err != nil || p.CanWrite() {
 		return false, false, err
 	}
@@ -117,14 +120,14 @@ func (r *reply) silent(ctx context.Context, e tasks.Ending) (stranger, silent bo
 	return true, !first, err
 }
 
-// place returns the comment to answer. Requests from several places are answered in the conversation.
-func (r *reply) place(e tasks.Ending) spot {
+// target returns the comment to answer. Requests from several places are answered in the conversation.
+func (r *reply) target(e tasks.Ending) spot {
 	if r.origin.Asked == nil {
 		return spot{Place: inConversation}
 	}
 	to := r.origin.Asked.spot
 	for _, id := range e.Covers {
-		if p, ok := spotOf(id); ok && !to.beside(p) {
+		if p, ok := spotOf(id); ok && !to.sameThread(p) {
 			return spot{Place: inConversation}
 		}
 	}
@@ -169,8 +172,8 @@ func (r *reply) footer(e tasks.Ending) string {
 		}
 		facts = append(facts, fmt.Sprintf("In reply to [%s](%s)%s", markdown.Unping(r.task.Actor), a.URL, more))
 	}
-	if said := e.Footer(); said != "" {
-		facts = append(facts, markdown.Unping(said))
+	if footer := e.Footer(); footer != "" {
+		facts = append(facts, markdown.Unping(footer))
 	}
 	run := "run " + r.task.ID
 	if r.by.consoleURL != "" {
@@ -186,24 +189,25 @@ func askedAt(id string) time.Time {
 	return time.UnixMicro(micros).UTC()
 }
 
-// acked is the report of a task that comments have requested. Close adds a reaction to them that shows the result.
-type acked struct {
+// reactingReport is the report of a task that comments have requested. Close adds a reaction to them that shows the
+// result.
+type reactingReport struct {
 	tasks.Report
 	by     *reporter
 	gh     *github.Client
 	origin origin
 }
 
-// acked adds the reactions to a report if a comment requested the task.
-func (r *reporter) acked(ctx context.Context, o origin, opened tasks.Report, err error) (tasks.Report, error) {
+// withReactions adds the reactions to a report if a comment requested the task.
+func (r *reporter) withReactions(ctx context.Context, o origin, opened tasks.Report, err error) (tasks.Report, error) {
 	if err != nil || len(o.spots()) == 0 {
 		return opened, err
 	}
 	gh, err := r.api.client(ctx, o)
 	if err != nil {
-		return nil, r.api.later("reach "+o.String(), err)
+		return nil, r.api.reportError("reach "+o.String(), err)
 	}
-	return &acked{Report: opened, by: r, gh: gh, origin: o}, nil
+	return &reactingReport{Report: opened, by: r, gh: gh, origin: o}, nil
 }
 
 // spots returns the comments that requested a task.
@@ -215,12 +219,12 @@ func (o origin) spots() []spot {
 }
 
 // Close closes the report and adds the reactions. It skips deleted comments and those that another task answers now.
-func (a *acked) Close(ctx context.Context, e tasks.Ending) error {
+func (a *reactingReport) Close(ctx context.Context, e tasks.Ending) error {
 	if err := a.Report.Close(ctx, e); err != nil || e.Kind == tasks.Withdrawn {
 		return err
 	}
 	var spots []spot
-	if !goesOn(e) {
+	if !isContinued(e) {
 		spots = a.origin.spots()
 	}
 	for _, id := range e.Covers {
@@ -229,11 +233,11 @@ func (a *acked) Close(ctx context.Context, e tasks.Ending) error {
 		}
 	}
 	for _, p := range spots {
-		err := react(ctx, a.gh, a.origin, p, signOf(e.Kind == tasks.Answered))
+		err := react(ctx, a.gh, a.origin, p, resultReaction(e.Kind == tasks.Answered))
 		if hub.Permanent(err) {
 			a.by.log.Warn("react", "thread", "github/"+a.origin.String(), "comment", p.ID, "err", err)
 		} else if err != nil {
-			return a.by.api.later("react", err)
+			return a.by.api.reportError("react", err)
 		}
 	}
 	return nil

@@ -19,8 +19,11 @@ import (
 func (w *world) asks(n int, spots ...spot) (all []tasks.Task) {
 	w.Helper()
 	for i, p := range spots {
-		h := heard{remark: remark{spot: p, author: "ann", at: time.Unix(1_790_000_000+int64(i), 0), url: fmt.Sprintf("https://github.example/%s#%d", repo, i)}, repo: repo, number: n}
-		t, err := w.src.interpreter.orderOf(w.Context(), h, mentioned, "", "why?")
+		h := remarkEvent{remark: remark{
+			spot: p, author: "ann", at: time.Unix(1_790_000_000+int64(i), 0),
+			url: fmt.Sprintf("https://github.example/%s#%d", repo, i),
+		}, repo: repo, number: n}
+		t, err := w.src.interpreter.requestedTask(w.Context(), h, mentionWork, "", "why?")
 		if err != nil {
 			w.Fatal(err)
 		}
@@ -267,8 +270,8 @@ func TestSignOfAnAskedReview(t *testing.T) {
 	w.talkers()
 	n := w.quietOpen()
 	comment := must(w.hub.Comment(t.Context(), repo, n, "ann", "/review"))
-	h := heard{remark: remark{spot: spot{Place: inConversation, ID: comment}, author: "ann", at: time.Unix(1_790_000_000, 0)}, repo: repo, number: n}
-	made, err := w.src.interpreter.orderOf(t.Context(), h, *findCommand(sayReview).work, sayReview, "")
+	h := remarkEvent{remark: remark{spot: spot{Place: inConversation, ID: comment}, author: "ann", at: time.Unix(1_790_000_000, 0)}, repo: repo, number: n}
+	made, err := w.src.interpreter.requestedTask(t.Context(), h, *findCommand(cmdReview).work, cmdReview, "")
 	if err != nil {
 		t.Fatal(err)
 	}

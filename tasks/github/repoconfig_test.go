@@ -39,10 +39,11 @@ models: {review: claude-opus-4-8}
 	if diff := cmp.Diff(want, got); diff != "" || wrong != nil {
 		t.Errorf("%v\n%s", wrong, diff)
 	}
-	if got.on("review") || !got.on("check_failure") || got.on("fix") {
+	if got.enabled("review") || !got.enabled("check_failure") || got.enabled("fix") {
 		t.Errorf("happens by itself: %v", got.Triggers)
 	}
-	if empty, wrong := parseSettings([]byte("# nothing\n")); !cmp.Equal(empty, settings{}) || wrong != nil || !empty.on("review") {
+	if empty, wrong := parseSettings([]byte("# nothing\n")); !cmp.Equal(empty, settings{}) || wrong != nil ||
+		!empty.enabled("review") {
 		t.Errorf("of an empty file: %+v, %v", empty, wrong)
 	}
 }
@@ -73,17 +74,18 @@ func TestWrongSettings(t *testing.T) {
 		{"checks: [" + strings.Repeat("x,", 60) + "]", "`checks` has invalid entries."},
 	} {
 		got, wrong := parseSettings([]byte("triggers: {review: false}\n"))
-		if got.on("review") || wrong != nil {
+		if got.enabled("review") || wrong != nil {
 			t.Fatal(wrong)
 		}
 		got, wrong = parseSettings([]byte(c.text + "\n"))
 		if len(wrong) != 1 || wrong[0] != c.want {
 			t.Errorf("%s: %q, want %q", c.text, wrong, c.want)
 		}
-		if got.Unread != strings.HasPrefix(c.text, "checks") {
-			t.Errorf("%s: checks are missing: %t", c.text, got.Unread)
+		if got.Incomplete != strings.HasPrefix(c.text, "checks") {
+			t.Errorf("%s: checks are missing: %t", c.text, got.Incomplete)
 		}
-		got.Checks, got.Triggers, got.Models, got.Skip, got.Unread, got.Declaration = nil, nil, nil, skip{}, false, environment.Declaration{}
+		got.Checks, got.Triggers, got.Models, got.Skip, got.Incomplete, got.Declaration = nil, nil, nil, skip{}, false,
+			environment.Declaration{}
 		if !cmp.Equal(got, settings{}, cmpopts.EquateEmpty()) {
 			t.Errorf("%s: left %+v", c.text, got)
 		}
@@ -92,7 +94,8 @@ func TestWrongSettings(t *testing.T) {
 	if len(wrong) != 2 || !cmp.Equal(got.Skip.Labels, []string{"wip"}) {
 		t.Errorf("%q %+v", wrong, got)
 	}
-	if got, wrong := parseSettings([]byte("a: b: `c`\n")); len(wrong) != 1 || !strings.HasPrefix(wrong[0], "The file is not YAML: ") || !cmp.Equal(got, settings{Unread: true}) {
+	if got, wrong := parseSettings([]byte("a: b: `c`\n")); len(wrong) != 1 ||
+		!strings.HasPrefix(wrong[0], "The file is not YAML: ") || !cmp.Equal(got, settings{Incomplete: true}) {
 		t.Errorf("%q %+v", wrong, got)
 	}
 }

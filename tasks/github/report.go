@@ -22,7 +22,7 @@ type reporter struct {
 	comments   *commenter
 	memory     memory
 	watched    func(repo string) bool
-	board      Board // nil: no repository is only watched
+	board      Board // nil if no repository is only watched
 	people     tasks.People
 	consoleURL string
 	pause      time.Duration // between two edits of an issue's state
@@ -38,7 +38,7 @@ func (r *reporter) page(o origin, id string) string {
 }
 
 // report reports one review: by the status indicator of the commit while it runs, and by a comment when there is a
-// result. A comment at the start would only send mail.
+// result. A comment at the start would send mail without a result.
 type report struct {
 	by        *reporter
 	gh        *github.Client
@@ -56,7 +56,7 @@ type report struct {
 func (r *reporter) openReview(ctx context.Context, t tasks.Task, o origin) (tasks.Report, error) {
 	gh, err := r.api.client(ctx, o)
 	if err != nil {
-		return nil, r.api.later("reach "+o.String(), err)
+		return nil, r.api.reportError("reach "+o.String(), err)
 	}
 	log := r.log.With("run", t.ID, "thread", t.Thread)
 	l, err := r.openIndicator(ctx, gh, o, t)
@@ -64,7 +64,7 @@ func (r *reporter) openReview(ctx context.Context, t tasks.Task, o origin) (task
 		log.Warn("report without check", "err", err)
 		l = hub.NoIndicator{}
 	} else if err != nil {
-		return nil, r.api.later("open report", err)
+		return nil, r.api.reportError("open report", err)
 	}
 	return r.start(ctx, &report{gh: gh, origin: o, task: t, indicator: l, log: log}), nil
 }
@@ -97,10 +97,9 @@ func (r *report) Update(e agent.Event) {
 	}
 }
 
-// Close posts the findings, then the summary comment, and then completes the indicator, which links to them. A complete
-// indicator hence means that all is posted. If GitHub
-// refuses something for good, it is logged and shown by the indicator. Any other error is returned, and the next
-// attempt finds what this one has posted.
+// Close posts the findings, then the summary comment, and then completes the indicator, which links to them. So a
+// complete indicator means that everything is posted. A permanent refusal by GitHub is logged and shown by the
+// indicator. Any other error is returned, and the next attempt finds what this one has posted.
 func (r *report) Close(ctx context.Context, e tasks.Ending) error {
 	r.stop()
 	select {
@@ -115,22 +114,25 @@ func (r *report) Close(ctx context.Context, e tasks.Ending) error {
 		r.log.Warn("verdict skipped: one is posted for an ending that is missing in Redis", "ended", at)
 		return nil
 	}
-	said, err := r.postFindings(ctx, e)
+	result, err := r.postFindings(ctx, e)
 	if err != nil {
-		return r.by.api.later("post findings", err)
+		return r.by.api.reportError("post findings", err)
 	}
-	if err := r.comment(ctx, said); hub.Permanent(err) {
+	if err := r.comment(ctx, result); hub.Permanent(err) {
 		r.log.Error("post review", "err", err)
 		if e.Kind == tasks.Answered {
-			said.verdict = verdictOf(tasks.Ending{Kind: tasks.Failed, Reason: "GitHub does not let errand comment. The answer is in the run's log.", At: e.At})
+			result.verdict = verdictOf(tasks.Ending{
+				Kind:   tasks.Failed,
+				Reason: "GitHub does not let errand comment. The answer is in the run's log.", At: e.At,
+			})
 		}
 	} else if err != nil {
-		return r.by.api.later("post review", err)
+		return r.by.api.reportError("post review", err)
 	}
-	if err := r.indicator.Finish(ctx, said.verdict); hub.Permanent(err) {
+	if err := r.indicator.Finish(ctx, result.verdict); hub.Permanent(err) {
 		r.log.Warn("end check", "err", err)
 	} else if err != nil {
-		return r.by.api.later("end report", err)
+		return r.by.api.reportError("end report", err)
 	}
 	return nil
 }
@@ -139,7 +141,7 @@ func (r *report) Close(ctx context.Context, e tasks.Ending) error {
 func (r *report) postFindings(ctx context.Context, e tasks.Ending) (outcome, error) {
 	answer, ok := r.answer(e)
 	if !ok {
-		return r.inWords(ctx, r.spoken(e))
+		return r.recordTextOutcome(ctx, r.textOutcome(e))
 	}
 	limits, unknown, err := r.limits(ctx)
 	if err != nil {
@@ -156,32 +158,32 @@ func (r *report) postFindings(ctx context.Context, e tasks.Ending) (outcome, err
 	} else if err != nil {
 		return outcome{}, err
 	}
-	said := r.found(e, plan, answer.Summary, moved)
-	said.text += misunderstood(unknown)
+	result := r.findingsOutcome(e, plan, answer.Summary, moved)
+	result.text += settingsErrors(unknown)
 	if moved != "" {
-		return said, nil // the next review reports the findings that still apply
+		return result, nil // the next review reports the findings that still apply
 	}
-	state, err := r.remember(ctx, ours, plan, said.verdict)
-	said.text += state.pausing()
-	return said, err
+	state, err := r.remember(ctx, ours, plan, result.verdict)
+	result.text += state.pausing()
+	return result, err
 }
 
-// inWords completes the outcome of a task without findings. A head that was refused because the same changes were
-// reviewed keeps that verdict.
-func (r *report) inWords(ctx context.Context, said outcome) (outcome, error) {
-	switch said.ending.Kind {
+// recordTextOutcome completes the outcome of a task without findings. A head that was refused because the same changes
+// were reviewed keeps that verdict.
+func (r *report) recordTextOutcome(ctx context.Context, result outcome) (outcome, error) {
+	switch result.ending.Kind {
 	case tasks.Answered:
-		state, err := r.by.memory.reviewed(ctx, r.task, r.origin, said.verdict)
-		said.text += state.pausing()
-		return said, err
+		state, err := r.by.memory.reviewed(ctx, r.task, r.origin, result.verdict)
+		result.text += state.pausing()
+		return result, err
 	case tasks.Refused:
 		state, err := r.by.memory.state(ctx, r.origin)
-		if state.LastReviewed == r.origin.Head && state.Verdict != (kept{}) {
-			said.verdict = state.Verdict.verdict(said.ending)
+		if state.LastReviewed == r.origin.Head && state.Verdict != (savedVerdict{}) {
+			result.verdict = state.Verdict.verdict(result.ending)
 		}
-		return said, err
+		return result, err
 	}
-	return said, nil
+	return result, nil
 }
 
 // latest passes the newest value to a slow writer. It pauses between two writes and drops values that are overtaken.
@@ -250,8 +252,8 @@ func (r *reporter) openIndicator(ctx context.Context, gh *github.Client, o origi
 	return r.api.forge.OpenIndicator(ctx, gh, hub.IndicatorTarget{Repo: o.Repo, Commit: o.Head, Task: t.ID, URL: r.page(o, t.ID)})
 }
 
-// waits shows on the commit why a review waits, and on an issue why a task does that has begun. Other tasks show nothing before
-// they end.
+// waits shows on the commit why a review waits, and on an issue why a task waits that has begun. Other tasks show
+// nothing before they end.
 func (r *reporter) waits(ctx context.Context, t tasks.Task, h tasks.Headline) error {
 	o, err := originOf(t)
 	text := h.Text(func(about string, at time.Time) string { return about + at.UTC().Format("15:04 UTC") })
@@ -277,17 +279,17 @@ func (r *reporter) waits(ctx context.Context, t tasks.Task, h tasks.Headline) er
 	return err
 }
 
-// kept is the part of a verdict that also holds for a later head with the same changes.
-type kept struct {
+// savedVerdict is the part of a verdict that also holds for a later head with the same changes.
+type savedVerdict struct {
 	Conclusion string `json:"conclusion"`
 	Title      string `json:"title"`
 	Line       string `json:"line"`
 }
 
-func keep(v hub.Verdict) kept { return kept{v.Conclusion, v.Title, v.Line} }
+func saveVerdict(v hub.Verdict) savedVerdict { return savedVerdict{v.Conclusion, v.Title, v.Line} }
 
 // verdict returns the verdict for a later head whose review was refused because it has the same changes.
-func (k kept) verdict(e tasks.Ending) hub.Verdict {
+func (k savedVerdict) verdict(e tasks.Ending) hub.Verdict {
 	return hub.Verdict{Conclusion: k.Conclusion, Title: k.Title, Line: k.Line, Summary: markdown.Unping(untrusted.Line(e.Sentence(), 500)), At: e.At}
 }
 
@@ -305,8 +307,8 @@ func verdictOf(e tasks.Ending) hub.Verdict {
 }
 
 // conclusion returns the conclusion for an ending without findings. It is never one that GitHub counts as failed, such
-// as timed_out: people judge the change, and errand's problems are not theirs. Nor is it success, which would say that
-// there is nothing to read.
+// as timed_out: a problem of errand must not fail the change. It is not success
+// either, which would mean that there is nothing to read.
 func conclusion(k tasks.EndingKind) string {
 	if k == tasks.Cancelled {
 		return "cancelled"

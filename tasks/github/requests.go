@@ -20,21 +20,22 @@ import (
 // request is the comment that requested a task.
 type request struct {
 	spot
-	Node    string    `json:"node,omitempty"` // in a discussion: its ID for GraphQL
+	Node    string    `json:"node,omitempty"` // GraphQL ID of the comment in a discussion
 	At      time.Time `json:"at"`
 	URL     string    `json:"html_url"`
-	Command string    `json:"command,omitempty"` // empty: a mention
+	Command string    `json:"command,omitempty"` // "" for a mention
 	Words   string    `json:"words,omitempty"`   // text that came with a command
-	Bot     bool      `json:"bot,omitempty"`     // it is by a listed bot
+	Bot     bool      `json:"bot,omitempty"`     // the author is a listed bot
 }
 
-// hear handles a comment that mentions errand or begins with a command.
-func (i *interpreter) hear(ctx context.Context, desk *tasks.Desk, d delivery) (said string, err error) {
+// onRemark handles a new remark.
+func (i *interpreter) onRemark(ctx context.Context, desk *tasks.Desk, d delivery) (response string, err error) {
 	return i.handleComment(ctx, desk, *d.remark)
 }
 
-// handleComment does what a comment requests.
-func (i *interpreter) handleComment(ctx context.Context, desk *tasks.Desk, h heard) (said string, err error) {
+// handleComment does what a comment requests. It ignores a comment that neither mentions errand nor begins with a
+// command.
+func (i *interpreter) handleComment(ctx context.Context, desk *tasks.Desk, h remarkEvent) (response string, err error) {
 	text, named, err := i.addressed(ctx, h)
 	if err != nil {
 		return "", err
@@ -44,19 +45,19 @@ func (i *interpreter) handleComment(ctx context.Context, desk *tasks.Desk, h hea
 	if !named && command == "" {
 		return "", notAddressed
 	}
-	if err := i.gate.pace(ctx, h); err != nil {
+	if err := i.gate.limitRate(ctx, h); err != nil {
 		if _, ok := errors.AsType[ignored](err); ok {
-			h.after(func(ctx context.Context) { i.comments.sign(ctx, h, notDone) })
+			h.after(func(ctx context.Context) { i.comments.addReaction(ctx, h, notDone) })
 		}
 		return "", err
 	}
 	if mention := command == "" && !unknown && words != ""; (findCommand(command).answers || mention) && !h.bot {
-		if said, err := i.reply(ctx, desk, h, command, words); !errors.Is(err, tasks.ErrNoQuestion) {
-			return said, err
+		if response, err := i.submitAnswer(ctx, desk, h, command, words); !errors.Is(err, tasks.ErrNoQuestion) {
+			return response, err
 		}
 	}
 	switch {
-	case command != "" && findCommand(command).elsewhere(h):
+	case command != "" && findCommand(command).unavailableFor(h):
 		why := onlyOnIssues
 		switch {
 		case h.onIssue:
@@ -69,16 +70,16 @@ func (i *interpreter) handleComment(ctx context.Context, desk *tasks.Desk, h hea
 	case h.bot && (findCommand(command).control != nil || findCommand(command).answers):
 		return "", ignored{"Only people may do this.", slog.LevelInfo}
 	case findCommand(command).control != nil:
-		return i.controls.obey(ctx, desk, h, command)
+		return i.controls.runCommand(ctx, desk, h, command)
 	case unknown:
 		h.after(func(ctx context.Context) { i.comments.postNote(ctx, h, notDone, unknownCommand) })
 		return "Unknown command.", nil
 	}
-	said, err = i.order(ctx, desk, h, command, words)
+	response, err = i.submitRequest(ctx, desk, h, command, words)
 	if input, ok := errors.AsType[*tasks.InputError](err); ok {
 		h.after(func(ctx context.Context) { i.comments.postNote(ctx, h, notDone, input.Sentence) })
 	}
-	return said, err
+	return response, err
 }
 
 // notAddressed is the reason why most remarks become no task.
@@ -86,7 +87,7 @@ var notAddressed = ignored{"It is not addressed to errand.", slog.LevelDebug}
 
 // addressed returns a comment without the mentions of errand, and whether there were any. Comments that are not
 // addressed to errand, or whose author does not count, are ignored.
-func (i *interpreter) addressed(ctx context.Context, h heard) (text string, named bool, err error) {
+func (i *interpreter) addressed(ctx context.Context, h remarkEvent) (text string, named bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, loginPatience)
 	defer cancel()
 	me, err := i.api.forge.Login(ctx)
@@ -95,7 +96,7 @@ func (i *interpreter) addressed(ctx context.Context, h heard) (text string, name
 		return "", false, ignored{"Repository " + h.repo + " is not configured.", slog.LevelInfo}
 	case (h.onIssue || h.discussion != nil) && i.watched(h.repo):
 		return "", false, ignored{onlyWatched, slog.LevelDebug}
-	case h.bot && !i.gate.mayAsk(h.author):
+	case h.bot && !i.gate.isListedBot(h.author):
 		return "", false, ignored{"The author is a bot.", slog.LevelDebug}
 	case ours(h.body), strings.EqualFold(h.author, me):
 		return "", false, ignored{"The author is errand.", slog.LevelDebug}
@@ -108,13 +109,15 @@ func (i *interpreter) addressed(ctx context.Context, h heard) (text string, name
 	return text, named, err
 }
 
-// order submits the task that a comment requests, by a command or a mention.
-func (i *interpreter) order(ctx context.Context, desk *tasks.Desk, h heard, command, words string) (said string, err error) {
+// submitRequest submits the task that a comment requests, by a command or a mention.
+func (i *interpreter) submitRequest(
+	ctx context.Context, desk *tasks.Desk, h remarkEvent, command, words string,
+) (response string, err error) {
 	w, err := i.workOf(ctx, h, command)
 	if err != nil {
 		return "", err
 	}
-	t, err := i.orderOf(ctx, h, w, command, words)
+	t, err := i.requestedTask(ctx, h, w, command, words)
 	if err != nil {
 		return "", err
 	}
@@ -126,23 +129,23 @@ func (i *interpreter) order(ctx context.Context, desk *tasks.Desk, h heard, comm
 		return "", err
 	}
 	if receipt.New {
-		h.after(func(ctx context.Context) { i.comments.sign(ctx, h, eyes) })
+		h.after(func(ctx context.Context) { i.comments.addReaction(ctx, h, eyes) })
 	}
 	return "Task " + receipt.ID, nil
 }
 
-// orderOf returns that task.
-func (i *interpreter) orderOf(ctx context.Context, h heard, w work, command, words string) (draft, error) {
+// requestedTask returns the task for submitRequest.
+func (i *interpreter) requestedTask(ctx context.Context, h remarkEvent, w work, command, words string) (draft, error) {
 	if h.onIssue || h.discussion != nil {
-		return i.issueOrder(ctx, h, w, command, words)
+		return i.requestedIssueTask(ctx, h, w, command, words)
 	}
 	pr, err := i.pull(ctx, h)
 	if err != nil {
 		return draft{}, err
 	}
-	o := asItIs(h.repo, pr)
+	o := originOfPull(h.repo, pr)
 	if h.issue != nil { // the state at that time: the event may be late, and the pull request was read just now
-		o.Title, o.Body = described(h.issue.GetTitle(), h.issue.GetBody())
+		o.Title, o.Body = clipTexts(h.issue.GetTitle(), h.issue.GetBody())
 	}
 	o.Installation, o.Action, o.Full = h.installation, actionAsked, w.full
 	o.Asked = &request{spot: h.spot, At: h.at, URL: h.url, Command: command, Words: words, Bot: h.bot}
@@ -150,10 +153,10 @@ func (i *interpreter) orderOf(ctx context.Context, h heard, w work, command, wor
 		ID: h.task(), Source: sourceName, Kind: w.kind, Thread: h.thread(), Class: tasks.Interactive, Profile: profileOf(pr, w.profile),
 		Repo: h.repo, Ref: fmt.Sprintf("refs/pull/%d/head", h.number), Actor: h.author, Prompt: words,
 	}}
-	if w.apart {
+	if w.ownThread {
 		t.Thread = h.thread() + "/review"
 	}
-	if w.apart || hub.IsFork(pr) { // of a fork, only the approved head
+	if w.ownThread || hub.IsFork(pr) { // of a fork, only the approved head
 		t.Ref = o.Head
 	}
 	switch {
@@ -167,13 +170,13 @@ func (i *interpreter) orderOf(ctx context.Context, h heard, w work, command, wor
 		o.ApprovedBy = h.author
 	}
 	t.Prompt, t.origin = promptOf(o, w, command, words), o
-	return i.settings.expected(ctx, t, pr)
+	return i.settings.applyTo(ctx, t, pr)
 }
 
 // promptOf returns the request of a comment.
 func promptOf(o origin, w work, command, words string) string {
 	switch {
-	case command != "" && w.kind != mentioned.kind:
+	case command != "" && w.kind != mentionWork.kind:
 		return strings.TrimSpace(fmt.Sprintf("%s %s #%d of %s: %s\n\n%s", command, o.kind(), o.Number, o.Repo, o.Title, words))
 	case words == "":
 		return wordless[o.Asked.Place]
@@ -191,17 +194,17 @@ var wordless = map[place]string{
 	inReplies:      "Read this thread and answer it.",
 }
 
-// pull returns the pull request of a comment, read now if the event does not contain it.
-func (i *interpreter) pull(ctx context.Context, h heard) (*github.PullRequest, error) {
+// pull returns the pull request of a comment. It reads it from GitHub if the event does not contain it.
+func (i *interpreter) pull(ctx context.Context, h remarkEvent) (*github.PullRequest, error) {
 	if h.pull != nil {
 		return h.pull, nil
 	}
-	_, pr, err := i.api.present(ctx, h.origin())
+	_, pr, err := i.api.currentPull(ctx, h.origin())
 	return pr, err
 }
 
-// forget withdraws the task of a deleted comment, if it has not started.
-func (i *interpreter) forget(ctx context.Context, desk *tasks.Desk, d delivery) (said string, err error) {
+// withdraw withdraws the task of a deleted comment, if it has not started.
+func (i *interpreter) withdraw(ctx context.Context, desk *tasks.Desk, d delivery) (response string, err error) {
 	h := d.remark
 	var done bool
 	err = desk.As(ctx, h.sender(), "withdraw", h.task(), func(ctx context.Context) (_ bool, err error) {
@@ -223,7 +226,7 @@ func (i *interpreter) forget(ctx context.Context, desk *tasks.Desk, d delivery) 
 // slash matches anything that looks like a command, including those of other bots.
 var slash = regexp.MustCompile(`^/[a-z][a-z-]*(?:\s|$)`)
 
-// added returns the text below a command for the prompt, or "".
+// added returns the text below a command for the prompt, or "" if there is none.
 func (o origin) added(t tasks.Task) string {
 	if o.Asked == nil || o.Asked.Command == "" || o.Asked.Words == "" {
 		return ""
@@ -247,8 +250,8 @@ func readCommand(text string) (command, words string) {
 	return "", text
 }
 
-// Text that is quoted rather than said: code blocks, inline code, quotes.
-var shown = []*regexp.Regexp{
+// quotedForms match text that is an example or a quotation: code blocks, inline code, quotes.
+var quotedForms = []*regexp.Regexp{
 	regexp.MustCompile("(?ms)^[ \t>*+.)0-9-]*```.*?(?:^[ \t>]*```|\\z)"),
 	regexp.MustCompile(`(?ms)^[ \t>*+.)0-9-]*~~~.*?(?:^[ \t>]*~~~|\z)`),
 	regexp.MustCompile("``[^\n]+?``|`[^`\n]+`"),
@@ -266,11 +269,11 @@ func cutMention(text, login string) (rest string, ok bool) {
 	if login == "" {
 		return text, false
 	}
-	said := hidden(text)
+	visible := blankQuotes(text)
 	var b strings.Builder
 	last := 0
-	for _, at := range mention.FindAllStringSubmatchIndex(said, -1) {
-		name, after := strings.TrimSuffix(said[at[4]:at[5]], "[bot]"), said[at[5]:]
+	for _, at := range mention.FindAllStringSubmatchIndex(visible, -1) {
+		name, after := strings.TrimSuffix(visible[at[4]:at[5]], "[bot]"), visible[at[5]:]
 		if !strings.EqualFold(name, login) || strings.HasPrefix(after, "/") || strings.HasPrefix(after, "@") {
 			continue
 		}
@@ -280,16 +283,16 @@ func cutMention(text, login string) (rest string, ok bool) {
 	return strings.TrimSpace(b.String() + text[last:]), ok
 }
 
-// speaksTo reports whether a remark mentions a login or is a command.
-func (r remark) speaksTo(login string) bool {
+// addressesErrand reports whether a remark mentions a login or is a command.
+func (r remark) addressesErrand(login string) bool {
 	text, named := cutMention(untrusted.Visible(r.body), login)
 	command, _ := readCommand(text)
 	return named || command != ""
 }
 
-// hidden blanks out quoted text in a comment and keeps its length.
-func hidden(text string) string {
-	for _, form := range shown {
+// blankQuotes blanks out quoted text in a comment. The length stays the same.
+func blankQuotes(text string) string {
+	for _, form := range quotedForms {
 		text = form.ReplaceAllStringFunc(text, func(s string) string { return strings.Repeat("\x00", len(s)) })
 	}
 	return text

@@ -265,7 +265,7 @@ func TestWordsBelowCommands(t *testing.T) {
 	n := w.quietOpen()
 	w.job(w.pull(n).HeadSHA, githubfake.Job{Name: "unit", Conclusion: "failure"})
 	f := w.listen()
-	for _, command := range []string{sayReview, sayReviewFull, sayFix, sayFixCI, sayAnalyze} {
+	for _, command := range []string{cmdReview, cmdReviewFull, cmdFix, cmdFixCI, cmdAnalyze} {
 		f.comment(n, "ann", command+"\nMind the locks.")
 	}
 	all := f.tasks()

@@ -42,7 +42,8 @@ func TestReviewResponse(t *testing.T) {
 		}
 		for range 2 {
 			b := w.briefed(task)
-			if !strings.HasPrefix(b.Prompt.Text, responder) || !strings.Contains(b.Prompt.Text, "goodbye as well.") || !b.Keep {
+			if !strings.HasPrefix(b.Prompt.Text, responsePrompt) ||
+				!strings.Contains(b.Prompt.Text, "goodbye as well.") || !b.Keep {
 				w.Errorf("brief: %+v", b)
 			}
 		}

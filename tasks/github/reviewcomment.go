@@ -25,8 +25,8 @@ import (
 
 // comment writes an outcome to the pull request's summary comment. It keeps, edits or removes existing comments by
 // their marks, so it may be called again after any failure, and concurrently with another task's.
-func (r *report) comment(ctx context.Context, said outcome) error {
-	e := said.ending
+func (r *report) comment(ctx context.Context, result outcome) error {
+	e := result.ending
 	if slices.Contains([]tasks.EndingKind{tasks.Refused, tasks.Cancelled, tasks.Superseded}, e.Kind) {
 		return nil // no review is missing
 	}
@@ -41,7 +41,7 @@ func (r *report) comment(ctx context.Context, said outcome) error {
 		}
 	}
 	owner, name := r.origin.path()
-	parts := r.bodies(ours, said)
+	parts := r.bodies(ours, result)
 	for i, body := range parts {
 		c, found := old[i+1]
 		text := &github.IssueComment{Body: &body}
@@ -83,7 +83,7 @@ func (r *report) comments(ctx context.Context) (map[int]posted, error) {
 		return nil, err
 	}
 	found := map[int]posted{}
-	for c, err := range r.by.api.conversation(ctx, r.gh, r.origin, time.Time{}) {
+	for c, err := range r.by.api.comments(ctx, r.gh, r.origin, time.Time{}) {
 		if err != nil {
 			return nil, err
 		}
@@ -96,21 +96,22 @@ func (r *report) comments(ctx context.Context) (map[int]posted, error) {
 }
 
 // bodies returns the comments for an outcome.
-func (r *report) bodies(m mark, said outcome) []string {
-	foot := "\n\n---\n<sub>" + r.footer(said.ending) + "</sub>\n"
-	if note := said.ending.Note(); note != "" {
+func (r *report) bodies(m mark, result outcome) []string {
+	foot := "\n\n---\n<sub>" + r.footer(result.ending) + "</sub>\n"
+	if note := result.ending.Note(); note != "" {
 		foot = "\n\n" + markdown.Neutral(untrusted.Line(note, 500)) + foot
 	}
 	const head = 512 // room for the mark and the title
 	room := hub.MaxComment - head - len(foot)
-	texts := []string{said.text}
-	if len(said.text) > room { // text with errand's markup cannot be split
-		texts = markdown.Parts(strings.NewReplacer("<sub>", "", "</sub>", "").Replace(said.text), room, markdown.Bytes)
+	texts := []string{result.text}
+	if len(result.text) > room { // text with errand's markup cannot be split
+		texts = markdown.Parts(strings.NewReplacer("<sub>", "", "</sub>", "").Replace(result.text), room,
+			markdown.Bytes)
 	}
 	bodies := make([]string, len(texts))
 	for i, t := range texts {
 		m.part = i + 1
-		title := said.title
+		title := result.title
 		if len(texts) > 1 {
 			title += fmt.Sprintf(" (%d of %d)", m.part, len(texts))
 		}
@@ -146,8 +147,8 @@ type outcome struct {
 	verdict hub.Verdict
 }
 
-// spoken returns the outcome of a task without findings: the agent's text, or errand's if there is no answer.
-func (r *report) spoken(e tasks.Ending) outcome {
+// textOutcome returns the outcome of a task without findings: the agent's text, or errand's if there is no answer.
+func (r *report) textOutcome(e tasks.Ending) outcome {
 	o := outcome{ending: e, title: "Review of " + hub.ShortSHA(r.origin.Head), text: markdown.Neutral(text(e)), verdict: verdictOf(e)}
 	if e.Kind != tasks.Answered {
 		o.title = "No review of " + hub.ShortSHA(r.origin.Head)
@@ -155,15 +156,17 @@ func (r *report) spoken(e tasks.Ending) outcome {
 	return o
 }
 
-// found returns the outcome of a review with placed findings. moved is the new head of the pull request, or "" if it is
-// still the reviewed one.
-func (r *report) found(e tasks.Ending, p review.Plan, summary, moved string) outcome {
+// findingsOutcome returns the outcome of a review with placed findings. moved is the new head of the pull request, or
+// "" if it is still the reviewed one.
+func (r *report) findingsOutcome(e tasks.Ending, p review.Plan, summary, moved string) outcome {
 	headline := p.Headline()
 	o := outcome{
-		ending: e, title: fmt.Sprintf("Review of %s: %s", hub.ShortSHA(r.origin.Head), headline), text: p.Text(summary, r.where()),
+		ending: e, title: fmt.Sprintf("Review of %s: %s", hub.ShortSHA(r.origin.Head), headline),
+		text: p.Text(summary, r.page()),
 		verdict: hub.Verdict{
 			Conclusion: "success", Title: capital(headline), Line: capital(headline) + ", see the conversation", At: e.At,
-			Summary: strings.TrimSpace(untrusted.Cut(p.Lines(r.where()), maxSummary) + "\n\nThe review is in the conversation of the pull request.\n\n" + markdown.Unping(e.Footer())),
+			Summary: strings.TrimSpace(untrusted.Cut(p.Lines(r.page()), maxSummary) +
+				"\n\nThe review is in the conversation of the pull request.\n\n" + markdown.Unping(e.Footer())),
 		},
 	}
 	if len(p.Inline)+len(p.Summary)+len(p.StillOpen) > 0 {
@@ -180,8 +183,8 @@ func (r *report) found(e tasks.Ending, p review.Plan, summary, moved string) out
 // maxSummary is the most characters of findings in a check run's summary, of the 65,535 that GitHub allows.
 const maxSummary = 60_000
 
-// where returns the web addresses of the pull request.
-func (r *report) where() review.Page {
+// page returns the web addresses of the pull request.
+func (r *report) page() review.Page {
 	address, _, _ := strings.Cut(r.origin.URL, "/pull/")
 	return review.Page{Repo: address, Pull: r.origin.URL, Head: r.origin.Head, Fork: fromFork(r.task)}
 }

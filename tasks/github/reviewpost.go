@@ -21,26 +21,26 @@ import (
 func (r *report) post(ctx context.Context, p review.Plan, limits review.Limits, m mark) (placed review.Plan, moved string, err error) {
 	unplaced := p.Place(nil, limits)
 	if len(p.Inline) == 0 {
-		moved, err = r.moved(ctx)
+		moved, err = r.newHead(ctx)
 		return unplaced, moved, err
 	}
-	told, found, err := r.posted(ctx, m)
+	posted, found, err := r.findReview(ctx, m)
 	if err != nil || found {
-		return unplaced.Posted(told), "", err
+		return unplaced.Posted(posted), "", err
 	}
 	for range 2 {
 		diff, err := r.diff(ctx, p.Inline)
 		if err != nil {
 			return unplaced, "", err
 		}
-		if moved, err = r.moved(ctx); err != nil || moved != "" {
+		if moved, err = r.newHead(ctx); err != nil || moved != "" {
 			return unplaced, moved, err
 		}
 		placed = p.Place(diff, limits)
 		if len(placed.Inline) == 0 {
 			return placed, "", r.announce(ctx, placed, m)
 		}
-		err = r.submit(ctx, m.findings()+placed.Intro(r.where()), placed.Inline)
+		err = r.submit(ctx, m.findings()+placed.Intro(r.page()), placed.Inline)
 		if err == nil {
 			return placed, "", nil
 		}
@@ -49,7 +49,7 @@ func (r *report) post(ctx context.Context, p review.Plan, limits review.Limits, 
 		}
 		r.log.Warn("post findings on lines", "err", err)
 	}
-	if err := r.submit(ctx, m.findings()+placed.Whole(r.where()), nil); err != nil {
+	if err := r.submit(ctx, m.findings()+placed.Whole(r.page()), nil); err != nil {
 		return unplaced, "", err
 	}
 	return placed, "", nil
@@ -68,10 +68,10 @@ func (r *report) announce(ctx context.Context, p review.Plan, m mark) error {
 	if first, ok := old[1]; !ok || first.mark.compare(m) == 0 { // written for this ending: after this review, or the first of all
 		return nil
 	}
-	return r.submit(ctx, m.findings()+p.Aside(r.where()), nil)
+	return r.submit(ctx, m.findings()+p.Aside(r.page()), nil)
 }
 
-// refused reports whether GitHub rejects the content of a review.
+// refused reports whether an error means that GitHub rejects the content of a review.
 func refused(err error) bool {
 	return hub.Permanent(err) && hub.StatusCode(err) == http.StatusUnprocessableEntity
 }
@@ -93,8 +93,8 @@ func (r *report) submit(ctx context.Context, body string, findings []review.Find
 	return nil
 }
 
-// posted finds the review with a mark, and the IDs of the findings in it.
-func (r *report) posted(ctx context.Context, m mark) (told map[string]bool, found bool, err error) {
+// findReview finds the review with a mark, and the IDs of the findings in it.
+func (r *report) findReview(ctx context.Context, m mark) (posted map[string]bool, found bool, err error) {
 	me, err := r.by.api.forge.Login(ctx)
 	if err != nil {
 		return nil, false, err
@@ -104,18 +104,18 @@ func (r *report) posted(ctx context.Context, m mark) (told map[string]bool, foun
 			return nil, false, fmt.Errorf("list reviews of %s: %w", r.origin, err)
 		}
 		if body := strings.ReplaceAll(v.body, "\r\n", "\n"); v.author == me && strings.HasPrefix(body, m.findings()) {
-			told, err := r.told(ctx, v.ID, body)
-			return told, true, err
+			posted, err := r.findingsOf(ctx, v.ID, body)
+			return posted, true, err
 		}
 	}
 	return nil, false, nil
 }
 
-// told lists the findings of one of errand's reviews: those in its comments and in its text.
-func (r *report) told(ctx context.Context, id int64, body string) (map[string]bool, error) {
-	told := map[string]bool{}
+// findingsOf returns the IDs of the findings in one of errand's reviews: those in its comments and in its text.
+func (r *report) findingsOf(ctx context.Context, id int64, body string) (map[string]bool, error) {
+	posted := map[string]bool{}
 	for _, f := range review.FindingsIn(body) {
-		told[f] = true
+		posted[f] = true
 	}
 	owner, name := r.origin.path()
 	page, _, err := r.gh.PullRequests.ListReviewComments(ctx, owner, name, r.origin.Number, id, &github.ListOptions{PerPage: 100}) // more than limits ever allow
@@ -124,10 +124,10 @@ func (r *report) told(ctx context.Context, id int64, body string) (map[string]bo
 	}
 	for _, c := range page {
 		if f, ok := review.FindingOf(c.GetBody()); ok {
-			told[f] = true
+			posted[f] = true
 		}
 	}
-	return told, nil
+	return posted, nil
 }
 
 // diff reads the changes in the files of some findings, against the merge base and without the patches of large files.
@@ -157,8 +157,8 @@ func (r *report) diff(ctx context.Context, findings []review.Finding) (review.Di
 	return d, nil
 }
 
-// moved returns the pull request's head if it is no longer the reviewed one.
-func (r *report) moved(ctx context.Context) (string, error) {
+// newHead returns the pull request's head if it is no longer the reviewed one.
+func (r *report) newHead(ctx context.Context) (string, error) {
 	owner, name := r.origin.path()
 	pr, _, err := r.gh.PullRequests.Get(ctx, owner, name, r.origin.Number)
 	if err != nil {

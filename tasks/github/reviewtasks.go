@@ -13,35 +13,37 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// reviews returns the thread of a pull request's reviews.
-func reviews(o origin) string { return "github/" + o.String() + "/review" }
+// reviewThread returns the thread of a pull request's reviews.
+func reviewThread(o origin) string { return "github/" + o.String() + "/review" }
 
-// advance submits the review of a pull request's head, unless it has one, and ends the reviews of other heads. at is
-// when GitHub last changed the pull request. The same head gives the same task, for every event and poll.
-func (i *interpreter) advance(ctx context.Context, desk *tasks.Desk, t draft, at time.Time) (said string, err error) {
+// submitReview submits the review of a pull request's head, unless it has one, and ends the reviews of other heads. at
+// is when GitHub last changed the pull request. The same head gives the same task, for every event and poll.
+func (i *interpreter) submitReview(
+	ctx context.Context, desk *tasks.Desk, t draft, at time.Time,
+) (response string, err error) {
 	o := t.origin
 	if !tasks.ValidID(t.ID) {
 		return submitted(i.submit(ctx, desk, t)) // the desk reports the error; nothing is recorded
 	}
 	err = i.memory.changeState(ctx, o, func(p *prState) (err error) {
-		t.ID, err = p.advance(t.ID, o, at)
+		t.ID, err = p.recordHead(t.ID, o, at)
 		return err
 	})
 	if err != nil {
 		return "", err
 	}
 	// First: it may have inherited requests from the others.
-	if said, err = submitted(i.submit(ctx, desk, t)); err != nil {
+	if response, err = submitted(i.submit(ctx, desk, t)); err != nil {
 		return "", err
 	}
-	return said, desk.Supersede(ctx, t.Thread, supersededBy+hub.ShortSHA(o.Head)+".", otherHead(o.Head))
+	return response, desk.Supersede(ctx, t.Thread, supersededBy+hub.ShortSHA(o.Head)+".", otherHead(o.Head))
 }
 
 // supersededBy begins the reason of a review that ends because another one continues it.
 const supersededBy = "Superseded by "
 
-// goesOn reports whether an ending has such a reason.
-func goesOn(e tasks.Ending) bool {
+// isContinued reports whether an ending has such a reason.
+func isContinued(e tasks.Ending) bool {
 	return e.Kind == tasks.Superseded && strings.HasPrefix(e.Reason, supersededBy)
 }
 
@@ -50,9 +52,9 @@ func otherHead(head string) func(tasks.Task) bool {
 	return func(t tasks.Task) bool { return t.Kind == kindReview && headOf(t) != head }
 }
 
-// advance records a head and returns the task that reviews it: the given one, or the one that already does.
-func (p *prState) advance(id string, o origin, at time.Time) (string, error) {
-	if err := p.sees(at); err != nil {
+// recordHead records a head and returns the task that reviews it: the given one, or the one that already does.
+func (p *prState) recordHead(id string, o origin, at time.Time) (string, error) {
+	if err := p.recordUpdateTime(at); err != nil {
 		return "", err
 	}
 	if p.Head != o.Head {
@@ -72,8 +74,9 @@ func (p *prState) advance(id string, o origin, at time.Time) (string, error) {
 	return p.Review, nil
 }
 
-// sees records the time of a pull request's state. Late and repeated events must not restore an older state.
-func (p *prState) sees(at time.Time) error {
+// recordUpdateTime records the time of a pull request's state. Late and repeated events must not restore an older
+// state.
+func (p *prState) recordUpdateTime(at time.Time) error {
 	if at.Before(p.At) {
 		return ignored{"A newer state of the pull request is known.", slog.LevelInfo}
 	}
@@ -81,22 +84,23 @@ func (p *prState) sees(at time.Time) error {
 	return nil
 }
 
-// retire ends the reviews of a closed pull request or draft. If it is reopened, they start again.
-func (i *interpreter) retire(ctx context.Context, desk *tasks.Desk, d delivery) (said string, err error) {
+// endReviews ends the reviews of a closed pull request or draft. If it is reopened, they start again.
+func (i *interpreter) endReviews(ctx context.Context, desk *tasks.Desk, d delivery) (response string, err error) {
 	e := d.pull
 	if err := i.worksOn(e.GetRepo().GetFullName()); err != nil {
 		return "", err
 	}
-	o := asItIs(e.GetRepo().GetFullName(), e.GetPullRequest())
+	o := originOfPull(e.GetRepo().GetFullName(), e.GetPullRequest())
 	err = i.memory.changeState(ctx, o, func(p *prState) error {
 		p.Review = ""
-		return p.sees(e.GetPullRequest().GetUpdatedAt().Time)
+		return p.recordUpdateTime(e.GetPullRequest().GetUpdatedAt().Time)
 	})
 	if err != nil {
 		return "", err
 	}
 	why := unwanted(e.GetPullRequest(), "", "")
-	if err := desk.Supersede(ctx, reviews(o), why, func(t tasks.Task) bool { return t.Kind == kindReview }); err != nil {
+	if err := desk.Supersede(ctx, reviewThread(o), why,
+		func(t tasks.Task) bool { return t.Kind == kindReview }); err != nil {
 		return "", err
 	}
 	if d.action == "closed" {
@@ -124,35 +128,39 @@ func headOf(t tasks.Task) string {
 // request from a fork the approval was for the earlier head, so nothing carries over, but the review of that head still
 // ends.
 
-// succeed submits the review of a pull request's head in place of the reviews of earlier heads. why is the reason why
-// no review is wanted, or nil.
-func (i *interpreter) succeed(ctx context.Context, desk *tasks.Desk, t draft, pr *github.PullRequest, why error) (said string, err error) {
+// replaceReviews submits the review of a pull request's head in place of the reviews of earlier heads. why is the
+// reason why no review is wanted, or nil.
+func (i *interpreter) replaceReviews(
+	ctx context.Context, desk *tasks.Desk, t draft, pr *github.PullRequest, why error,
+) (response string, err error) {
 	at := pr.GetUpdatedAt().Time
-	if err := i.outdate(ctx, desk, t, pr, at); err != nil {
+	if err := i.endForkReviews(ctx, desk, t, pr, at); err != nil {
 		return "", err
 	}
-	t, inherited, err := i.inherit(ctx, desk, t, pr)
+	t, inherited, err := i.inheritRequests(ctx, desk, t, pr)
 	if err != nil {
 		return "", err
 	}
 	if why != nil && !inherited {
 		return "", why
 	}
-	if t, err = i.settings.expected(ctx, t, pr); err != nil {
+	if t, err = i.settings.applyTo(ctx, t, pr); err != nil {
 		return "", err
 	}
-	return i.advance(ctx, desk, t, at)
+	return i.submitReview(ctx, desk, t, at)
 }
 
-// outdate ends the reviews of other heads of a pull request from a fork: the new head may not be approved, and the
-// approved one is gone.
-func (i *interpreter) outdate(ctx context.Context, desk *tasks.Desk, t draft, pr *github.PullRequest, at time.Time) error {
+// endForkReviews ends the reviews of other heads of a pull request from a fork: the new head may not be approved, and
+// the approved one is gone.
+func (i *interpreter) endForkReviews(
+	ctx context.Context, desk *tasks.Desk, t draft, pr *github.PullRequest, at time.Time,
+) error {
 	if !hub.IsFork(pr) {
 		return nil
 	}
 	o := t.origin
 	err := i.memory.changeState(ctx, o, func(p *prState) error {
-		if err := p.sees(at); err != nil {
+		if err := p.recordUpdateTime(at); err != nil {
 			return err
 		}
 		if p.Head != o.Head {
@@ -166,10 +174,12 @@ func (i *interpreter) outdate(ctx context.Context, desk *tasks.Desk, t draft, pr
 	return desk.Supersede(ctx, t.Thread, "The head of the pull request has moved to "+hub.ShortSHA(o.Head)+".", otherHead(o.Head))
 }
 
-// inherit gives a review the requests for unfinished reviews of other heads, and reports whether there are any. A push
-// by errand ends no review. Requests by people without permission are dropped, because they would get the next review
-// refused, and so are requests by bots, which were counted already.
-func (i *interpreter) inherit(ctx context.Context, desk *tasks.Desk, t draft, pr *github.PullRequest) (_ draft, inherited bool, err error) {
+// inheritRequests gives a review the requests for unfinished reviews of other heads, and reports whether there are any.
+// A push by errand ends no review. Requests by people without permission are dropped, because they would get the next
+// review refused, and so are requests by bots, which were counted already.
+func (i *interpreter) inheritRequests(
+	ctx context.Context, desk *tasks.Desk, t draft, pr *github.PullRequest,
+) (_ draft, inherited bool, err error) {
 	if hub.IsFork(pr) || pr.GetState() == "closed" || t.Actor == t.me {
 		return t, false, nil
 	}
@@ -200,7 +210,7 @@ func (i *interpreter) inherit(ctx context.Context, desk *tasks.Desk, t draft, pr
 
 // labeled submits the review of a fork's pull request that was given the approving label. The permission of the person
 // is checked before the run. The payload has the head at the time of the label.
-func (i *interpreter) labeled(ctx context.Context, desk *tasks.Desk, d delivery) (said string, err error) {
+func (i *interpreter) labeled(ctx context.Context, desk *tasks.Desk, d delivery) (response string, err error) {
 	e := d.pull
 	if e.GetLabel().GetName() != i.gate.forkLabel || !hub.IsFork(e.GetPullRequest()) {
 		return "", ignored{"The label has no meaning here.", slog.LevelDebug}
@@ -210,7 +220,7 @@ func (i *interpreter) labeled(ctx context.Context, desk *tasks.Desk, d delivery)
 		return "", err
 	}
 	t.origin.ApprovedBy = e.GetSender().GetLogin()
-	if t, err = i.settings.expected(ctx, t, e.GetPullRequest()); err != nil {
+	if t, err = i.settings.applyTo(ctx, t, e.GetPullRequest()); err != nil {
 		return "", err
 	}
 	var receipt tasks.Receipt

@@ -33,7 +33,7 @@ const settingsFile = environment.File
 type settingsReader struct {
 	api   api
 	gate  *gate
-	cache hub.Recent[wish]
+	cache hub.Recent[parsedSettings]
 	now   func() time.Time
 	log   *slog.Logger
 }
@@ -49,24 +49,25 @@ func (r *settingsReader) settings(ctx context.Context, gh *github.Client, o orig
 	if err != nil {
 		return settings{}, nil, err
 	}
-	if len(text) > environment.MaxFile { // half a file may mean something else than the whole
-		c.Unread, unknown = true, []string{fmt.Sprintf("The file is larger than %d KiB, so it is ignored.", environment.MaxFile>>10)}
+	if len(text) > environment.MaxFile { // a part of the file may have another meaning
+		c.Incomplete, unknown = true, []string{fmt.Sprintf("The file is larger than %d KiB, so it is ignored.",
+			environment.MaxFile>>10)}
 	} else {
 		c, unknown = parseSettings([]byte(text))
 	}
-	r.cache.Put(key, wish{c, unknown}, now)
+	r.cache.Put(key, parsedSettings{c, unknown}, now)
 	return c, unknown, nil
 }
 
-// wish holds the settings of a branch and the errors in them.
-type wish struct {
+// parsedSettings holds the settings of a branch and the errors in them.
+type parsedSettings struct {
 	settings settings
 	unknown  []string
 }
 
-// expected applies the repository's settings to a task before it is submitted; the error is ignored if they exclude it.
-// If GitHub does not return the settings in time, the worker checks them.
-func (r *settingsReader) expected(ctx context.Context, t draft, pr *github.PullRequest) (draft, error) {
+// applyTo applies the repository's settings to a task before it is submitted. The error is an ignored if the settings
+// exclude the task. If GitHub does not return the settings in time, the worker checks them.
+func (r *settingsReader) applyTo(ctx context.Context, t draft, pr *github.PullRequest) (draft, error) {
 	o := t.origin
 	if t.Profile == agent.Untrusted && !o.byPerson() {
 		if ok, err := r.gate.approved(ctx, o); err != nil {
@@ -75,7 +76,7 @@ func (r *settingsReader) expected(ctx context.Context, t draft, pr *github.PullR
 			return t, ignored{r.gate.unapproved(), slog.LevelInfo}
 		}
 	}
-	c, err := r.soon(ctx, o)
+	c, err := r.readInTime(ctx, o)
 	if err != nil {
 		r.log.Warn("handle event without the repository's settings", "err", err)
 		return t, nil
@@ -87,8 +88,8 @@ func (r *settingsReader) expected(ctx context.Context, t draft, pr *github.PullR
 	return t, nil
 }
 
-// soon reads the settings while a webhook waits.
-func (r *settingsReader) soon(ctx context.Context, o origin) (settings, error) {
+// readInTime reads the settings within loginPatience, while a webhook waits.
+func (r *settingsReader) readInTime(ctx context.Context, o origin) (settings, error) {
 	ctx, cancel := context.WithTimeout(ctx, loginPatience)
 	defer cancel()
 	gh, err := r.api.client(ctx, o)
@@ -108,7 +109,7 @@ func (c settings) refuses(kind string, o origin, pr *github.PullRequest, files [
 		return "The repository's settings switch discussions off."
 	case o.byPerson():
 		return ""
-	case !c.on(kind):
+	case !c.enabled(kind):
 		return "The repository's settings switch " + kind + " off."
 	}
 	return c.skips(pr, files)
@@ -119,10 +120,10 @@ func (r *settingsReader) verificationCommands(ctx context.Context, repo, base st
 	o := origin{Repo: repo}
 	gh, err := r.api.client(ctx, o)
 	if err != nil {
-		return nil, r.api.sorted("reach "+repo, err)
+		return nil, r.api.briefError("reach "+repo, err)
 	}
 	c, _, err := r.settings(ctx, gh, o, base)
-	if err == nil && c.Unread {
+	if err == nil && c.Incomplete {
 		err = &tasks.InputError{Sentence: "Not all checks in " + settingsFile + " of " + repo + " can be read."}
 	}
 	return c.Checks, err
@@ -149,8 +150,8 @@ func (r *report) limits(ctx context.Context) (review.Limits, []string, error) {
 	return l, unknown, nil
 }
 
-// misunderstood formats the errors in the repository's settings for a comment.
-func misunderstood(unknown []string) string {
+// settingsErrors returns the errors in the repository's settings as the end of a comment.
+func settingsErrors(unknown []string) string {
 	if len(unknown) == 0 {
 		return ""
 	}
@@ -167,28 +168,28 @@ type settings struct {
 	Triggers map[string]bool `yaml:"triggers"` // kinds of automatic work, on or off; see on
 	Skip     skip            `yaml:"skip"`
 	Review   struct {
-		Severity     string `yaml:"severity"`     // the least serious findings to show: critical, major or minor; empty: all
-		MaxFindings  int    `yaml:"max_findings"` // on lines; 0: the default
+		Severity     string `yaml:"severity"`     // the least serious to show: critical, major, minor; "" for all
+		MaxFindings  int    `yaml:"max_findings"` // on lines; 0 for the default
 		Instructions string `yaml:"instructions"` // a file of the base branch with more instructions for reviewers
 
 		Scoped   []scoped `yaml:"scoped"`   // instructions for some paths
 		Unwanted []string `yaml:"unwanted"` // findings that are not wanted, in words; errand proposes entries
 	} `yaml:"review"`
-	Issues      string            `yaml:"issues"`      // which issues errand answers; empty: issuesAsk
-	Discussions string            `yaml:"discussions"` // discussionsOff, or discussionsAsk or empty: errand answers
+	Issues      string            `yaml:"issues"`      // which issues errand answers; "" is issuesAsk
+	Discussions string            `yaml:"discussions"` // discussionsOff or discussionsAsk; "" is discussionsAsk
 	Checks      []string          `yaml:"checks"`      // commands that have to succeed; the worker runs them before it publishes
 	Models      map[string]string `yaml:"models"`      // by kind of task
 
 	environment.Declaration `yaml:",inline"` // checked here, and used by workers
 
-	Unread bool `yaml:"-"` // there may be more Checks that could not be read
+	Incomplete bool `yaml:"-"` // Checks may lack commands that could not be read
 }
 
 // The values of settings.Issues.
 const (
 	issuesOff  = "off"
-	issuesAsk  = "ask"  // those on which it is asked
-	issuesAuto = "auto" // all new ones by people with write access as well
+	issuesAsk  = "ask"  // issues on which people ask errand
+	issuesAuto = "auto" // also all new issues by people with write access
 )
 
 // The values of settings.Discussions.
@@ -199,15 +200,15 @@ const (
 
 // skip selects pull requests without automatic work.
 type skip struct {
-	Paths    []string `yaml:"paths"`    // if the pull request changes only these files, as in agent.Rule
-	Labels   []string `yaml:"labels"`   // if it has one of these labels
-	Authors  []string `yaml:"authors"`  // if its author is one of these
-	Branches []string `yaml:"branches"` // if its base is one of these; * matches any characters except a slash
+	Paths    []string `yaml:"paths"`    // that change only these files, as in agent.Rule
+	Labels   []string `yaml:"labels"`   // with one of these labels
+	Authors  []string `yaml:"authors"`  // by one of these authors
+	Branches []string `yaml:"branches"` // into one of these branches; * matches any characters except a slash
 }
 
-// on reports whether a kind of work is done automatically.
-func (c settings) on(kind string) bool {
-	if wanted, said := c.Triggers[kind]; said {
+// enabled reports whether a kind of work is done automatically.
+func (c settings) enabled(kind string) bool {
+	if wanted, ok := c.Triggers[kind]; ok {
 		return wanted
 	}
 	return kinds()[kind].automatic
@@ -259,13 +260,14 @@ func parseSettings(data []byte) (c settings, wrong []string) {
 	err := dec.Decode(&c)
 	if te, ok := errors.AsType[*yaml.TypeError](err); ok {
 		for _, e := range te.Errors {
-			wrong = append(wrong, misread(e))
+			wrong = append(wrong, plainYAMLError(e))
 		}
 	} else if err != nil && !errors.Is(err, io.EOF) {
-		return settings{Unread: true}, []string{"The file is not YAML: " + untrusted.Line(strings.TrimPrefix(err.Error(), "yaml: "), maxEntry) + "."}
+		return settings{Incomplete: true}, []string{"The file is not YAML: " +
+			untrusted.Line(strings.TrimPrefix(err.Error(), "yaml: "), maxEntry) + "."}
 	}
 	c, wrong = c.validated(wrong)
-	c.Unread = len(c.Checks) != wantedChecks(data)
+	c.Incomplete = len(c.Checks) != wantedChecks(data)
 	return c, wrong
 }
 
@@ -293,8 +295,8 @@ var (
 	wrongKind    = regexp.MustCompile(`^(line \d+): .*$`)
 )
 
-// misread rewrites the YAML package's errors, which mention Go types.
-func misread(e string) string {
+// plainYAMLError rewrites an error of the YAML package, which mentions Go types, for people.
+func plainYAMLError(e string) string {
 	if m := unknownField.FindStringSubmatch(e); m != nil {
 		return fmt.Sprintf("Line %s: unknown setting %s.", m[1], code(m[2]))
 	}
@@ -331,19 +333,19 @@ func (c settings) validated(wrong []string) (settings, []string) {
 		{"review.unwanted", &c.Review.Unwanted, nil},
 		{"checks", &c.Checks, nil},
 	} {
-		kept := slices.DeleteFunc(slices.Clone(*l.list), func(s string) bool {
+		valid := slices.DeleteFunc(slices.Clone(*l.list), func(s string) bool {
 			return badEntry(s) || l.good != nil && !l.good(s)
 		})
-		if kept = kept[:min(len(kept), maxList)]; len(kept) < len(*l.list) {
+		if valid = valid[:min(len(valid), maxList)]; len(valid) < len(*l.list) {
 			refuse(l.key, "has invalid entries")
 		}
-		*l.list = kept
+		*l.list = valid
 	}
-	kept := slices.DeleteFunc(slices.Clone(c.Review.Scoped), func(s scoped) bool { return !s.valid() })
-	if kept = kept[:min(len(kept), maxList)]; len(kept) < len(c.Review.Scoped) {
+	valid := slices.DeleteFunc(slices.Clone(c.Review.Scoped), func(s scoped) bool { return !s.valid() })
+	if valid = valid[:min(len(valid), maxList)]; len(valid) < len(c.Review.Scoped) {
 		refuse("review.scoped", "has invalid entries")
 	}
-	c.Review.Scoped = kept
+	c.Review.Scoped = valid
 	c.dropUnknownWords(refuse)
 	if n := c.Review.MaxFindings; n < 0 || n > maxChosen {
 		refuse("review.max_findings", fmt.Sprintf("is not a number from 1 to %d", maxChosen))
@@ -358,7 +360,7 @@ func (c settings) validated(wrong []string) (settings, []string) {
 	return c, append(wrong, more...)
 }
 
-// dropUnknownWords drops settings with a word that is none of those that they can have.
+// dropUnknownWords drops settings whose value is not one of their possible words.
 func (c *settings) dropUnknownWords(refuse func(key, why string)) {
 	for _, one := range []struct {
 		key   string

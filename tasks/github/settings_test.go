@@ -92,7 +92,7 @@ func TestSettingsSwitchReviewsOff(t *testing.T) {
 
 	// The front door does not wait for GitHub, and the worker does.
 	lift := w.hub.Fail(contents, githubfake.Failure{Times: -1, Status: 500})
-	w.src.settings.cache = hub.Recent[wish]{}
+	w.src.settings.cache = hub.Recent[parsedSettings]{}
 	must(w.hub.PushPR(t.Context(), repo, n, nil))
 	all := f.tasks()
 	if len(all) != 1 {
@@ -126,7 +126,7 @@ func TestSettingsThatAreTooLarge(t *testing.T) {
 	for size, want := range map[int]string{environment.MaxFile: "", environment.MaxFile + 1: "[The file is larger than 64 KiB, so it is ignored.]"} {
 		text := "checks: [make test]\n#"
 		w.setUp(map[string]string{settingsFile: text + strings.Repeat("x", size-len(text))})
-		w.src.settings.cache = hub.Recent[wish]{}
+		w.src.settings.cache = hub.Recent[parsedSettings]{}
 		c, unknown, err := w.src.settings.settings(t.Context(), gh, o, "main")
 		if err != nil || strings.TrimPrefix(fmt.Sprint(unknown), "[]") != want || len(c.Checks) > 0 != (want == "") {
 			t.Errorf("of %d bytes: %q, %q, %v", size, c.Checks, unknown, err)

@@ -14,8 +14,8 @@
 //     checked before anything runs.
 //   - Comments on issues, new issues, and issues that people with write access label or assign to errand are requests in
 //     the same way. Work on an issue is proposed with the keyword that closes it. What was requested on an issue before it
-//     was closed, deleted, transferred or locked ends. One comment on the issue shows the state of the work; it never says
-//     that work goes on which has ended.
+//     was closed, deleted, transferred or locked ends. One comment on the issue shows the state of the work, and never
+//     shows work as running that has ended.
 //   - In a discussion errand answers in the thread of the request and changes nothing.
 //   - Nothing is written to a repository that is only watched. Results are posted on a Board.
 //   - The agent's updates and questions are separate comments, each posted once. Any person with write access may
@@ -67,33 +67,33 @@ type Config struct {
 	WebhookSecret string        // without one, forged events would be accepted
 	Memory        intake.Memory // of what was done with each pull request
 
-	People       tasks.People                // who is who; names for posts
-	Repository   func(name string) (ok bool) // reports whether events of a repository count; nil: all do
-	Base         func(name string) string    // returns the branch to start from for an issue; nil or empty: the default branch
-	Repositories []string                    // that are polled for missed events; empty: none
-	Look         time.Duration               // between two polls; 0: DefaultLook
-	Poll         time.Duration               // between two quick polls for comments, reviews and pushes; 0: webhooks bring them
+	People         tasks.People                // names for posts
+	Repository     func(name string) (ok bool) // reports whether events of a repository count; nil if all do
+	Base           func(name string) string    // returns the base branch for issues; nil or "" for the default branch
+	Repositories   []string                    // repositories to poll for missed events
+	PollEvery      time.Duration               // between two polls; DefaultPollEvery if 0
+	QuickPollEvery time.Duration               // between two quick polls for comments, reviews and pushes; 0 for none
 
-	ForkLabel  string           // approves the head of a pull request from a fork for review; empty: DefaultForkLabel
-	Bots       []string         // logins of other bots that may ask for something; see gate.go
-	ForkRuns   int              // on forks of one author in a day; 0: DefaultForkRuns
-	Limiter    intake.Limiter   // of requests on a pull request; nil: unlimited
-	Board      Board            // shows the results of repositories that are only watched; nil: there are none
-	Quiet      time.Duration    // how long after a push a review waits for the next push; 0: DefaultQuiet
-	ConsoleURL string           // where /tasks/{id} shows a run; empty: reports have no link to it
-	Log        *slog.Logger     // nil: discard
-	Now        func() time.Time // nil: time.Now
+	ForkLabel  string           // approves the head of a pull request from a fork for review; DefaultForkLabel if ""
+	Bots       []string         // logins of other bots that may make requests; see gate.go
+	ForkRuns   int              // runs a day on forks of one author; DefaultForkRuns if 0
+	Limiter    intake.Limiter   // limits requests on a pull request; nil for no limit
+	Board      Board            // shows the results of repositories that are only watched; nil if there are none
+	Quiet      time.Duration    // time from a push to its review, unless another push follows; DefaultQuiet if 0
+	ConsoleURL string           // base URL of /tasks/{id}; reports have no link to the run if ""
+	Log        *slog.Logger     // nil discards
+	Now        func() time.Time // time.Now if nil
 }
 
-// What Config leaves open.
+// Defaults of Config.
 const (
 	DefaultForkLabel = "errand"
 	DefaultForkRuns  = 5
-	DefaultLook      = 5 * time.Minute
+	DefaultPollEvery = 5 * time.Minute
 	DefaultQuiet     = 30 * time.Second // lets people push a correction first
 )
 
-// Source is GitHub as tasks sees it. Its parts do not change after New; caches have their own locks.
+// Source implements tasks.Source for GitHub. Its parts do not change after New; caches have their own locks.
 type Source struct {
 	cfg     Config
 	forge   *hub.Forge
@@ -102,7 +102,7 @@ type Source struct {
 	log     *slog.Logger
 
 	interpreter *interpreter // turns events and comments into tasks
-	briefs      *briefer     // tells the agent what a task is about
+	briefs      *briefer     // makes the briefs of tasks
 	reports     *reporter    // shows tasks on GitHub
 	comments    *commenter   // posts and finds comments
 	gate        *gate        // decides who may do what
@@ -137,7 +137,7 @@ func (s *Source) Links(t tasks.Task) tasks.Links {
 	return l
 }
 
-// New checks the configuration. It does not talk to GitHub.
+// New checks the configuration. It sends nothing to GitHub.
 func New(cfg Config) (*Source, error) {
 	var problems []error
 	refuse := func(cond bool, text string) {
@@ -160,7 +160,7 @@ func New(cfg Config) (*Source, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	cfg.Quiet, cfg.Look = cmp.Or(cfg.Quiet, DefaultQuiet), cmp.Or(cfg.Look, DefaultLook)
+	cfg.Quiet, cfg.PollEvery = cmp.Or(cfg.Quiet, DefaultQuiet), cmp.Or(cfg.PollEvery, DefaultPollEvery)
 	cfg.ForkLabel, cfg.ForkRuns = cmp.Or(cfg.ForkLabel, DefaultForkLabel), cmp.Or(cfg.ForkRuns, DefaultForkRuns)
 	cfg.ConsoleURL = strings.TrimRight(cfg.ConsoleURL, "/")
 	return assemble(cfg), nil
@@ -192,8 +192,9 @@ func assemble(cfg Config) *Source {
 // newPoller returns a poller that submits what it finds to a desk.
 func (s *Source) newPoller(d *tasks.Desk) *poller {
 	return &poller{
-		api: s.gate.api, interpreter: s.interpreter, desk: d, memory: s.memory, repositories: s.cfg.Repositories, every: s.cfg.Look,
-		quick: s.cfg.Poll, now: s.cfg.Now, log: s.log,
+		api: s.gate.api, interpreter: s.interpreter, desk: d, memory: s.memory, repositories: s.cfg.Repositories,
+		every:      s.cfg.PollEvery,
+		quickEvery: s.cfg.QuickPollEvery, now: s.cfg.Now, log: s.log,
 	}
 }
 
@@ -260,16 +261,17 @@ func (s *Source) Brief(ctx context.Context, t tasks.Task, dir string) (tasks.Bri
 	}
 	switch {
 	case o.byBot():
-		err = s.gate.round(ctx, t, o)
-	case !nobodyAsked(t, o):
-		err = s.memory.spoke(ctx, o) // only now, after the permission check: otherwise anyone could keep errand working
+		err = s.gate.countBotRequest(ctx, t, o)
+	case !isAutomatic(t, o):
+		// Only after the permission check: otherwise anyone could keep errand working.
+		err = s.memory.resetRounds(ctx, o)
 	}
 	if err != nil {
 		return tasks.Brief{}, err
 	}
 	b, err := k.brief(s.briefs, ctx, t, o, dir)
 	if err == nil && s.cfg.watched(o.Repo) {
-		b.System += "\n" + unwritten
+		b.System += "\n" + watchedSystem
 	}
 	return b, err
 }
@@ -288,7 +290,7 @@ func (s *Source) Open(ctx context.Context, t tasks.Task) (tasks.Report, error) {
 		return s.reports.openNotice(ctx, t, o)
 	}
 	r, err := k.open(s.reports, ctx, t, o)
-	return s.reports.acked(ctx, o, r, err)
+	return s.reports.withReactions(ctx, o, r, err)
 }
 
 // unknownKind is the error for a task of a newer front door.

@@ -24,30 +24,31 @@ const (
 	maxRounds  = 5
 )
 
-// enough is posted when a limit is reached.
-const enough = "I have reached the limit of automatic work on this pull request. To continue, mention me with a request, " +
-	"or comment `/resume`."
+// limitReached is posted when a limit is reached.
+const limitReached = "I have reached the limit of automatic work on this pull request. To continue, mention me with " +
+	"a request, or comment `/resume`."
 
 // maxBegun bounds the recorded automatic work on one pull request. It is far more than maxRounds allows, unless people
 // resume the work for months; by then the oldest keys are of heads long gone.
 const maxBegun = 500
 
-// prState is what errand remembers of a pull request, an issue or a discussion between its tasks, in all processes. Only changeState changes it.
+// prState is the state of a pull request, an issue or a discussion that all processes share between its tasks. Only
+// changeState changes it.
 type prState struct {
-	Paused   bool      `json:"paused,omitempty"` // by a person: no automatic work
-	PausedBy string    `json:"paused_by,omitempty"`
-	Said     time.Time `json:"said,omitzero"` // time of the last pause or resume command
+	Paused    bool      `json:"paused,omitempty"` // a person has stopped automatic work
+	PausedBy  string    `json:"paused_by,omitempty"`
+	CommandAt time.Time `json:"said,omitzero"` // time of the last pause or resume command
 
-	Obeyed []string `json:"obeyed,omitempty"` // comments whose commands were carried out, as task IDs; only the newest
+	Commands []string `json:"obeyed,omitempty"` // task IDs of the newest comments whose commands ran
 
 	Head   string    `json:"head,omitempty"`   // the newest known one
 	At     time.Time `json:"at,omitzero"`      // when GitHub last changed it; older events are ignored
-	Review string    `json:"review,omitempty"` // the task that reviews Head; empty: none
+	Review string    `json:"review,omitempty"` // the task that reviews Head, or ""
 
-	Reviews      int    `json:"reviews,omitempty"`       // automatic reviews so far
-	LastReviewed string `json:"last_reviewed,omitempty"` // head of the last review, or a later one with the same changes
-	ReviewedBy   string `json:"reviewed_by,omitempty"`   // the task of that review
-	Verdict      kept   `json:"verdict,omitzero"`        // what that review's indicator shows
+	Reviews      int          `json:"reviews,omitempty"`       // automatic reviews so far
+	LastReviewed string       `json:"last_reviewed,omitempty"` // last reviewed head, or a later one with its changes
+	ReviewedBy   string       `json:"reviewed_by,omitempty"`   // the task of that review
+	Verdict      savedVerdict `json:"verdict,omitzero"`        // what that review's indicator shows
 
 	Patches map[string]string `json:"patches,omitempty"` // the changes of LastReviewed and Head, by patchID
 
@@ -63,36 +64,36 @@ type prState struct {
 	ApprovedBy string `json:"approved_by,omitempty"`
 }
 
-// begin gives the work with this key to a task, unless another one has it, and reports whether the task has it now. It
-// may be called again.
+// begin assigns the work with this key to a task, unless another task has it, and reports whether the task has it now.
+// A second call changes nothing.
 func (p *prState) begin(key, task string) bool {
 	if p.Begun[key] == "" {
-		p.note(key, task)
+		p.takeOver(key, task)
 	}
 	return p.Begun[key] == task
 }
 
-// note is like begin, but takes the key from any other task.
-func (p *prState) note(key, task string) {
+// takeOver assigns the work with this key to a task, even if another task has it.
+func (p *prState) takeOver(key, task string) {
 	if p.Begun == nil || len(p.Begun) >= maxBegun {
 		p.Begun = map[string]string{}
 	}
 	p.Begun[key] = task
 }
 
-// tired returns why there is no more automatic work, or "".
-func (p *prState) tired() string {
+// automationBlocked returns the reason why no more automatic work is done, or "".
+func (p *prState) automationBlocked() string {
 	switch {
 	case p.Paused:
 		return "The pull request was paused by " + p.PausedBy + "."
 	case p.Rounds >= maxRounds:
-		return enough
+		return limitReached
 	}
 	return ""
 }
 
-// memory stores what errand remembers of each pull request between its tasks: its state, the findings of its reviews,
-// and the position in its conversation.
+// memory stores the data of each pull request that outlives its tasks: its state, the findings of its reviews, and the
+// position in its conversation.
 type memory struct {
 	store intake.Memory
 	log   *slog.Logger
@@ -159,8 +160,8 @@ func (p *prState) pausing() string {
 	return fmt.Sprintf("\n\nAfter %d reviews, pushes are no longer reviewed. Comment `/review` for another review, or `/resume` to review every push again.", p.Reviews)
 }
 
-// unchanged refuses a review that would say nothing new: of a head that was reviewed while this task waited, and of a
-// push that does not alter the pull request's changes, such as a rebase or a merge of the base. The last review still
+// unchanged refuses a review without anything new to report: of a head that was reviewed while this task waited, and of
+// a push that does not alter the pull request's changes, such as a rebase or a merge of the base. The last review still
 // holds.
 func (b *briefer) unchanged(ctx context.Context, gh *github.Client, t tasks.Task, o origin) error {
 	if o.byPerson() {
@@ -171,7 +172,7 @@ func (b *briefer) unchanged(ctx context.Context, gh *github.Client, t tasks.Task
 		return err
 	case p.LastReviewed == o.Head && p.ReviewedBy != t.ID: // its own review was retried
 		return &tasks.InputError{Sentence: "The head was reviewed before."}
-	case o.Action != "synchronize" && o.Action != looked:
+	case o.Action != "synchronize" && o.Action != actionPolled:
 		return nil
 	}
 	owner, name := o.path()
@@ -180,7 +181,7 @@ func (b *briefer) unchanged(ctx context.Context, gh *github.Client, t tasks.Task
 		return nil // the diff is too large for GitHub
 	}
 	if err != nil {
-		return b.api.sorted("read the diff of "+o.String(), err)
+		return b.api.briefError("read the diff of "+o.String(), err)
 	}
 	var reviewed string
 	err = b.memory.changeState(ctx, o, func(p *prState) error {
@@ -210,7 +211,7 @@ func (m memory) reviewed(ctx context.Context, t tasks.Task, o origin, v hub.Verd
 		if p.LastReviewed != o.Head && !o.byPerson() {
 			p.Reviews++
 		}
-		p.LastReviewed, p.ReviewedBy, p.Verdict = o.Head, t.ID, keep(v)
+		p.LastReviewed, p.ReviewedBy, p.Verdict = o.Head, t.ID, saveVerdict(v)
 		state = *p
 		return nil
 	})

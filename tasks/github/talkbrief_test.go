@@ -101,7 +101,8 @@ func TestBriefOfCommands(t *testing.T) {
 	f.comment(n, "ann", "/fix\nbut not the last")
 	fix := w.briefed(f.latestTask())
 	text := fix.Prompt.Text
-	if !strings.HasPrefix(text, fixer+"\n\n@ann adds this, which has priority:\n\nbut not the last\n\n") || !strings.Contains(text, "Point 59.") ||
+	if !strings.HasPrefix(text, fixPrompt+"\n\n@ann adds this, which has priority:\n\nbut not the last\n\n") ||
+		!strings.Contains(text, "Point 59.") ||
 		strings.Contains(text, "Point 20.") || len(text) > 25_000 || strings.Index(text, "Point 58.") > strings.Index(text, "Point 59.") {
 		t.Errorf("%d: %.500s", len(text), text)
 	}
@@ -110,7 +111,8 @@ func TestBriefOfCommands(t *testing.T) {
 	}
 	f.comment(n, "ann", "/analyze")
 	analysis := w.briefed(f.latestTask())
-	if !strings.HasPrefix(analysis.Prompt.Text, analyst) || !analysis.Diff || analysis.Keep || !analysis.Fresh || !strings.Contains(analysis.System, "not run commands") {
+	if !strings.HasPrefix(analysis.Prompt.Text, analysisPrompt) || !analysis.Diff || analysis.Keep || !analysis.Fresh ||
+		!strings.Contains(analysis.System, "not run commands") {
 		t.Errorf("%+v", analysis)
 	}
 	// Who asks for a review gets one of a draft, too.

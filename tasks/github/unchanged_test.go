@@ -31,7 +31,8 @@ func TestUnchangedIsNotReviewed(t *testing.T) {
 		w.close(first, answered("Fine."))
 		second := push("synchronize", nil)
 		wantInput(w.T, brief(w, second), "Nothing has changed since the review of "+hub.ShortSHA(first.Ref)+".")
-		wantInput(w.T, brief(w, push(looked, nil)), "Nothing has changed since the review of "+hub.ShortSHA(second.Ref)+".")
+		wantInput(w.T, brief(w, push(actionPolled, nil)),
+			"Nothing has changed since the review of "+hub.ShortSHA(second.Ref)+".")
 		for _, action := range []string{"review_requested", "opened"} {
 			if err := brief(w, push(action, nil)); err != nil {
 				w.Errorf("%s: %v", action, err)

@@ -217,10 +217,11 @@ func (p *Parts) sources(o Options) error {
 			return err
 		}
 		s, err := github.New(github.Config{
-			Forge: hub, People: p.policy.People, WebhookSecret: c.GitHub.WebhookSecret.Reveal(), Poll: c.GitHub.Poll,
-			Repository:   func(name string) bool { _, ok := p.policy.Repository(name); return ok },
-			Base:         func(name string) string { repo, _ := p.policy.Repository(name); return repo.Base },
-			Repositories: slices.Sorted(maps.Keys(c.Routing.Repositories)), Quiet: o.Quiet, Look: o.Look,
+			Forge: hub, People: p.policy.People, WebhookSecret: c.GitHub.WebhookSecret.Reveal(),
+			QuickPollEvery: c.GitHub.Poll,
+			Repository:     func(name string) bool { _, ok := p.policy.Repository(name); return ok },
+			Base:           func(name string) string { repo, _ := p.policy.Repository(name); return repo.Base },
+			Repositories:   slices.Sorted(maps.Keys(c.Routing.Repositories)), Quiet: o.Quiet, PollEvery: o.Look,
 			ForkLabel: c.Routing.GitHub.Label, ForkRuns: c.Routing.GitHub.Runs, Bots: c.Routing.GitHub.Bots, Board: &told,
 			Memory: p.Store.Memos, Limiter: p.Store.Memos, ConsoleURL: c.HTTP.PublicURL, Log: p.Log,
 		})
