@@ -165,11 +165,6 @@ func (p *prState) resetRounds() {
 	delete(p.Begun, limitReached)
 }
 
-// onReview handles a submitted review of errand's pull request that does not mention errand.
-func (i *interpreter) onReview(ctx context.Context, desk *tasks.Desk, d delivery) (response string, err error) {
-	return i.handleReview(ctx, desk, *d.remark)
-}
-
 // handleReview submits a task that answers a review: feedback on errand's pull request is for errand without a mention.
 func (i *interpreter) handleReview(ctx context.Context, desk *tasks.Desk, h remarkEvent) (response string, err error) {
 	text, named, err := i.addressed(ctx, h)

@@ -83,10 +83,10 @@ func commands() []command {
 			word: cmdReview, help: "review what is new since my last review",
 			work: &work{kind: kindReview, profile: agent.Read, ownThread: true},
 		},
-		{word: cmdReviewFull, help: "review all of it", work: &work{
-			kind: kindReview, profile: agent.Read,
-			ownThread: true, full: true,
-		}},
+		{
+			word: cmdReviewFull, help: "review all of it",
+			work: &work{kind: kindReview, profile: agent.Read, ownThread: true, full: true},
+		},
 		{
 			word: cmdFix,
 			help: "do what the issue, or the open reviews and comments, ask for; text below the command has priority",
@@ -94,8 +94,7 @@ func commands() []command {
 		},
 		{
 			word: cmdPlan, argument: true, help: "plan what the issue asks for, and wait for `/approve`",
-			work: &planWork,
-			onIssues: true, onlyIssues: true,
+			work: &planWork, onIssues: true, onlyIssues: true,
 		},
 		{word: cmdFixCI, help: "fix the failing checks", work: &work{kind: kindCheckFailure, profile: agent.Write}},
 		{
@@ -118,8 +117,8 @@ func commands() []command {
 		{word: cmdResume, control: (*controls).resume},
 		{word: cmdReady, help: "mark my draft as ready for review", control: (*controls).ready},
 		{
-			word: cmdCancel, help: "stop the running tasks here", control: (*controls).stopAll, onIssues: true,
-			inDiscussions: true,
+			word: cmdCancel, help: "stop the running tasks here", control: (*controls).stopAll,
+			onIssues: true, inDiscussions: true,
 		},
 		{
 			word: cmdAnswer, argument: true, help: "answer my question", label: "`/answer …`, `/approve`, `/deny …`",

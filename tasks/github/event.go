@@ -39,30 +39,40 @@ type interpreter struct {
 var handled = []struct {
 	event   string
 	actions []string
-	act     func(*interpreter, context.Context, *tasks.Desk, delivery) (response string, err error)
+	act     handler
 }{
 	{"pull_request", []string{"opened", "synchronize", "reopened", "ready_for_review", requestedReview}, (*interpreter).review},
 	{"pull_request", []string{"closed", "converted_to_draft"}, (*interpreter).endReviews},
 	{"pull_request", []string{"labeled"}, (*interpreter).labeled},
-	{"issues", []string{actionOpened}, (*interpreter).onNewIssue},
+	{"issues", []string{actionOpened}, remarkHandler((*interpreter).handleNewIssue)},
 	{"issues", []string{actionLabeled, actionAssigned}, (*interpreter).startIssue},
 	{"issues", []string{"closed", "deleted", "transferred", "locked"}, (*interpreter).endIssue},
-	{"issue_comment", []string{"created"}, (*interpreter).onRemark},
-	{"discussion", []string{"created"}, (*interpreter).onRemark},
+	{"issue_comment", []string{"created"}, remarkHandler((*interpreter).handleComment)},
+	{"discussion", []string{"created"}, remarkHandler((*interpreter).handleComment)},
 	{"discussion", []string{"edited"}, (*interpreter).amend},
 	{"discussion", []string{"closed", "deleted", "transferred", "locked"}, (*interpreter).endIssue},
-	{"discussion_comment", []string{"created"}, (*interpreter).onRemark},
+	{"discussion_comment", []string{"created"}, remarkHandler((*interpreter).handleComment)},
 	{"discussion_comment", []string{"edited"}, (*interpreter).amend},
 	{"discussion_comment", []string{"deleted"}, (*interpreter).withdraw},
-	{"pull_request_review_comment", []string{"created"}, (*interpreter).onRemark},
-	{"pull_request_review", []string{"submitted"}, (*interpreter).onRemark},
+	{"pull_request_review_comment", []string{"created"}, remarkHandler((*interpreter).handleComment)},
+	{"pull_request_review", []string{"submitted"}, remarkHandler((*interpreter).handleComment)},
 	{"issue_comment", []string{"deleted"}, (*interpreter).withdraw},
 	{"pull_request_review_comment", []string{"deleted"}, (*interpreter).withdraw},
-	{"pull_request_review", []string{"submitted"}, (*interpreter).onReview},
+	{"pull_request_review", []string{"submitted"}, remarkHandler((*interpreter).handleReview)},
 	{"check_run", []string{"completed"}, (*interpreter).onCheckEvent},
 	{"check_suite", []string{"completed"}, (*interpreter).onCheckEvent},
 	{"workflow_run", []string{"completed"}, (*interpreter).onCheckEvent},
 	{"status", []string{""}, (*interpreter).onCheckEvent}, // it has no actions
+}
+
+// handler handles a delivery, and returns the response to the webhook.
+type handler func(*interpreter, context.Context, *tasks.Desk, delivery) (response string, err error)
+
+// remarkHandler returns the handler of deliveries with a remark.
+func remarkHandler(handle func(*interpreter, context.Context, *tasks.Desk, remarkEvent) (string, error)) handler {
+	return func(i *interpreter, ctx context.Context, desk *tasks.Desk, d delivery) (response string, err error) {
+		return handle(i, ctx, desk, *d.remark)
+	}
 }
 
 // delivery is one webhook with a correct signature.

@@ -32,11 +32,6 @@ const (
 // issueWork is the work on an issue as a whole.
 var issueWork = work{kind: kindIssue, profile: agent.Write}
 
-// onNewIssue handles the event of a new issue.
-func (i *interpreter) onNewIssue(ctx context.Context, desk *tasks.Desk, d delivery) (response string, err error) {
-	return i.handleNewIssue(ctx, desk, *d.remark)
-}
-
 // handleNewIssue does what a new issue requests. An issue that requests nothing is answered if the repository's
 // settings switch that on.
 func (i *interpreter) handleNewIssue(

@@ -28,11 +28,6 @@ type request struct {
 	Bot     bool      `json:"bot,omitempty"`     // the author is a listed bot
 }
 
-// onRemark handles a new remark.
-func (i *interpreter) onRemark(ctx context.Context, desk *tasks.Desk, d delivery) (response string, err error) {
-	return i.handleComment(ctx, desk, *d.remark)
-}
-
 // handleComment does what a comment requests. It ignores a comment that neither mentions errand nor begins with a
 // command.
 func (i *interpreter) handleComment(ctx context.Context, desk *tasks.Desk, h remarkEvent) (response string, err error) {
