@@ -46,14 +46,7 @@ type issueStatus struct {
 
 // showStates starts to write the states that Update passes on.
 func (r *reply) showStates(ctx context.Context, show func(context.Context, string) error) {
-	r.states, r.done = newLatest(), make(chan struct{})
-	var stop context.Context
-	stop, r.stop = context.WithCancel(ctx)
-	go func() {
-		defer close(r.done)
-		// The writes use ctx, not stop: a cancelled one could still arrive, after the end.
-		r.states.run(stop, r.by.pause, attempts(ctx, r.log, show))
-	}()
+	r.states, r.stop, r.done = showLatest(ctx, r.by.pause, r.log, show)
 }
 
 // Update shows that the agent works, or that it waits for an answer.

@@ -26,7 +26,7 @@ type reply struct {
 	task   tasks.Task
 	log    *slog.Logger
 
-	states latest // for the comment with the state
+	states *latest // for the comment with the state
 	stop   context.CancelFunc
 	done   chan struct{} // closed when no state is being written; nil if the report shows no states
 }

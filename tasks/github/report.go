@@ -3,6 +3,7 @@ package github
 import (
 	"context"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/go-github/v60/github"
@@ -12,6 +13,7 @@ import (
 	"github.com/errand-fleet/errand/internal/markdown"
 	"github.com/errand-fleet/errand/internal/untrusted"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/intake"
 )
 
 // reporter opens the reports of tasks. It is safe for concurrent use.
@@ -47,7 +49,7 @@ type report struct {
 	indicator hub.StatusIndicator
 	log       *slog.Logger
 
-	actions latest
+	actions *latest
 	stop    context.CancelFunc
 	done    chan struct{} // closed when no write is running
 }
@@ -71,14 +73,8 @@ func (r *reporter) openReview(ctx context.Context, t tasks.Task, o origin) (task
 
 // start starts the goroutine of a report.
 func (r *reporter) start(ctx context.Context, t *report) *report {
-	t.by, t.actions, t.done = r, newLatest(), make(chan struct{})
-	var stop context.Context
-	stop, t.stop = context.WithCancel(ctx)
-	go func() {
-		defer close(t.done)
-		// The writes use ctx, not stop: a cancelled one could still arrive, after the final status.
-		t.actions.run(stop, t.indicator.Interval(), attempts(ctx, t.log, t.show))
-	}()
+	t.by = r
+	t.actions, t.stop, t.done = showLatest(ctx, t.indicator.Interval(), t.log, t.show)
 	return t
 }
 
@@ -186,65 +182,45 @@ func (r *report) recordTextOutcome(ctx context.Context, result outcome) (outcome
 	return result, nil
 }
 
-// latest passes the newest value to a slow writer. It pauses between two writes and drops values that are overtaken.
-type latest struct{ words chan string }
-
-func newLatest() latest { return latest{make(chan string, 1)} }
+// latest holds the newest text for a slow writer.
+type latest struct {
+	text    atomic.Pointer[string]
+	changed chan struct{}
+}
 
 // put never blocks.
-func (l latest) put(word string) {
-	for {
-		select {
-		case l.words <- word:
-			return
-		default:
-		}
-		select {
-		case <-l.words:
-		default:
-		}
+func (l *latest) put(text string) {
+	l.text.Store(&text)
+	select {
+	case l.changed <- struct{}{}:
+	default:
 	}
 }
 
-// run writes until stop ends. It waits for a running write. A value for which write returns false is written again after the
-// pause, unless there is a newer one.
-func (l latest) run(stop context.Context, pause time.Duration, write func(string) bool) {
-	last := ""
-	for {
-		select {
-		case <-stop.Done():
-			return
-		case word := <-l.words:
-			if word == last {
-				continue
-			}
-			if last = word; !write(word) {
-				last = "" // not known: it may have been written
-				select {
-				case l.words <- word:
-				default:
-				}
-			}
-		}
-		select {
-		case <-stop.Done():
-			return
-		case <-time.After(pause):
-		}
-	}
-}
-
-// attempts returns a function that writes a value and reports whether that succeeded. It logs the first failure.
-func attempts(ctx context.Context, log *slog.Logger, write func(context.Context, string) error) func(string) bool {
+// showLatest returns a latest whose texts show writes at intervals, stop, which ends that, and a channel that is closed
+// when no write is running. The first failure is logged.
+func showLatest(
+	ctx context.Context, interval time.Duration, log *slog.Logger, show func(context.Context, string) error,
+) (l *latest, stop context.CancelFunc, done chan struct{}) {
+	l, done = &latest{changed: make(chan struct{}, 1)}, make(chan struct{})
+	l.text.Store(new(string))
+	stopped, stop := context.WithCancel(ctx)
 	warned := false
-	return func(word string) bool {
-		err := write(ctx, word)
+	write := func(text string) (time.Duration, bool) {
+		// The writes use ctx, not stopped: a cancelled one could still arrive, after the final text.
+		err := show(ctx, text)
 		if err != nil && !warned && ctx.Err() == nil {
 			warned = true
 			log.Warn("show progress", "err", err)
 		}
-		return err == nil
+		return interval, err == nil
 	}
+	go func() {
+		defer close(done)
+		value := func() string { return *l.text.Load() }
+		intake.Throttle[string]{Value: value, Changed: l.changed, Write: write}.Run(stopped, "", 0)
+	}()
+	return l, stop, done
 }
 
 // openIndicator finds or creates the status indicator of a review.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/intake"
 	"github.com/errand-fleet/errand/tasks/slack/render"
 )
 
@@ -282,34 +283,19 @@ func (p *progress) status() render.Status {
 func (p *progress) keep(stop context.Context, last render.Status, interval time.Duration, write func(render.Status) error) {
 	minute := time.NewTicker(time.Minute)
 	defer minute.Stop()
-	pause := interval // since the message was posted, which counts as a write
-	for {
-		select {
-		case <-time.After(pause):
-		case <-stop.Done():
-			return
-		}
-		if s := p.status(); s != last {
+	stop, end := context.WithCancel(stop)
+	defer end()
+	intake.Throttle[render.Status]{
+		Value: p.status, Changed: p.wake, Refresh: minute.C,
+		Write: func(s render.Status) (pause time.Duration, ok bool) {
 			err := write(s)
 			if errors.Is(err, errNoDisplay) {
-				return
+				end()
 			}
-			pause = interval
-			if limit, ok := retryAfter(err); ok {
-				pause = max(pause, limit) // and then write what is true by then
-				continue
-			}
-			last = s
-			continue
-		}
-		pause = 0
-		select {
-		case <-p.wake:
-		case <-minute.C:
-		case <-stop.Done():
-			return
-		}
-	}
+			limit, limited := retryAfter(err)
+			return max(interval, limit), !limited
+		},
+	}.Run(stop, last, interval)
 }
 
 // talkWait is how long a message of the agent's waits for Slack's rate limit: it is not posted again later.
