@@ -91,8 +91,8 @@ const maxCached = 10_000
 // Cache remembers answers of a service by key, and asks once for all who want the same key at the same time. Set its
 // fields before use.
 type Cache[T any] struct {
-	Life      time.Duration    // of an answer; 0: forever
-	ErrorLife time.Duration    // of an error; 0: the next caller asks again
+	Life      time.Duration    // of an answer; 0 for ever
+	ErrorLife time.Duration    // of an error; 0 if the next caller asks again
 	Now       func() time.Time // required
 
 	mu      sync.Mutex

@@ -41,7 +41,7 @@ type Problem struct {
 	Title  string `json:"title"`
 	Detail string `json:"detail"`
 
-	RetryAfter time.Duration `json:"-"` // when the sender may try again; 0: unknown
+	RetryAfter time.Duration `json:"-"` // time until the sender may try again; 0 if unknown
 }
 
 // NewProblem returns a Problem without a time to try again.

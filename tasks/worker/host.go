@@ -22,7 +22,7 @@ type host struct {
 	talk   *talk  // nil if the agent cannot talk with people
 	slow   func() // called when the model throttles the run; does not block
 
-	estimate tasks.Estimate // said at the first event; zero: nothing
+	estimate tasks.Estimate // reported at the first event, unless zero
 }
 
 // Event passes an event to the store and the report without waiting. Only a live report gets ToolInput events; the

@@ -122,7 +122,7 @@ func LogRuns(next slog.Handler, traced bool) slog.Handler {
 type runMarker struct {
 	slog.Handler
 	traced bool
-	run    string // that the logger has already; empty: none
+	run    string // that the logger has already, or ""
 }
 
 func (h runMarker) Handle(ctx context.Context, r slog.Record) error {

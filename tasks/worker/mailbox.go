@@ -57,7 +57,7 @@ type mailbox struct {
 // mail is an absorbed task.
 type mail struct {
 	task    tasks.Task
-	message string // ID of its message in this run; empty: an earlier run has read it
+	message string // ID of its message in this run; "" if an earlier run has read it
 	read    bool   // the agent has read it
 }
 

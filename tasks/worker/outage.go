@@ -18,7 +18,7 @@ type outage struct {
 	health *health
 	waits  *waitNotices
 
-	after string            // the walk through live tasks continues after this one; empty: at the first
+	after string            // the walk through live tasks continues after this one, or begins if ""
 	heads map[string]string // by thread: the first of its tasks in this walk
 	done  map[string]bool   // tasks that are informed or cannot be; the store knows those of other workers
 }

@@ -30,15 +30,15 @@ const (
 type place struct {
 	Dir, Files string
 	Reads      []string        // other directories that Dir needs, read-only
-	Clone      workspace.Clone // the clone in Dir; zero: no clone
+	Clone      workspace.Clone // the clone in Dir; zero without a clone
 	Writes     bool            // the agent may change Clone
 	Trusted    bool            // the operator trusts the directory's own configuration of the CLI
 	Fresh      bool            // the directory has nothing from an earlier run
-	Into       string          // base branch of the pull request; empty: the clone's base
-	Fixes      int             // number of the issue that the work resolves; 0: none
-	Branch     string          // branch on which the work in Clone is published; empty: not published
+	Into       string          // base branch of the pull request; the clone's base if ""
+	Fixes      int             // number of the issue that the work resolves, or 0
+	Branch     string          // branch on which the work in Clone is published; "" if it is not published
 	Author     string          // name and address of errand in commits
-	CoAuthor   string          // those of the asker; empty: unknown
+	CoAuthor   string          // those of the asker; "" if unknown
 	About      string          // a paragraph for the agent about the directories
 	Notes      []string        // what is wrong with the declared environment, for the followers of the task
 	Lacking    string          // likewise, what the worker lacks for it

@@ -30,7 +30,7 @@ type poller struct {
 	busy map[string]int  // deliveries that are being processed
 	more bool            // the last request to forward made deliveries pending; asynq repeats it until it makes none
 
-	peers *atomic.Int64 // live workers of the pool, with this one; 0: unknown
+	peers *atomic.Int64 // live workers of the pool, with this one; 0 if unknown
 	wake  chan struct{} // has a token when look or busy changed
 	once  sync.Once
 	quit  chan struct{} // closed by stop

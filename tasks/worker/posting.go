@@ -198,7 +198,7 @@ type waitNotice struct {
 	why      string    // the reason in the task's record
 	repeats  bool      // the task is delivered again soon, and will then report its reason again
 	said     bool      // a message in the thread has the reason: only the status message is missing
-	at       time.Time // when to post it; zero: at once
+	at       time.Time // when to post it; at once if zero
 }
 
 // post posts a notice, unless it has the key of the last one that was posted. It does not block. If an update is too

@@ -19,7 +19,7 @@ type recovery struct {
 	tasks  *taskReader
 	leader *store.Leader
 
-	after  string       // the walk through all live tasks continues after this one; empty: at the first
+	after  string       // the walk through all live tasks continues after this one, or begins if ""
 	demand tasks.Demand // of the tasks of this walk
 }
 

@@ -30,11 +30,11 @@ const (
 // its clone.
 type checkpoint struct {
 	Session agent.Session     `json:"session"`
-	Work    *workspace.Bundle `json:"work,omitempty"`    // of the main clone; nil: it had no clone, or the clone could not be packed
+	Work    *workspace.Bundle `json:"work,omitempty"`    // of the main clone; nil without one, or if it could not be packed
 	Answers string            `json:"answers,omitempty"` // answers of its finished turns, which the agent will not repeat
 	Repos   []string          `json:"repos"`             // of its conversation before it, if the session of the thread expires; see tasks.Conversation
 	Dir     string            `json:"dir"`               // working directory
-	Why     string            `json:"why,omitempty"`     // why it was interrupted, as a clause; empty: its worker stopped
+	Why     string            `json:"why,omitempty"`     // why it was interrupted, as a clause; "" if its worker stopped
 	Fresh   bool              `json:"fresh,omitempty"`   // the conversation cannot be resumed; all other fields but Dir are empty
 	Also    []further         `json:"also,omitempty"`    // the clones of its further repositories
 	Left    string            `json:"left,omitempty"`    // set by a clean hand-back: identifies the directories as the run left them
@@ -263,7 +263,7 @@ func (p *resumeState) words(t tasks.Task, now place) string {
 
 // conversation is what a run continues.
 type conversation struct {
-	session *agent.Session // as the CLI saved it; nil: none
+	session *agent.Session // as the CLI saved it, or nil
 	thread  []agent.Turn   // requests and answers of the thread's earlier tasks
 	lost    bool           // there is a session, but it cannot be read
 	said    []agent.Turn   // thread and the prompts of an interrupted run, for a CLI that cannot resume the session

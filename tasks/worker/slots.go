@@ -25,14 +25,14 @@ var (
 type slots struct {
 	total  int
 	memory memory
-	ready  *readyCLIs // use what no slot needs; nil: there are none
+	ready  *readyCLIs // use what no slot needs; nil if there are none
 	log    *slog.Logger
 
 	mu    sync.Mutex
 	held  map[*slot]bool
 	freed chan struct{} // closed and replaced when a slot is released
-	alone *slot         // slot of a run that reserved the worker; nil: none
-	until time.Time     // no other run starts before then; zero: before that run ends
+	alone *slot         // slot of a run that reserved the worker, or nil
+	until time.Time     // no other run starts before then; if zero, before that run ends
 	apart time.Time     // no other suspect starts before then
 	short bool          // the log has reported that memory is short, and not yet that it suffices
 }
@@ -147,8 +147,8 @@ const (
 
 // memory is the memory for a worker's runs.
 type memory struct {
-	available func() int64 // bytes; nil: memory is not limited
-	run       int64        // bytes per run; 0: runMemory
+	available func() int64 // bytes; nil if memory is not limited
+	run       int64        // bytes per run; runMemory if 0
 }
 
 func (m memory) withDefaults() memory {

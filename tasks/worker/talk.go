@@ -322,7 +322,8 @@ func (k *talk) permit(ctx context.Context, r agent.ToolRequest) agent.Decision {
 		what += " (" + r.Reason + ")"
 	}
 	a, err := k.ask(ctx, tasks.Question{
-		Text: "May I do this? " + what + "\n\n" + fenced(input.String()), Options: []string{tasks.Approve, tasks.Always, tasks.Deny}, Consent: what,
+		Text:    "May I do this? " + what + "\n\n" + fenced(input.String()),
+		Options: []string{tasks.Approve, tasks.Always, tasks.Deny}, Consent: what,
 	})
 	said := strings.ToLower(strings.TrimRight(a.Text, ".! "))
 	switch {

@@ -47,32 +47,32 @@ type Config struct {
 	// Commands returns the verification commands of a repository, which should succeed before work on a branch is
 	// published. nil: none.
 	Commands func(ctx context.Context, repo, base string) ([]string, error)
-	Secrets  func(repo string) map[string]string // variables that the set-up of a repository gets in addition; nil: none
+	Secrets  func(repo string) map[string]string // more variables for the set-up of a repository; nil for none
 	Mise     bool                                // the machine has mise, which installs versions of tools
 	// Ended notes that a task has ended, after its final message was posted; it is called again if it fails. nil: nothing.
 	Ended      func(ctx context.Context, t tasks.Task, kind tasks.EndingKind, at time.Time) error
-	Exposed    func(repo string) map[string]string // those of Secrets that runs and checks get too; nil: none
+	Exposed    func(repo string) map[string]string // those of Secrets that runs and checks get too; nil for none
 	ConsoleURL string                              // base URL of the console, without a trailing slash; may be empty
 
 	Disks  []string                                    // directories whose disks need room for a run; a worker without room takes no tasks
 	Statfs func(dir string, into *unix.Statfs_t) error // nil: the system call
 
-	Pool       string            // whose tasks it takes; empty: the default one
+	Pool       string            // whose tasks it takes; the default one if ""
 	Slots      int               // concurrent runs; at least 2, so that a person never waits only for automatic work
-	Memory     func() int64      // returns the bytes available for further runs; nil: only Slots limits them
-	RunMemory  int64             // bytes a run needs; 0: 350 MiB
-	Author     string            // name and address of errand in commits; empty: those of its account at the forge
-	ReadyCLIs  int               // CLIs to keep ready for the next messages of conversations; 0: none
-	IdleLimit  time.Duration     // stops a run that shows no sign of work for this long; 0: no limit
-	Model      string            // for tasks that name none; empty: the CLI's default
-	MinVersion string            // of the CLI; empty: agent.MinCLI
+	Memory     func() int64      // returns the bytes available for further runs; if nil, only Slots limits them
+	RunMemory  int64             // bytes a run needs; 350 MiB if 0
+	Author     string            // name and address of errand in commits; those of its account at the forge if ""
+	ReadyCLIs  int               // CLIs to keep ready for the next messages of conversations
+	IdleLimit  time.Duration     // stops a run that shows no sign of work for this long; 0 for no limit
+	Model      string            // for tasks that name none; the CLI's default if ""
+	MinVersion string            // of the CLI; agent.MinCLI if ""
 	Version    string            // of errand
-	Credential string            // identifies the model credential of the runs without revealing it; empty: unknown
-	LogDir     string            // directory where Runner writes the logs; empty: logs are neither stored nor removed
+	Credential string            // identifies the model credential of the runs without revealing it; "" if unknown
+	LogDir     string            // directory where Runner writes the logs; if "", logs are neither stored nor removed
 	Notices    []store.Finding   // findings about the configuration, for operators
 	Settings   map[string]string // the configuration as far as it is published, without secrets
-	URL        string            // where front doors on other machines can fetch logs; empty: nowhere
-	Retention  Retention         // for data on this disk; zero: everything is kept
+	URL        string            // where front doors on other machines can fetch logs, or ""
+	Retention  Retention         // for data on this disk; zero keeps everything
 	Meter      Meter             // nil: no metrics
 	Log        *slog.Logger      // nil: discard
 
@@ -139,7 +139,7 @@ type Worker struct {
 	epoch   string          // identifies Redis' data; last value that watchData saw
 	drained context.Context // ends when the worker interrupts its runs
 	drain   context.CancelFunc
-	peers   atomic.Int64 // live workers of its pool, with this one; 0: unknown
+	peers   atomic.Int64 // live workers of its pool, with this one; 0 if unknown
 
 	cordonState atomic.Int32 // from the last heartbeat that Redis took
 	cordoned    atomic.Bool  // it takes no tasks because it is cordoned

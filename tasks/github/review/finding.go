@@ -75,14 +75,14 @@ type Finding struct {
 	Confidence Confidence `json:"confidence,omitempty"`
 	Kind       Kind       `json:"kind,omitempty"` // empty: OtherKind
 
-	Path      string `json:"path,omitempty"` // in the repository; empty: the change as a whole
-	Line      int    `json:"line,omitempty"` // the last one, counted from 1; 0: the file as a whole
+	Path      string `json:"path,omitempty"` // in the repository; "" for the change as a whole
+	Line      int    `json:"line,omitempty"` // the last one, counted from 1; 0 for the file as a whole
 	StartLine int    `json:"start_line,omitempty"`
 	Side      Side   `json:"side,omitempty"` // empty: Right
 
 	Claim      string `json:"claim"` // one sentence
 	Evidence   string `json:"evidence,omitempty"`
-	Suggestion string `json:"suggestion,omitempty"` // replaces Original, without a fence; empty: none
+	Suggestion string `json:"suggestion,omitempty"` // replaces Original, without a fence; "" for none
 	Original   string `json:"original,omitempty"`   // the lines as the agent read them, verbatim
 
 	// Exact means that Suggestion replaces exactly the finding's lines, so that a button may apply it. Place sets it.
@@ -106,7 +106,7 @@ type Checked struct {
 type Known struct {
 	Finding
 	Status  Status `json:"status"`
-	Thread  string `json:"thread,omitempty"`  // node ID of its review thread; empty: it is in the summary only
+	Thread  string `json:"thread,omitempty"`  // node ID of its review thread; "" if it is in the summary only
 	Comment int64  `json:"comment,omitempty"` // ID of the comment that started the thread
 	First   string `json:"first,omitempty"`   // head it was found in
 	// Answered: a person has replied. The finding is not raised again, but its thread is still resolved when it is
@@ -186,8 +186,8 @@ func best(known []Known, alike func(Known) float64) int {
 	return at
 }
 
-// here returns how similar a finding is to a known one at the same place; 0: they differ. If the agent gives the known
-// one's ID, they are the same.
+// here returns how similar a finding is to a known one at the same place, or 0 if they differ. If the agent gives the
+// known one's ID, they are the same.
 func here(k Known, f Finding) float64 {
 	if f.ID == k.ID {
 		return 2

@@ -17,7 +17,7 @@ import (
 // example because the head had moved, it leaves no finding behind: the next review finds them again.
 type Ledger struct {
 	Reviewed string    `json:"reviewed,omitempty"` // head of the last posted review
-	Floor    Severity  `json:"floor,omitempty"`    // less serious findings are not raised any more; empty: all are
+	Floor    Severity  `json:"floor,omitempty"`    // less serious findings are no longer reported; "" reports all
 	Known    []Known   `json:"known,omitempty"`    // in the order in which they were posted
 	Settled  []settled `json:"settled,omitempty"`  // the newest reviews, the newest last
 }
@@ -211,14 +211,14 @@ type Thread struct {
 	Comment int64  // the first one of the thread
 	Finding string // ID of the finding, from the first comment's marker
 	Path    string
-	Line    int    // in the present diff; 0: the line is no longer in it
+	Line    int    // in the present diff; 0 if the line is no longer in it
 	Text    string // of the first comment
 
 	Resolved bool
 	Ours     bool // errand resolved it
 	Answered bool // a person with a say in the repository has replied
 
-	DismissedBy string // who, with write access, has resolved it or marked it 👎; empty: nobody, or it is not known
+	DismissedBy string // the person with write access who resolved it or marked it 👎, or ""
 	Disliked    bool   // it was marked 👎 by them
 	Changed     bool   // its file may have changed since the finding was last checked
 }

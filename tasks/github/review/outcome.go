@@ -43,7 +43,7 @@ func (l *Ledger) Outcomes(merged bool) (all []Judged) {
 	return all
 }
 
-// outcome returns what people did with a finding; empty: that is not known yet.
+// outcome returns what people did with a finding, or "" if that is not known yet.
 func (k Known) outcome(merged bool) Outcome {
 	switch {
 	case k.closed():
