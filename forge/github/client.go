@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -33,6 +34,7 @@ type clients struct {
 
 	mu            sync.Mutex // guards the fields below; never held during a request
 	installations map[int64]*github.Client
+	refused       map[int64]bool                       // installations that no repository was found to have since
 	git           map[string]*ghinstallation.Transport // by repository, each with a token for that repository only
 	login         string                               // errand's, once known
 }
@@ -40,7 +42,7 @@ type clients struct {
 func newClients(cfg Config, base *url.URL) (*clients, error) {
 	c := &clients{
 		cfg: cfg, base: base, transport: http.DefaultTransport, timeout: attempt,
-		installations: map[int64]*github.Client{}, git: map[string]*ghinstallation.Transport{},
+		installations: map[int64]*github.Client{}, refused: map[int64]bool{}, git: map[string]*ghinstallation.Transport{},
 	}
 	if h := cfg.HTTP; h != nil {
 		if h.Transport != nil {
@@ -54,7 +56,7 @@ func newClients(cfg Config, base *url.URL) (*clients, error) {
 		c.own = c.over(c.transport).WithAuthToken(cfg.Token)
 		return c, nil
 	}
-	app, err := c.app()
+	app, err := c.app(c.transport)
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +89,7 @@ func (c *clients) of(ctx context.Context, repo string, id int64) (*github.Client
 	if c.cfg.Token != "" {
 		return c.own, nil
 	}
-	if id == 0 {
+	if id == 0 || repo != "" && c.wasRefused(id) {
 		git, err := c.repository(ctx, repo)
 		if err != nil {
 			return nil, err
@@ -136,10 +138,10 @@ func (c *clients) me(ctx context.Context) (string, error) {
 	return login, nil
 }
 
-// app returns a transport that signs as the App. Each installation needs its own, because ghinstallation writes to it
-// when it refreshes a token.
-func (c *clients) app() (*ghinstallation.AppsTransport, error) {
-	t, err := ghinstallation.NewAppsTransport(tokenRefusals{c.transport}, c.cfg.AppID, c.cfg.AppKey)
+// app returns a transport on rt that signs as the App. Each installation needs its own, because ghinstallation writes
+// to it when it refreshes a token.
+func (c *clients) app(rt http.RoundTripper) (*ghinstallation.AppsTransport, error) {
+	t, err := ghinstallation.NewAppsTransport(rt, c.cfg.AppID, c.cfg.AppKey)
 	if err != nil {
 		return nil, fmt.Errorf("read the App's key: %w", err)
 	}
@@ -148,11 +150,26 @@ func (c *clients) app() (*ghinstallation.AppsTransport, error) {
 }
 
 func (c *clients) installed(id int64) (*ghinstallation.Transport, error) {
-	app, err := c.app()
+	app, err := c.app(refusals{c.transport, func() { c.forget(id) }})
 	if err != nil {
 		return nil, err
 	}
 	return ghinstallation.NewFromAppsTransport(app, id), nil
+}
+
+// forget drops an installation that GitHub refuses: the App may have been reinstalled, which gives it another number.
+func (c *clients) forget(id int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.refused[id] = true
+	delete(c.installations, id)
+	maps.DeleteFunc(c.git, func(_ string, t *ghinstallation.Transport) bool { return t.InstallationID() == id })
+}
+
+func (c *clients) wasRefused(id int64) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.refused[id]
 }
 
 // repository returns a transport for the installation of a repository.
@@ -178,6 +195,7 @@ func (c *clients) repository(ctx context.Context, repo string) (*ghinstallation.
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.git[repo] = t
+	delete(c.refused, found.GetID())
 	return t, nil
 }
 
@@ -192,28 +210,38 @@ func (c *clients) password(ctx context.Context, repo string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	token, err := t.Token(ctx)
-	if err != nil {
-		// The App may have been reinstalled: let the next attempt look up the installation.
-		c.mu.Lock()
-		delete(c.git, repo)
-		c.mu.Unlock()
-	}
-	return token, err
+	return t.Token(ctx)
 }
 
-// tokenRefusals turns a response that refuses the App a token into an error, as go-github does with all others.
-// ghinstallation would not read its body, nor close it.
-type tokenRefusals struct{ http.RoundTripper }
+// refusals is the transport of an installation. It calls refused if GitHub refuses the installation's token, or refuses
+// to make one.
+type refusals struct {
+	http.RoundTripper
+	refused func()
+}
 
-// RoundTrip returns the error of github.CheckResponse if a token is refused.
-func (t tokenRefusals) RoundTrip(r *http.Request) (*http.Response, error) {
+// RoundTrip returns the error of github.CheckResponse if GitHub does not make a token, as go-github does with all other
+// responses. ghinstallation would not read its body, nor close it.
+func (t refusals) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp, err := t.RoundTripper.RoundTrip(r)
-	if err != nil || !strings.HasSuffix(r.URL.Path, "/access_tokens") {
-		return resp, err
+	if err != nil {
+		return nil, err
+	}
+	if resp.StatusCode == http.StatusUnauthorized {
+		t.refused()
+	}
+	if !strings.HasSuffix(r.URL.Path, "/access_tokens") {
+		return resp, nil
+	}
+	if resp.StatusCode == http.StatusNotFound {
+		// It is the installation that does not exist, not what the token is for.
+		resp.StatusCode, resp.Status = http.StatusForbidden, "403 Forbidden"
 	}
 	if err := github.CheckResponse(resp); err != nil {
 		_ = resp.Body.Close()
+		if Permanent(err) {
+			t.refused()
+		}
 		return nil, err
 	}
 	return resp, nil

@@ -74,6 +74,43 @@ func TestCredentialErrors(t *testing.T) {
 	}
 }
 
+// The App is removed and installed again, which gives the installation another number. One call notices that.
+func TestReinstalled(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		life         time.Duration // of tokens; 0: the fake's
+		installation int64         // that the calls name
+	}{
+		"token revoked":               {},
+		"token expired":               {life: time.Second},
+		"an old event, token revoked": {installation: 5},
+		"an old event, token expired": {life: time.Second, installation: 5},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newApp(t, githubfake.Config{TokenLife: test.life})
+			w.hub.SetPermission(repo, "ann", "admin")
+			w.hub.SetPermission(repo, "ben", "write")
+			ask := func(login string) (forge.Permission, error) {
+				return w.forge.PermissionFor(t.Context(), repo, test.installation, login)
+			}
+			if p, err := ask("ann"); p != forge.PermissionAdmin {
+				t.Fatalf("%s %v", p, err)
+			}
+			w.hub.Reinstall(6)
+			if p, err := ask("ben"); err == nil || errors.Is(err, forge.ErrNotFound) {
+				t.Errorf("%s %v, want a refusal, and not that ben does not exist", p, err)
+			}
+			if p, err := ask("ben"); p != forge.PermissionWrite {
+				t.Errorf("%s %v", p, err)
+			}
+			if _, _, err := w.forge.Credential(t.Context(), repo); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
 // Run with -race: ghinstallation writes to what several of its transports could share.
 func TestClientsAreShared(t *testing.T) {
 	t.Parallel()

@@ -73,7 +73,7 @@ func TestRetryAfter(t *testing.T) {
 			wantWait(t, c.name+", asked again", err, c.wait, c.lasts)
 		}
 
-		app := must(ghinstallation.NewAppsTransport(tokenRefusals{http.DefaultTransport}, 77, pemKey()))
+		app := must(ghinstallation.NewAppsTransport(refusals{http.DefaultTransport, func() {}}, 77, pemKey()))
 		app.BaseURL = server.URL
 		_, err = ghinstallation.NewFromAppsTransport(app, 5).Token(t.Context())
 		wantWait(t, c.name+", for the App's token", err, c.wait, c.lasts)

@@ -75,6 +75,14 @@ func (s *Server) ExpireTokens() {
 	clear(s.tokens)
 }
 
+// Reinstall gives the App's installation another number, and ends its tokens.
+func (s *Server) Reinstall(id int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.cfg.InstallationID = id
+	clear(s.tokens)
+}
+
 func (s *Server) installed(r *request) bool {
 	return r.PathValue("id") == strconv.FormatInt(s.cfg.InstallationID, 10)
 }
