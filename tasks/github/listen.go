@@ -19,8 +19,9 @@ import (
 )
 
 const (
-	// maxBody is GitHub's own bound on a payload.
-	maxBody = 25 << 20
+	// maxBody is GitHub's own bound on a payload. Few payloads are large, and maxLarge of these are read at a time.
+	maxBody  = 25 << 20
+	maxLarge = 4
 	// patience bounds everything an answer waits for, so that it is sent within 3 s; loginPatience is the part of it
 	// that looking up errand's login, or what an account may do, may take. An event looks up at most two of these.
 	patience      = 2500 * time.Millisecond
@@ -35,6 +36,7 @@ func (s *Source) Listen(ctx context.Context, mux *http.ServeMux, d *tasks.Desk) 
 		background := intake.NewBackground(s.log)
 		after := func(do func(context.Context)) { background.Go(ctx, do) }
 		mux.HandleFunc("POST "+hub.HookPath, func(w http.ResponseWriter, r *http.Request) {
+			defer s.large.Bound(r)()
 			status, response := s.receive(w, r, d, after)
 			// Plain text for every status: GitHub shows it beside the delivery, where an operator looks first.
 			http.Error(w, response, status)
@@ -57,6 +59,8 @@ func (s *Source) receive(
 	case http.StatusOK:
 	case http.StatusRequestEntityTooLarge:
 		return status, "The body is larger than 25 MiB."
+	case http.StatusServiceUnavailable:
+		return status, "Other large bodies are being read. Redeliver the event."
 	default:
 		return status, "The body could not be read."
 	}

@@ -209,6 +209,28 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
+// Only a few large bodies are read at a time, because anybody may send them.
+func TestListenToLargeBodies(t *testing.T) {
+	t.Parallel()
+	w := withToken(t)
+	f := w.listen()
+	send := func(size, status int) {
+		t.Helper()
+		if got, said := f.send("watch", nil, githubfake.SendOptions{Body: make([]byte, size)}); got != status {
+			t.Errorf("%d bytes: %d %s, want %d", size, got, said, status)
+		}
+	}
+	const large = 1<<20 + 1
+	for range maxLarge + 1 { // each gives back its slot
+		send(large, http.StatusAccepted)
+	}
+	for range maxLarge {
+		w.src.large <- struct{}{}
+	}
+	send(large, http.StatusServiceUnavailable)
+	send(1<<10, http.StatusAccepted)
+}
+
 // A SHA-1 in the header for the SHA-256 has the right form for go-github.
 func TestSHA1InTheWrongHeader(t *testing.T) {
 	t.Parallel()

@@ -99,6 +99,7 @@ type Source struct {
 	forge   *hub.Forge
 	memory  memory
 	inbound intake.Inbound
+	large   intake.LargeBodies // of webhooks
 	log     *slog.Logger
 
 	interpreter *interpreter // turns events and comments into tasks
@@ -180,7 +181,8 @@ func assemble(cfg Config) *Source {
 		quiet: cfg.Quiet, now: cfg.Now, log: log, controls: &controls{gate: g, comments: comments, memory: mem, log: log},
 	}
 	return &Source{
-		cfg: cfg, forge: cfg.Forge, memory: mem, log: log, interpreter: interpreter, comments: comments, gate: g, settings: settings,
+		cfg: cfg, forge: cfg.Forge, memory: mem, large: make(intake.LargeBodies, maxLarge), log: log,
+		interpreter: interpreter, comments: comments, gate: g, settings: settings,
 		briefs: &briefer{api: hubAPI, gate: g, settings: settings, memory: mem, watched: cfg.watched, now: cfg.Now, log: log},
 		reports: &reporter{
 			api: hubAPI, gate: g, settings: settings, comments: comments, memory: mem, watched: cfg.watched, board: cfg.Board, people: cfg.People,

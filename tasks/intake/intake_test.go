@@ -177,6 +177,35 @@ func TestReadBody(t *testing.T) {
 	}
 }
 
+func TestLargeBodies(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		large := make(LargeBodies, 1)
+		read := func(ctx context.Context, size, want int) (release func()) {
+			t.Helper()
+			r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/", strings.NewReader(strings.Repeat("x", size)))
+			release = large.Bound(r)
+			body, status := ReadBody(httptest.NewRecorder(), r, 2*largeBody)
+			if status != want || status == 200 && len(body) != size {
+				t.Errorf("%d bytes: %d with %d bytes, want %d", size, status, len(body), want)
+			}
+			return release
+		}
+		gone, cancel := context.WithCancel(t.Context())
+		cancel()
+		release := read(t.Context(), largeBody+1, 200)
+		read(t.Context(), largeBody+1, 503)()
+		read(gone, largeBody+1, 503)()
+		read(t.Context(), largeBody-1, 200)()
+		time.AfterFunc(slotWait/2, release)
+		read(t.Context(), 2*largeBody, 200)()
+		read(t.Context(), 2*largeBody+1, 413)()
+		if len(large) != 0 {
+			t.Error("a slot is still taken")
+		}
+	})
+}
+
 func TestInbound(t *testing.T) {
 	t.Parallel()
 	var in Inbound
