@@ -48,7 +48,7 @@ func (s *Server) pullNode(r *request, p *pull) object {
 	}
 	return object{
 		"__typename": "PullRequest", "author": s.actor(p.user), "number": p.number, "headRefOid": p.headSHA, "isDraft": p.draft,
-		"reviewThreads": connection(threads),
+		"isCrossRepository": p.headRepo != p.repo, "reviewThreads": connection(threads),
 	}
 }
 

@@ -119,6 +119,9 @@ func (b *briefer) earlierReviews(
 	} else if err != nil {
 		return "", "", b.api.briefError("read threads", err)
 	}
+	if err := b.gate.dismissers(ctx, gh, o, l, ours); err != nil {
+		return "", "", b.api.briefError("read who resolved threads", err)
+	}
 	l.Observe(observed(ours)) // a copy; the report saves it
 	text = quoteFindings(l) + quoteOthers(others, askedAt(t.ID))
 	if l.Reviewed == "" {
@@ -210,6 +213,7 @@ const threadsQuery = `query($owner: String!, $name: String!, $number: Int!, $aft
   repository(owner: $owner, name: $name) {
     pullRequest(number: $number) {
       author { __typename login }
+      isCrossRepository
       reviewThreads(first: 50, after: $after) {
         pageInfo { hasNextPage endCursor }
         nodes {
@@ -282,6 +286,7 @@ func (a api) threads(ctx context.Context, gh *github.Client, o origin) (ours []p
 			Repository struct {
 				PullRequest struct {
 					Author        actor `json:"author"`
+					Fork          bool  `json:"isCrossRepository"`
 					ReviewThreads struct {
 						Nodes    []thread `json:"nodes"`
 						PageInfo struct {
@@ -296,8 +301,12 @@ func (a api) threads(ctx context.Context, gh *github.Client, o origin) (ours []p
 			return nil, nil, fmt.Errorf("read threads of %s: %w", o, err)
 		}
 		pr := answer.Repository.PullRequest
+		author := pr.Author.login()
+		if pr.Fork {
+			author = "" // a stranger, unless they have a role
+		}
 		for _, t := range pr.ReviewThreads.Nodes {
-			if f, ok := t.finding(me, pr.Author.login()); ok {
+			if f, ok := t.finding(me, author); ok {
 				ours = append(ours, f)
 			} else if len(t.Comments.Nodes) > 0 {
 				others = append(others, t)
@@ -323,7 +332,7 @@ type postedFinding struct {
 const settledMark = "<!-- errand:settled -->\n"
 
 // finding returns the finding of one of errand's threads, and the state of the thread. Replies count if they are by
-// author, who opened the pull request, or by people with a role in the repository.
+// author, who opened the pull request from a branch of the repository, or by people with a role in the repository.
 func (t thread) finding(me, author string) (postedFinding, bool) {
 	if len(t.Comments.Nodes) == 0 {
 		return postedFinding{}, false

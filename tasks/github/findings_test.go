@@ -214,6 +214,38 @@ func TestOvertakenReviewIsForgotten(t *testing.T) {
 	w.wantReviews(n, []string{"ten.txt:1 one"})
 }
 
+// The author of a pull request from a fork may answer and resolve threads, but cannot silence a review with that.
+func TestForkAuthorSettlesNothing(t *testing.T) {
+	both(t, func(w *world) {
+		f := w.listen()
+		w.hub.SetPermission(repo, "ben", "write")
+		n := must(w.hub.OpenPR(w.Context(), githubfake.PR{
+			Repo: repo, Head: "theirs", Fork: true, User: "stranger", Title: "Add ten lines",
+			Files: map[string]string{"ten.txt": lines(10, 0, "")},
+		}))
+		f.label(n, DefaultForkLabel, "ben")
+		task := f.only()
+		w.close(task, reviewed("Three.", flaw("answered", 1), flaw("resolved", 3), flaw("dismissed", 5)))
+		must(w.hub.ReplyThread(w.Context(), repo, n, w.told(n)["answered"].Comment, "stranger", "On purpose."))
+		w.resolve(n, "resolved", "stranger")
+		w.resolve(n, "dismissed", "ben")
+
+		o := must(originOf(task))
+		gh := must(w.src.interpreter.api.client(w.Context(), o))
+		text, _, err := w.src.briefs.earlierReviews(w.Context(), gh, task, o)
+		open, final, _ := strings.Cut(text, `<outside what="settled findings">`)
+		if err != nil || strings.Count(open, "It is ") != 2 || strings.Count(final, "It is ") != 1 ||
+			!strings.Contains(final, "It is dismissed") {
+			w.Errorf("%v, the agent gets\n%s", err, text)
+		}
+		task.ID = tasks.NewID(time.Now(), "github", "again")
+		w.close(task, w.rechecked(n, nil, flaw("answered", 1), flaw("resolved", 3), flaw("dismissed", 5)))
+		if body := w.hub.Comments(repo, n)[0].Body; !strings.Contains(body, "2 still open") {
+			w.Error(body)
+		}
+	})
+}
+
 // If all memory is lost, posted findings should be found by their marks, and dismissed ones stay dismissed.
 func TestLostMemory(t *testing.T) {
 	t.Parallel()

@@ -223,9 +223,9 @@ type Thread struct {
 	Changed     bool   // its file may have changed since the finding was last checked
 }
 
-// Observe updates the ledger with what people did: a finding whose thread is resolved or that is marked 👎 is dismissed, an
-// answered one is not raised again, and a finding moves with its line. If the ledger lacks the finding of one of errand's
-// threads, because the ledger was lost, Observe adds it.
+// Observe updates the ledger with what people did: a finding is dismissed if somebody with write access resolved its
+// thread or marked it 👎, an answered one is not raised again, and a finding moves with its line. If the ledger lacks the
+// finding of one of errand's threads, because the ledger was lost, Observe adds it.
 func (l *Ledger) Observe(threads []Thread) {
 	for _, t := range threads {
 		at := l.find(t.Finding)
@@ -239,9 +239,10 @@ func (l *Ledger) Observe(threads []Thread) {
 		switch {
 		case k.Status == Dismissed && k.By == "" && t.Disliked:
 			k.By = t.DismissedBy
-		case k.Status != Open || !t.Resolved && !t.Disliked:
+		case k.Status != Open:
 		case t.Ours && t.Resolved:
 			k.Status = Fixed
+		case t.DismissedBy == "": // the author of a pull request from a fork may resolve its threads, too
 		case t.Disliked || t.Line != 0 && !t.Changed:
 			k.Status, k.By = Dismissed, t.DismissedBy
 		default: // its lines had changed, or perhaps others that fix it

@@ -68,6 +68,7 @@ func FuzzLedger(f *testing.F) {
 			for _, k := range l.Known {
 				threads = append(threads, Thread{
 					ID: "T" + k.ID, Finding: k.ID, Path: k.Path, Line: next(40), Resolved: next(3) == 0, Ours: next(2) == 0, Answered: next(3) == 0,
+					DismissedBy: []string{"", "ben"}[next(2)],
 				})
 			}
 			l.Observe(threads)

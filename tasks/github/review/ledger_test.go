@@ -106,7 +106,7 @@ func TestRecheck(t *testing.T) {
 		}
 	}
 	nothing := func(*Ledger, string) {}
-	resolved := thread(func(th *Thread) { th.Resolved = true })
+	resolved := thread(func(th *Thread) { th.Resolved, th.DismissedBy = true, "ben" })
 	answered := thread(func(th *Thread) { th.Answered = true })
 	for name, c := range map[string]struct {
 		meanwhile func(*Ledger, string)
@@ -122,6 +122,7 @@ func TestRecheck(t *testing.T) {
 		"found again, said to be mended":   {nothing, again(Fixed), want{open: 1}, Open},
 		"a status that is not the agent's": {nothing, said(Dismissed), want{open: 1}, Open},
 		"resolved by a person":             {resolved, again(Open), want{}, Dismissed},
+		"resolved without write access":    {thread(func(th *Thread) { th.Resolved = true }), again(Open), want{open: 1}, Open},
 		"resolved and mended":              {resolved, said(Fixed), want{}, Dismissed},
 		"answered by a person":             {answered, again(Open), want{}, Open},
 		"answered and mended":              {answered, said(Fixed), want{fixed: 1}, Fixed},
@@ -173,7 +174,7 @@ func TestSettleIsOnce(t *testing.T) {
 	first := l.Settle(in)
 	for range 2 {
 		l = stored(t, l)
-		l.Observe([]Thread{{ID: "T1", Finding: ids[0], Resolved: true}, {ID: "T2", Finding: first.Inline[0].ID, Path: "main.go", Line: 50}})
+		l.Observe([]Thread{{ID: "T1", Finding: ids[0], Resolved: true, DismissedBy: "ben"}, {ID: "T2", Finding: first.Inline[0].ID, Path: "main.go", Line: 50}})
 		if diff := cmp.Diff(first, l.Settle(in)); diff != "" {
 			t.Error(diff)
 		}
@@ -226,11 +227,11 @@ func TestObserve(t *testing.T) {
 	l, ids := reviewed(Finding{ID: "f", Severity: Minor, Path: "main.go", StartLine: 8, Line: 10, Claim: closes})
 	l.Observe([]Thread{
 		{ID: "T1", Comment: 5, Finding: ids[0], Path: "main.go", Line: 25},
-		{ID: "T2", Comment: 6, Finding: "0123", Path: "x.go", Line: 3, Text: "<!-- errand:finding=0123 -->\n🔴 **critical**: " + races + "\n\nBecause.", Resolved: true},
+		{ID: "T2", Comment: 6, Finding: "0123", Path: "x.go", Line: 3, Text: "<!-- errand:finding=0123 -->\n🔴 **critical**: " + races + "\n\nBecause.", Resolved: true, DismissedBy: "ben"},
 	})
 	want := []Known{
 		{Finding: Finding{ID: ids[0], Severity: Minor, Path: "main.go", StartLine: 23, Line: 25, Claim: closes}, Status: Open, Thread: "T1", Comment: 5, First: "h1", Last: "h1"},
-		{Finding: Finding{ID: "0123", Severity: Critical, Path: "x.go", Line: 3, Side: Right, Claim: races}, Status: Dismissed, Thread: "T2", Comment: 6},
+		{Finding: Finding{ID: "0123", Severity: Critical, Path: "x.go", Line: 3, Side: Right, Claim: races}, Status: Dismissed, Thread: "T2", Comment: 6, By: "ben"},
 	}
 	if diff := cmp.Diff(want, l.Known); diff != "" {
 		t.Error(diff)
@@ -280,7 +281,7 @@ func TestOutdatedThread(t *testing.T) {
 	t.Parallel()
 	l, ids := reviewed(at(10, Major, closes))
 	l.Known[0].StartLine = 8
-	th := Thread{ID: "T1", Comment: 5, Finding: ids[0], Path: "main.go", Resolved: true}
+	th := Thread{ID: "T1", Comment: 5, Finding: ids[0], Path: "main.go", Resolved: true, DismissedBy: "ben"}
 	l.Observe([]Thread{th})
 	if k := l.Known[0]; k.Line != 0 || k.StartLine != 0 || k.Status != Dismissed {
 		t.Errorf("%+v", k)
@@ -361,7 +362,7 @@ func TestDismissedMeanwhile(t *testing.T) {
 	t.Parallel()
 	l, ids := reviewed(at(10, Major, closes))
 	p := l.Settle(Input{Task: "t2", Head: "h2"})
-	l.Observe([]Thread{{ID: "T1", Comment: 5, Finding: ids[0], Path: "main.go", Line: 10, Resolved: true}})
+	l.Observe([]Thread{{ID: "T1", Comment: 5, Finding: ids[0], Path: "main.go", Line: 10, Resolved: true, DismissedBy: "ben"}})
 	l.Told("t2", p)
 	if k := l.Known[0]; k.Status != Dismissed || k.Last != "h2" {
 		t.Errorf("%+v", k)
