@@ -210,7 +210,10 @@ func (p *poller) pollRepository(ctx context.Context, v repositoryPoll) (all bool
 			it, once bool
 			do       func(context.Context) error
 		}{
-			{!ownWork(pr, me) && !pr.GetUpdatedAt().Before(v.since), true, func(ctx context.Context) error { return l.review(ctx, me, v.quick) }},
+			{
+				!ownWork(pr, me) && !pr.GetUpdatedAt().Before(v.since), true,
+				func(ctx context.Context) error { return l.review(ctx, me, v) },
+			},
 			{!v.quick && ownWork(pr, me), false, l.failures},
 			{!v.quick && (ownWork(pr, me) || !hub.IsFork(pr) && labelled(pr, conflictsLabel)), false, func(ctx context.Context) error { return l.conflict(ctx, me) }},
 		} {
@@ -246,7 +249,7 @@ type polledPull struct {
 }
 
 // review submits the review for which an event was missed. A quick poll submits reviews of new heads only.
-func (l polledPull) review(ctx context.Context, me string, quick bool) error {
+func (l polledPull) review(ctx context.Context, me string, v repositoryPoll) error {
 	author := l.pr.GetUser().GetLogin()
 	var why error
 	if no := unwanted(l.pr, author, me); no != "" {
@@ -256,7 +259,7 @@ func (l polledPull) review(ctx context.Context, me string, quick bool) error {
 	if err != nil {
 		return err
 	}
-	if quick && state.Head == l.o.Head {
+	if v.quick && state.Head == l.o.Head {
 		return nil
 	}
 	if state.Head != l.o.Head { // its event was missed, or Redis has forgotten it
@@ -267,6 +270,11 @@ func (l polledPull) review(ctx context.Context, me string, quick bool) error {
 	id := tasks.NewID(l.p.now(), sourceName, fmt.Sprintf("poll-%d-%s", l.o.Number, hub.ShortSHA(l.o.Head)))
 	t := l.p.interpreter.reviewTask(id, author, l.pr, l.o)
 	t.me = me
+	if why == nil && hub.IsFork(l.pr) && labelled(l.pr, l.p.interpreter.gate.forkLabel) {
+		if err := l.missedApproval(ctx, t, v.since, state.Started); err != nil {
+			return err
+		}
+	}
 	_, err = l.p.interpreter.replaceReviews(ctx, l.p.desk, t, l.pr, why)
 	return err
 }

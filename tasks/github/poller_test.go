@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-github/v60/github"
 
+	"github.com/errand-fleet/errand/agent"
 	hub "github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/internal/githubfake"
 )
@@ -91,6 +92,81 @@ func TestMissedEvents(t *testing.T) {
 	look(time.Hour)
 	if got := f.heads(time.Time{}); len(got) != 3 || !strings.HasPrefix(got[2], f.pull(late).HeadSHA) {
 		t.Errorf("reviewed: %v", got)
+	}
+}
+
+// Where webhooks are missing or were lost, a poll finds the label that approves a fork's head, once, and only for that
+// head.
+func TestMissedForkLabel(t *testing.T) {
+	t.Parallel()
+	for name, quick := range map[string]bool{"webhook lost": false, "polled": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f, look := looker(t)
+			if quick {
+				var quietly func(time.Duration) []githubfake.Call
+				f, quietly = polled(t)
+				look = func(d time.Duration) { t.Helper(); quietly(d) }
+			}
+			f.hub.SetPermission(repo, "ben", "write")
+			look(time.Hour)
+			n := f.fork("theirs")
+			f.hub.Deliver("")
+			look(DefaultPollEvery)
+			f.label(n, DefaultForkLabel, "dependabot[bot]")
+			look(DefaultPollEvery)
+			if all := f.tasks(); len(all) != 0 {
+				t.Fatalf("before the label: %+v", all)
+			}
+			label := func(login string) {
+				t.Helper()
+				if err := f.hub.UnlabelPR(repo, n, DefaultForkLabel); err != nil {
+					t.Fatal(err)
+				}
+				f.label(n, DefaultForkLabel, login)
+			}
+			label("ben")
+			for range 3 { // the second one covers the time of the label again
+				look(DefaultPollEvery)
+			}
+			task := f.only()
+			if task.Actor != "ben" || task.Profile != agent.Untrusted || task.Ref != f.pull(n).HeadSHA {
+				t.Errorf("submitted %+v", task)
+			}
+			if err := brief(f.world, task); err != nil {
+				t.Error(err)
+			}
+			f.label(n, "documentation", "ben") // changes the pull request while its review runs
+			look(DefaultPollEvery)
+			if again := f.only(); again.ID != task.ID {
+				t.Errorf("another task: %s and %s", task.ID, again.ID)
+			}
+
+			label("ben")
+			must(f.hub.PushPR(t.Context(), repo, n, map[string]string{"evil.go": "package main\n"}))
+			for range 2 {
+				look(DefaultPollEvery)
+			}
+			if all := f.tasks(); len(all) != 0 {
+				t.Errorf("for a head that nobody has approved: %+v", all)
+			}
+		})
+	}
+}
+
+// A poll does not repeat a label that an event has brought.
+func TestForkLabelIsHandledOnce(t *testing.T) {
+	t.Parallel()
+	f, look := looker(t)
+	f.hub.SetPermission(repo, "ben", "write")
+	look(time.Hour)
+	n := f.fork("theirs")
+	f.label(n, DefaultForkLabel, "ben")
+	task := f.only()
+	look(DefaultPollEvery)
+	look(DefaultPollEvery)
+	if again := f.only(); again.ID != task.ID {
+		t.Errorf("%s and %s", task.ID, again.ID)
 	}
 }
 

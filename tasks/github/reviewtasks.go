@@ -1,6 +1,7 @@
 package github
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -220,7 +221,21 @@ func (i *interpreter) labeled(ctx context.Context, desk *tasks.Desk, d delivery)
 		return "", err
 	}
 	t.origin.ApprovedBy = e.GetSender().GetLogin()
-	if t, err = i.settings.applyTo(ctx, t, e.GetPullRequest()); err != nil {
+	response, err = i.submitApproved(ctx, desk, t, e.GetPullRequest())
+	if err == nil {
+		err = i.memory.changeState(ctx, t.origin, func(p *prState) error {
+			p.approvalSeen(e.GetPullRequest().GetUpdatedAt().Time)
+			return nil
+		})
+	}
+	return response, err
+}
+
+// submitApproved submits the review of a fork's head that a person has approved with the label.
+func (i *interpreter) submitApproved(
+	ctx context.Context, desk *tasks.Desk, t draft, pr *github.PullRequest,
+) (response string, err error) {
+	if t, err = i.settings.applyTo(ctx, t, pr); err != nil {
 		return "", err
 	}
 	var receipt tasks.Receipt
@@ -230,4 +245,32 @@ func (i *interpreter) labeled(ctx context.Context, desk *tasks.Desk, d delivery)
 			return receipt.New, err
 		})
 	return submitted(receipt, err)
+}
+
+// approvalSeen records that the label of that time has been handled.
+func (p *prState) approvalSeen(at time.Time) {
+	if at.After(p.Started) {
+		p.Started = at
+	}
+}
+
+// missedApproval submits the review of a fork's head that a person has given the label since then, unless the head may
+// have moved afterwards. Labels until handled have been handled, by an event or a poll.
+func (l polledPull) missedApproval(ctx context.Context, t draft, since, handled time.Time) error {
+	label := l.p.interpreter.gate.forkLabel
+	last, err := l.p.api.lastEvent(ctx, l.gh, l.o, func(e *github.IssueEvent) bool { return isLabelling(e, label) })
+	at, by := last.GetCreatedAt().Time, last.GetActor()
+	if err != nil || at.Before(since) || !at.After(handled) || movedSince(l.pr, at) || by.GetType() == "Bot" {
+		return err
+	}
+	t.Actor, t.origin.ApprovedBy = by.GetLogin(), cmp.Or(by.GetLogin(), ghost)
+	t.ID = tasks.NewID(at, sourceName, fmt.Sprintf("label-%d-%s", l.o.Number, hub.ShortSHA(l.o.Head)))
+	if _, err = l.p.interpreter.submitApproved(ctx, l.p.desk, t, l.pr); err != nil {
+		return err
+	}
+	return l.p.memory.changeState(ctx, l.o, func(p *prState) error {
+		p.approvalSeen(at)
+		p.Head, p.Review = l.o.Head, t.ID
+		return nil
+	})
 }
