@@ -27,8 +27,8 @@ const (
 	// retention is how long finished deliveries stay visible to operators and their IDs stay taken.
 	retention = 7 * 24 * time.Hour
 	// timeoutMargin keeps asynq's own deadline from passing first, because asynq then gives the delivery away while
-	// the child still runs.
-	timeoutMargin = 10 * time.Minute
+	// the child still runs. It leaves time for the steps beside the run: set-ups, questions before it, checks.
+	timeoutMargin = 3 * time.Hour
 	noLimit       = 365 * 24 * time.Hour
 	// pollInterval is how long asynq waits after it found nothing, ± 50 %. The worker's hook holds its next request back
 	// until there is something to find.

@@ -6,6 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hibiken/asynq"
+
+	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 )
@@ -49,6 +52,47 @@ func TestAsynqCancelIsOurs(t *testing.T) {
 	f.settled(retried, 1)
 	if n := len(f.agent.specs()); n != 2 {
 		t.Errorf("%d runs, want the one before and one: %v", n, ids(f.agent.specs()))
+	}
+}
+
+// A drain waits for a run whose delivery asynq has given away.
+func TestDrainWaitsForRunWithoutDelivery(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	steps, drained, ended := make(chan string, 10), make(chan struct{}), make(chan bool, 1)
+	f.agent.do = func(ctx context.Context, s agent.Spec, h agent.Host) (agent.Result, error) {
+		r, err := untilStopped(steps)(ctx, s, h)
+		steps <- "stopped"
+		select {
+		case <-drained:
+			ended <- false
+		case <-time.After(300 * time.Millisecond):
+			ended <- true
+		}
+		return r, err
+	}
+	stop := f.worker()
+	f.subscribed(2)
+	id := f.submit(f.task("a", "x"))
+	<-steps
+	if err := f.asynq.CancelProcessing(id); err != nil {
+		t.Fatal(err)
+	}
+	<-steps
+	for active := true; active; runtime.Gosched() {
+		info, err := f.asynq.GetTaskInfo(tasks.Interactive, id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		active = info.State == asynq.TaskStateActive
+	}
+	go func() { stop(); close(drained) }()
+	if !<-ended {
+		t.Error("the worker stopped before its run")
+	}
+	<-drained
+	if s, err := f.desk.Status(t.Context(), id); err != nil || s.State != string(store.Ended) {
+		t.Errorf("state %s, %v", s.State, err)
 	}
 }
 

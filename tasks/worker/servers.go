@@ -79,6 +79,8 @@ func (w *Worker) serve() (*serverSet, error) {
 			return unable() // it was fetched while the set was being retired
 		}
 		defer set.handling.RUnlock()
+		w.handled.Add(1)
+		defer w.handled.Done()
 		id := string(t.Payload())
 		n, err := tasks.DeliveryNumber(id, t.ResultWriter().TaskID())
 		if err != nil {
@@ -110,17 +112,25 @@ func (s *serverSet) retire() {
 	}()
 }
 
-// shutdown stops all sets in parallel, because each may take the whole of Timing.Shutdown.
+// shutdown stops all sets in parallel, because each may take the whole of Timing.Shutdown. asynq does not wait for a
+// delivery whose lease or timeout ended or that was cancelled, although its run may be alive.
 func (w *Worker) shutdown(sets []*serverSet) {
 	for _, s := range sets {
 		s.stop()
 	}
 	w.drain()
+	late := time.After(w.cfg.Timing.Shutdown)
 	var down sync.WaitGroup
 	for _, s := range sets {
 		down.Go(s.server.Shutdown)
 	}
 	down.Wait()
+	done := make(chan struct{})
+	go func() { w.handled.Wait(); close(done) }()
+	select {
+	case <-done:
+	case <-late:
+	}
 }
 
 // byQueue is the actor of such a cancel. asynq does not know who it was.

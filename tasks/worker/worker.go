@@ -146,6 +146,8 @@ type Worker struct {
 
 	setUps failedSetUps
 
+	handled sync.WaitGroup // counts the deliveries that are being processed
+
 	slots  *slots
 	ready  *readyCLIs
 	health *health
