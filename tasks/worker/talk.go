@@ -165,17 +165,19 @@ func (k *talk) settle(ctx context.Context, q tasks.Question, a tasks.Answer) {
 }
 
 // wait shows a question and waits for its answer. When it gives up, it closes the question with an expired answer, so
-// that no message is taken for the answer. Only the question of a run that will resume elsewhere stays open.
+// that no message is taken for the answer. Only the question of a run that will resume elsewhere stays open, if it was
+// shown; otherwise that run asks again.
 func (k *talk) wait(ctx context.Context, q tasks.Question) (json.RawMessage, error) {
 	waiting, cancel := context.WithTimeoutCause(ctx, k.Timing.Answer, errUnanswered)
 	defer cancel()
 	answer, err := json.RawMessage(nil), k.show(ctx, q)
-	if err == nil {
+	shown := err == nil
+	if shown {
 		takeBack := k.lend()
 		answer, err = k.claim.Await(waiting, q.Key)
 		takeBack()
 	}
-	if err == nil || k.run.Err() != nil {
+	if err == nil || shown && k.run.Err() != nil {
 		return answer, err
 	}
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeLimit)

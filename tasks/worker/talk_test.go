@@ -223,6 +223,36 @@ func TestAnswerSurvivesARestart(t *testing.T) {
 	}
 }
 
+// hangingAsker posts no question until its context ends.
+type hangingAsker struct {
+	*talkingSource
+	asking chan struct{}
+}
+
+func (s hangingAsker) Ask(ctx context.Context, _ tasks.Task, _ tasks.Question) error {
+	close(s.asking)
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// A question whose posting a drain interrupted is asked by the next run.
+func TestQuestionIsPostedAfterADrain(t *testing.T) {
+	t.Parallel()
+	f, s := talking(t, func(_ context.Context, call func(string, string) string) string {
+		return call("ask_user", `{"question":"Which?"}`)
+	})
+	hangs := hangingAsker{s, make(chan struct{})}
+	stop := f.talker(hangs)
+	id := f.submit(f.task("a", "x"))
+	<-hangs.asking
+	stop()
+	f.talker(s, func(c *Config) { c.Timing.Answer = time.Millisecond })
+	f.ending(id)
+	if n := len(s.asked); n != 1 {
+		t.Errorf("asked %d times", n)
+	}
+}
+
 // One consent does not cover later calls; a question without a waiting run swallows no message; and options have the
 // meaning they state.
 func TestEachQuestionIsAnsweredForItself(t *testing.T) {
