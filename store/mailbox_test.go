@@ -367,6 +367,29 @@ func TestCoveredTask(t *testing.T) {
 	})
 }
 
+// A retry would drop the final message, which is the only answer to the absorbed tasks.
+func TestRetryAfterTheCommonMessage(t *testing.T) {
+	onBoth(t, func(h *harness) {
+		ctx, s := h.Context(), h.store(Config{})
+		ids := h.put(s, kin(1), kin(2))
+		c := h.claim(s, ids[0])
+		h.take(c)
+		h.ok(c.EndWith(ctx, nil, Covered{IDs: ids[1:]}))
+		h.ok(c.Release(ctx))
+		if _, err := s.Retry(ctx, ids[0], nil); !errors.Is(err, ErrUnposted) {
+			h.Errorf("retry = %v, want %v", err, ErrUnposted)
+		}
+		post, ok, err := s.Outbox.Take(ctx, ids[0])
+		if err != nil || !ok {
+			h.Fatal("it is no longer to be posted", err)
+		}
+		h.ok(s.Outbox.MarkPosted(ctx, post))
+		must(s.Retry(ctx, ids[0], nil))
+		h.ok(h.claim(s, ids[0]).End(ctx, nil))
+		must(s.Retry(ctx, ids[0], nil)) // now it covers nothing
+	})
+}
+
 func TestCoveredTaskExpires(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		ctx, s := h.Context(), h.store(Config{Retention: time.Hour})

@@ -173,6 +173,7 @@ var (
 	ErrEnded      = errors.New("already ended")       // nothing left to do
 	ErrBegun      = errors.New("the task was begun")  // claimed or absorbed: an agent may know the request
 	ErrNotEnded   = errors.New("not ended")           // only an ended task can be retried
+	ErrUnposted   = errors.New("not posted")          // the final message, which absorbed tasks share
 	ErrStale      = errors.New("stale")               // an older delivery, fence or lease
 	ErrSpent      = errors.New("taken for an answer") // the message was used as an answer and cannot be a task
 	ErrNoQuestion = errors.New("no question is open")
@@ -230,6 +231,8 @@ func verdict(r reply) error {
 		return ErrBegun
 	case "notended":
 		return ErrNotEnded
+	case "unposted":
+		return ErrUnposted
 	case "stale":
 		return ErrStale
 	case "spent":

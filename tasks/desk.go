@@ -257,7 +257,8 @@ func (d *Desk) Cancel(ctx context.Context, id, by string) (_ Status, err error) 
 }
 
 // Retry runs a task that has ended again, with fresh attempts, in the same conversation and with the rights of who
-// retries it. It returns ErrNotEnded if the task has not ended.
+// retries it. It returns ErrNotEnded if the task has not ended, and an *InputError while the answer that absorbed tasks
+// share with it is not posted.
 func (d *Desk) Retry(ctx context.Context, id string) (_ Status, err error) {
 	defer func() { d.audit(ctx, "retry", id, err) }()
 	if err := d.may(ctx, id, Operator, false); err != nil {
@@ -270,6 +271,10 @@ func (d *Desk) Retry(ctx context.Context, id string) (_ Status, err error) {
 	rec, err := d.store.Retry(ctx, id, by)
 	if errors.Is(err, store.ErrNotEnded) {
 		return Status{}, fmt.Errorf("retry task %s: %w", id, ErrNotEnded)
+	}
+	if errors.Is(err, store.ErrUnposted) {
+		const why = "The answer to this and later messages is still being posted. Retry it after that, or ask again."
+		return Status{}, &InputError{Sentence: why}
 	}
 	if err != nil {
 		return Status{}, d.notFound(id, err)

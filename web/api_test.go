@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/web/internal/view"
 )
@@ -111,6 +112,25 @@ func TestCancelAndRetry(t *testing.T) {
 	h.into(h.do("POST", "/api/tasks/"+waiting+"/retry", ""), http.StatusAccepted, &v)
 	if v.State != "waiting" || v.Ending != nil || v.Cancel != "" {
 		t.Errorf("tried again it is %s, %+v, cancelled by %q", v.State, v.Ending, v.Cancel)
+	}
+}
+
+// The answer that a task shares with others is posted before the task runs again.
+func TestRetryBeforeTheCommonAnswer(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	first, second := h.submit(1), h.submit(2)
+	c := h.Claim(first)
+	if _, ok, err := c.Take(t.Context(), false, nil); err != nil || !ok {
+		t.Fatal(ok, err)
+	}
+	e := tasks.Ending{Kind: tasks.Answered, Covers: []string{second}}.Encode()
+	if err := c.EndWith(t.Context(), e, store.Covered{IDs: []string{second}, Ending: e}); err != nil {
+		t.Fatal(err)
+	}
+	why := h.problem(h.do("POST", "/api/tasks/"+first+"/retry", ""), http.StatusConflict)
+	if !strings.Contains(why, "still being posted") {
+		t.Error(why)
 	}
 }
 

@@ -363,7 +363,8 @@ end
 local function kept(id) return set(redis.call('HGET', checkpoint_key(id), 'absorbed')) end
 
 -- cover ends tasks with the task whose run has absorbed them. They share its final message.
-local function cover(ids, ending, cap, retention)
+local function cover(host, ids, ending, cap, retention)
+  if #ids > 0 then redis.call('HSET', task_key(host), 'covers', '1') end
   for _, id in ipairs(ids) do
     local t = now()
     redis.call('HSET', task_key(id), 'state', 'ended', 'ended', int(t), 'ending', ending)

@@ -4,7 +4,7 @@ if runs(id, fence) then
   local old = replaced(checkpoint_key(id), 'body', '')
   local with = part(id, thread, set(ARGV[8]))
   finish(id, thread, ARGV[5], ARGV[6], 10000000)
-  cover(with, ARGV[9], ARGV[6], ARGV[7])
+  cover(id, with, ARGV[9], ARGV[6], ARGV[7])
   redis.call('DEL', absorbed_key(id))
   return {'ok', old}
 end

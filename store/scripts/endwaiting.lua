@@ -8,6 +8,6 @@ if r[1] ~= 'waiting' or ARGV[7] == '1' and r[3] ~= '0' then return {'no'} end
 local with = part(id, r[2], set(table.concat(redis.call('ZRANGE', absorbed_key(id), '0', '-1'), ' ')))
 note(id, ARGV[6])
 finish(id, r[2], ARGV[3], ARGV[4], 0)
-cover(with, ARGV[3], ARGV[4], ARGV[5])
+cover(id, with, ARGV[3], ARGV[4], ARGV[5])
 redis.call('DEL', absorbed_key(id))
 return {'ok'}

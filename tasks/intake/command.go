@@ -104,6 +104,9 @@ func (c Command) Retry(ctx context.Context, st tasks.Status) (Reply, error) {
 	if errors.Is(err, tasks.ErrNotEnded) {
 		return Reply{Text: StillRunning}, nil
 	}
+	if input, ok := errors.AsType[*tasks.InputError](err); ok {
+		return Reply{Text: input.Sentence}, nil
+	}
 	if err != nil {
 		return Reply{}, err
 	}

@@ -185,8 +185,18 @@ func TestRetryInThread(t *testing.T) {
 	}
 	f.say(bob, general, root, "retry")
 	f.lastWord(bob, 1, intake.NotAllowed)
+	f.say(ann, general, root, "retry")
+	const unposted = "The answer to this and later messages is still being posted. Retry it after that, or ask again."
+	f.lastWord(ann, 2, unposted)
+	post, _, err := f.store.Outbox.Take(t.Context(), task.ID)
+	if err == nil {
+		err = f.store.Outbox.MarkPosted(t.Context(), post)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 	said := f.say(ann, general, root, "Retry.")
-	f.lastWord(ann, 2, intake.Retrying)
+	f.lastWord(ann, 3, intake.Retrying)
 	equal(t, "state", f.state(task.ID).State, "waiting")
 
 	rec, err := f.store.Get(t.Context(), task.ID)
