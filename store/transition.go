@@ -201,6 +201,9 @@ type Post struct {
 	delivery int // the lease's token, together with Attempt: attempts start again when a task is retried
 }
 
+// Of reports whether a task's record still has the ending that is posted: a retry removes it.
+func (p Post) Of(rec Record) bool { return rec.State == Ended && rec.Delivery == p.delivery }
+
 // outboxLease is how long a poster holds an item.
 const outboxLease = time.Minute
 

@@ -86,7 +86,10 @@ func (o *outboxPoster) postDue(ctx context.Context) {
 }
 
 func (o *outboxPoster) send(ctx context.Context, p store.Post, report tasks.Report) {
-	m, err := o.postEnding(ctx, p.ID, report)
+	m, err := o.postEnding(ctx, p, report)
+	if errors.Is(err, store.ErrStale) {
+		return // the task was retried
+	}
 	if err != nil && p.Attempt >= maxPosts {
 		o.Log.Error("final message dropped: it could not be posted", "run", p.ID, "attempt", p.Attempt, "err", err)
 		err = nil
@@ -124,6 +127,9 @@ func (o *outboxPoster) note(ctx context.Context, m finalMessage) error {
 		if err != nil {
 			return err
 		}
+		if rec.Into != m.task.ID {
+			continue // it was retried
+		}
 		t, err := tasks.ReadTask(rec)
 		if err != nil {
 			o.Log.Warn("note the ending of an absorbed task", "run", id, "err", err)
@@ -143,13 +149,16 @@ type finalMessage struct {
 	at     time.Time
 }
 
-// postEnding posts the task's ending through its report.
-func (o *outboxPoster) postEnding(ctx context.Context, id string, report tasks.Report) (m finalMessage, _ error) {
-	ctx, cancel := context.WithTimeout(withRun(ctx, id), postLimit)
+// postEnding posts the task's ending through its report. It returns [store.ErrStale] if the lease is for an earlier ending.
+func (o *outboxPoster) postEnding(ctx context.Context, p store.Post, report tasks.Report) (m finalMessage, _ error) {
+	ctx, cancel := context.WithTimeout(withRun(ctx, p.ID), postLimit)
 	defer cancel()
-	rec, err := o.Store.Get(ctx, id)
+	rec, err := o.Store.Get(ctx, p.ID)
 	if err != nil {
 		return m, err
+	}
+	if !p.Of(rec) {
+		return m, store.ErrStale
 	}
 	m.at = rec.Ended
 	var source tasks.Source
