@@ -81,8 +81,8 @@ func (s *Store) Cancel(ctx context.Context, id, by, cause string) (Record, error
 
 // Retry makes an ended task wait again under a new delivery, due at once, as if it had never run: without ending,
 // tombstone, attempts and crashes, and no longer absorbed. It keeps its place in the thread, and its events continue
-// after the earlier ones. Retry returns [ErrNotEnded] if the task has not ended, and [ErrUnposted] while the final message
-// that it shares with absorbed tasks is not posted.
+// after the earlier ones. Retry returns [ErrNotEnded] if the task has not ended, and [ErrUnposted] while the final
+// message that it shares with absorbed tasks is not posted.
 func (s *Store) Retry(ctx context.Context, id string, by json.RawMessage) (Record, error) {
 	r, err := s.run(ctx, "retry", id, rand.Text(), []byte(by))
 	if err != nil {

@@ -73,7 +73,8 @@ func TestRetryBeforeItsMessageIsRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.End(t.Context(), tasks.Ending{Kind: tasks.Answered, At: time.Now(), Result: answer("the answer")}.Encode()); err != nil {
+	e := tasks.Ending{Kind: tasks.Answered, At: time.Now(), Result: answer("the answer")}
+	if err := c.End(t.Context(), e.Encode()); err != nil {
 		t.Fatal(err)
 	}
 	p, ok, err := f.store.Outbox.Take(t.Context(), id)

@@ -149,7 +149,8 @@ type finalMessage struct {
 	at     time.Time
 }
 
-// postEnding posts the task's ending through its report. It returns [store.ErrStale] if the lease is for an earlier ending.
+// postEnding posts the task's ending through its report. It returns [store.ErrStale] if the task was retried since the
+// lease.
 func (o *outboxPoster) postEnding(ctx context.Context, p store.Post, report tasks.Report) (m finalMessage, _ error) {
 	ctx, cancel := context.WithTimeout(withRun(ctx, p.ID), postLimit)
 	defer cancel()

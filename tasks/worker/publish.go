@@ -270,7 +270,9 @@ func (b *publisher) proposeDue(ctx context.Context, t tasks.Task, e *tasks.Endin
 	}
 	err := error(nil)
 	if b.Publisher != nil {
-		err = b.proposeAll(ctx, t, e)
+		limited, cancel := context.WithTimeout(ctx, postLimit/2) // leave time for posting the answer
+		defer cancel()
+		err = b.proposeAll(limited, t, e)
 	}
 	again := time.Now()
 	if wait, ok := errors.AsType[*tasks.ErrLater](err); ok {

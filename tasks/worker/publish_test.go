@@ -290,6 +290,55 @@ func TestPullRequestIsDue(t *testing.T) {
 	}
 }
 
+// hangingHub opens no pull request until its context ends, which it notes.
+type hangingHub struct {
+	*hub
+	until time.Time
+}
+
+func (h *hangingHub) Publish(ctx context.Context, _ forge.Proposal) (forge.PullRequestRef, error) {
+	h.until, _ = ctx.Deadline()
+	return forge.PullRequestRef{}, context.DeadlineExceeded
+}
+
+// postingSource notes until when the final message can be posted.
+type postingSource struct {
+	*fakeSource
+	until time.Time
+}
+
+func (s *postingSource) Open(ctx context.Context, t tasks.Task) (tasks.Report, error) {
+	s.until, _ = ctx.Deadline()
+	return s.fakeSource.Open(ctx, t)
+}
+
+// A forge that hangs leaves time for posting the answer.
+func TestAnswerWhileTheForgeHangs(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	h, s := &hangingHub{hub: &hub{}}, &postingSource{fakeSource: f.source}
+	w := f.idle(func(c *Config) { c.Publisher, c.Sources = h, []tasks.Source{s} })
+	id := f.submit(f.task("a", "x"))
+	c, err := f.store.Claim(t.Context(), id, 0, "w")
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := tasks.Ending{
+		Kind: tasks.Answered, At: time.Now().Add(-proposeFor),
+		Published: &tasks.Published{Due: true, Work: tasks.Work{Repo: "acme/api", Branch: "errand/x"}},
+	}
+	if err := c.End(t.Context(), e.Encode()); err != nil {
+		t.Fatal(err)
+	}
+	w.outbox.post(t.Context(), id, nil)
+	if e := f.ending(id); !strings.Contains(e.Note(), "could not be opened") {
+		t.Errorf("%q", e.Note())
+	}
+	if left := s.until.Sub(h.until); h.until.IsZero() || left < postLimit/3 {
+		t.Errorf("the forge leaves %s", left)
+	}
+}
+
 // A worker that was replaced pushes nothing, and its push is not reported.
 func TestReplacedWorkerPushesNothing(t *testing.T) {
 	t.Parallel()
