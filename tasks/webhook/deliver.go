@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/hibiken/asynq"
@@ -30,7 +31,7 @@ func pause(n int, _ error, _ *asynq.Task) time.Duration {
 }
 
 // Deliver starts sending what is noted by any worker, until stop is called. stop waits for the requests that are on their
-// way.
+// way, also if it is called again.
 func (w *Webhooks) Deliver() (stop func(), err error) {
 	server := asynq.NewServerFromRedisClient(w.cfg.Redis, asynq.Config{
 		Concurrency: senders, Queues: map[string]int{queue: 1}, RetryDelayFunc: pause, ShutdownTimeout: 2 * answerLimit,
@@ -39,7 +40,7 @@ func (w *Webhooks) Deliver() (stop func(), err error) {
 	if err := server.Start(asynq.HandlerFunc(w.deliver)); err != nil {
 		return nil, fmt.Errorf("start deliveries of webhooks: %w", err)
 	}
-	return server.Shutdown, nil
+	return sync.OnceFunc(server.Shutdown), nil // asynq's own returns at once while another call waits
 }
 
 // ended is the body of a request.

@@ -82,15 +82,9 @@ func fleet(t *testing.T) func(hooks ...Webhook) *Webhooks {
 // deliver delivers until the test calls stop, and at most until it ends.
 func deliver(t *testing.T, w *Webhooks) (stop func()) {
 	t.Helper()
-	halt, err := w.Deliver()
+	stop, err := w.Deliver()
 	if err != nil {
 		t.Fatal(err)
-	}
-	var once atomic.Bool
-	stop = func() {
-		if once.CompareAndSwap(false, true) {
-			halt()
-		}
 	}
 	t.Cleanup(stop)
 	return stop
@@ -128,6 +122,32 @@ func TestEndings(t *testing.T) {
 	if all, err := w.Undelivered(t.Context()); err != nil || len(all) > 0 || len(r.got) > 0 {
 		t.Errorf("%+v, %v, %d further requests", all, err, len(r.got))
 	}
+}
+
+// A front door stops the deliveries when its server begins to shut down, and before it closes Redis.
+func TestEachStopWaits(t *testing.T) {
+	t.Parallel()
+	got, answers := make(chan struct{}), make(chan struct{})
+	s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		close(got)
+		<-answers
+	}))
+	t.Cleanup(s.Close)
+	w := fleet(t)(Webhook{Name: "ops", URL: s.URL, Secret: secret})
+	stop := deliver(t, w)
+	noteOne(t, w, "1-a", "acme/api", tasks.Answered, noon)
+	<-got
+	stopped := make(chan struct{}, 2)
+	for range 2 {
+		go func() { stop(); stopped <- struct{}{} }()
+	}
+	select {
+	case <-stopped:
+		t.Error("it does not wait for a request")
+	case <-time.After(200 * time.Millisecond):
+	}
+	close(answers)
+	<-stopped
 }
 
 // A receiver for some repositories gets tasks whose repositories are all among them.
