@@ -87,6 +87,28 @@ func TestOutboxLease(t *testing.T) {
 	})
 }
 
+// A worker takes the messages of its sources only, however many others are due before them.
+func TestOutboxOfSources(t *testing.T) {
+	onBoth(t, func(h *harness) {
+		ctx, s := h.Context(), h.store(Config{})
+		for n := range 150 {
+			h.ended(s, n)
+		}
+		p, ok, err := s.Outbox.Take(ctx, "", "tes", "other")
+		if ok || err != nil {
+			h.Errorf("took %+v, %v", p, err)
+		}
+		rec := task(200)
+		rec.ID = "1700000000000200-other-x"
+		id := h.put(s, rec)[0]
+		must(s.EndWaiting(ctx, id, nil))
+		p, ok, err = s.Outbox.Take(ctx, "", "chat", "other")
+		if !ok || err != nil || p.ID != id || p.Attempt != 1 {
+			h.Errorf("took %+v, %v", p, err)
+		}
+	})
+}
+
 func TestOutboxOneTakerEach(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		s := h.store(Config{})

@@ -1,5 +1,14 @@
--- prefix, id or '', lease us, nonce -> {'ok', id, attempt, delivery} | {'no'}
-local t, id = now(), ARGV[2]
+-- prefix, id or '', lease us, nonce, sources or '' for all -> {'ok', id, attempt, delivery} | {'no'}
+local t, id, sources = now(), ARGV[2], set(ARGV[5])
+-- first_due returns the ID that has been due longest, of those from the sources.
+local function first_due()
+  for offset = 0, redis.call('ZCOUNT', OUTBOX, '-inf', int(t)), 100 do
+    for _, due in ipairs(redis.call('ZRANGEBYSCORE', OUTBOX, '-inf', int(t), 'LIMIT', int(offset), '100')) do
+      local source = string.match(due, '^[^-]*%-([^-]+)')
+      if ARGV[5] == '' or not source or sources[source] then return due end
+    end
+  end
+end
 -- If Redis' clock was set, or no worker looked for a minute, nothing says whether the leases are over: everything that
 -- was not due the last time is due in a minute.
 local looked = tonumber(redis.call('GET', P .. 'looked') or t)
@@ -12,7 +21,7 @@ redis.call('SET', P .. 'looked', int(t))
 local delivery
 repeat
   if ARGV[2] == '' then
-    id = redis.call('ZRANGEBYSCORE', OUTBOX, '-inf', int(t), 'LIMIT', '0', '1')[1]
+    id = first_due()
     if not id then return {'no'} end
   else
     local due, r = redis.call('ZSCORE', OUTBOX, id), redis.call('HMGET', task_key(id), 'outbox', 'delivery')

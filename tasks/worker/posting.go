@@ -61,8 +61,8 @@ func (o *outboxPoster) inBackground(post func()) bool {
 	return true
 }
 
-// postDue starts posting the final messages that are due, of any worker's tasks. It does not wait for them, so that
-// it can start others.
+// postDue starts posting the final messages that are due, of any worker's tasks from this worker's sources. It does not
+// wait for them, so that it can start others.
 func (o *outboxPoster) postDue(ctx context.Context) {
 	for ctx.Err() == nil {
 		select {
@@ -70,7 +70,7 @@ func (o *outboxPoster) postDue(ctx context.Context) {
 		default:
 			return // the next pass finds the rest
 		}
-		p, ok, err := o.Store.Outbox.Take(ctx, "")
+		p, ok, err := o.Store.Outbox.Take(ctx, "", o.sources()...)
 		if err != nil && ctx.Err() == nil {
 			o.Log.Warn("take outbox", "err", err)
 		}

@@ -38,7 +38,7 @@ import (
 // When process returns, no process of the run is alive, and the ending is stored or nothing was started. The final
 // message may not be posted yet.
 func (w *Worker) process(ctx context.Context, class, id string, delivery int) error {
-	if source := tasks.SourceOf(id); source != "" && !slices.Contains(w.sources(), source) {
+	if source := tasks.SourceOf(id); source != "" && !slices.Contains(w.cfg.sources(), source) {
 		return w.leave(ctx, id, delivery, source)
 	}
 	slot, err := w.slots.take(class)

@@ -348,6 +348,23 @@ type renamed struct{ tasks.Source }
 
 func (renamed) Name() string { return "other" }
 
+// A final message is left to a worker that is set up for its source, without an attempt.
+func TestMessageWithoutTheSource(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	other := f.idle(func(c *Config) { c.Sources = []tasks.Source{renamed{f.source}} })
+	id := f.submit(f.task("a", "x"))
+	e := tasks.Ending{Kind: tasks.Cancelled, At: time.Now()}
+	if _, err := tasks.EndWaiting(t.Context(), f.store, id, e); err != nil {
+		t.Fatal(err)
+	}
+	other.outbox.postDue(t.Context())
+	other.outbox.posting.Wait()
+	if p, ok, err := f.store.Outbox.Take(t.Context(), id); err != nil || !ok || p.Attempt != 1 {
+		t.Errorf("%+v, %t, %v", p, ok, err)
+	}
+}
+
 // A worker that is not set up for a task's source leaves it to another one, without an attempt, and the task says so while there is none.
 func TestWorkerWithoutTheSource(t *testing.T) {
 	t.Parallel()

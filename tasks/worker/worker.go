@@ -253,7 +253,8 @@ func (w *Worker) Run(ctx context.Context) error {
 	running.Go(func() { w.health.watch(loops) })
 	running.Go(func() { w.forwardAsynqCancels(loops) })
 	running.Go(func() { w.offers.answer(ctx) })
-	w.cfg.Log.Info("worker started", "worker", w.id, "pool", tasks.PoolName(w.cfg.Pool), "slots", w.slots.total, "sources", w.sources())
+	w.cfg.Log.Info("worker started", "worker", w.id, "pool", tasks.PoolName(w.cfg.Pool), "slots", w.slots.total,
+		"sources", w.cfg.sources())
 	unready := context.AfterFunc(ctx, w.ready.close)
 	err := w.takeTasks(ctx)
 	unready()
@@ -303,7 +304,8 @@ func (w *Worker) beat(ctx context.Context) {
 	pulse, err := w.cfg.Store.Workers.Beat(ctx, store.Worker{
 		ID: w.id, Host: host, Version: w.cfg.Version, Pool: w.cfg.Pool, Pid: os.Getpid(), Slots: w.slots.total, Running: w.slots.running(),
 		Started: w.started, Draining: w.drained.Err() != nil, Cordoned: w.cordoned.Load(), Health: format.JSON(w.health.state().Health),
-		Notices: w.notices(), Settings: w.cfg.Settings, URL: w.cfg.URL, Sources: w.sources(), Memory: w.slots.memory.known(), Credential: w.cfg.Credential,
+		Notices: w.notices(), Settings: w.cfg.Settings, URL: w.cfg.URL, Sources: w.cfg.sources(),
+		Memory: w.slots.memory.known(), Credential: w.cfg.Credential,
 		Environments: w.inventory.environments(),
 	})
 	w.peers.Store(int64(pulse.Alive))
@@ -333,9 +335,9 @@ func (w *Worker) notices() []store.Finding {
 }
 
 // sources returns the names of the sources that this worker is set up for.
-func (w *Worker) sources() []string {
-	names := make([]string, len(w.cfg.Sources))
-	for i, s := range w.cfg.Sources {
+func (c *Config) sources() []string {
+	names := make([]string, len(c.Sources))
+	for i, s := range c.Sources {
 		names[i] = s.Name()
 	}
 	return names
