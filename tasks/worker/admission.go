@@ -199,7 +199,14 @@ func (r *run) consult(j job) (asked bool, err error) {
 	if _, err := r.worker.brief(r, j); err != nil {
 		return false, err
 	}
-	return true, k.mayStart(e)
+	// A worker that dies meanwhile has not been harmed by the task.
+	if err := r.claim.Idle(r.ctx, "people are asked whether it may start"); err != nil {
+		return false, err
+	}
+	if err := k.mayStart(e); err != nil || j.idle {
+		return true, err
+	}
+	return true, r.claim.Idle(r.ctx, "")
 }
 
 // mayStart asks whether a run should start. Without consent it returns an *InputError.

@@ -142,6 +142,35 @@ func TestConsentIsShownOnce(t *testing.T) {
 	}
 }
 
+// A worker that dies while people are asked is no crash of the task. One that dies after their consent is.
+func TestCrashWhileAsked(t *testing.T) {
+	t.Parallel()
+	for name, crashes := range map[string]int{"asked": 0, "started": 1} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			costs := make(chan float64, 1)
+			f, s := pricey(t, costs)
+			f.talker(s, dying)
+			f.known(costs)
+			id := f.submit(f.task("a", "x"))
+			<-s.asked
+			if crashes > 0 {
+				if _, err := f.desk.Answer(t.Context(), id, "", "ann", "yes"); err != nil {
+					t.Fatal(err)
+				}
+				for len(f.agent.specs()) == 3 {
+					runtime.Gosched()
+				}
+			}
+			(&remote{fleet: f}).crash(id)
+			if rec, err := f.store.Get(t.Context(), id); err != nil || rec.Crashes != crashes {
+				t.Errorf("%d crashes, %v", rec.Crashes, err)
+			}
+			costs <- 1
+		})
+	}
+}
+
 // Without consent nothing runs.
 func TestExpensiveTaskDoesNotStart(t *testing.T) {
 	t.Parallel()
