@@ -73,7 +73,7 @@ func (k *talk) say(ctx context.Context, text string) (string, error) {
 		return "", err
 	}
 	if !first { // an earlier attempt may or may not have arrived
-		return "This text was already posted.", nil
+		return "This text was already posted. If it is missing from the thread, post it in other words.", nil
 	}
 	k.emit(agent.Event{Kind: tasks.Said, Text: text, Time: time.Now()})
 	if err := k.talker.Say(ctx, k.task, text); err != nil {

@@ -363,6 +363,25 @@ func TestAgentReadsAndAttaches(t *testing.T) {
 	}
 }
 
+// muteSource posts nothing that the agent says.
+type muteSource struct{ *talkingSource }
+
+func (muteSource) Say(context.Context, tasks.Task, string) error { return errors.New("no answer") }
+
+// After a failed post, which may have arrived, the agent is told how to post the text.
+func TestUpdateAfterAFailure(t *testing.T) {
+	t.Parallel()
+	f, s := talking(t, func(_ context.Context, call func(string, string) string) string {
+		const update = `{"text":"Half is done."}`
+		return call("post_update", update) + "\n" + call("post_update", update)
+	})
+	f.talker(muteSource{s})
+	failed, again, _ := strings.Cut(f.ending(f.submit(f.task("a", "x"))).Result.Text, "\n")
+	if !strings.HasPrefix(failed, "error: ") || !strings.Contains(again, "If it is missing") {
+		t.Errorf("the agent got %q, then %q", failed, again)
+	}
+}
+
 // Text of strangers cannot use the talking tools, and a source that cannot ask offers none.
 func TestWhoMayTalk(t *testing.T) {
 	t.Parallel()
