@@ -195,7 +195,7 @@ func (s *Store) Ping(ctx context.Context) error {
 //	                                                               task and of the call that answered (questions)
 //	<prefix>pictures:<id>     hash    SessionTTL since the save,   <n> = the data of the n-th picture that came with the task (output)
 //	                                  Retention once posted
-//	<prefix>tasks             zset    trimmed by submit            all IDs, score 0: sorted by text, which is by time (transition)
+//	<prefix>tasks             zset    trimmed by the leader        all IDs, score 0: sorted by text, which is by time (transition)
 //	<prefix>live              zset    while not ended              the IDs that have not ended, score 0 (transition, claim)
 //	<prefix>running           zset    while it runs                the IDs that run; score = the fence (claim, transition; every step
 //	                                                               that ends the run removes it)
@@ -225,7 +225,7 @@ func (s *Store) Ping(ctx context.Context) error {
 //	<prefix>fence             string  forever                      the last fence given out (claim)
 //	<prefix>outbox            zset    until posted                 ended IDs; score = when to post, or when the lease ends (transition)
 //	<prefix>looked            string  forever                      Redis' clock when a worker last looked for messages to post (transition)
-//	<prefix>expiring          zset    trimmed by submit            posted IDs; score = their record's expiry (transition)
+//	<prefix>expiring          zset    trimmed by the leader        posted IDs; score = their record's expiry (transition)
 //	<prefix>unreadable        hash    Retention since the last     <id> = why its record cannot be read (record)
 //	<prefix>session:<thread>  hash    SessionTTL since the save    the CLI session to resume (threads)
 //	<prefix>topic:<thread>    string  SessionTTL since the last    notes for the thread's next task, JSON (transition)

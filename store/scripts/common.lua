@@ -320,7 +320,7 @@ local function hasten(name, least)
   end
 end
 
--- expire lets a posted task expire. Its entry goes a minute later than the record, so that submit.lua finds the record
+-- expire lets a posted task expire. Its entry goes a minute later than the record, so that lead.lua finds the record
 -- gone.
 local function expire(id, retention)
   redis.call('HSET', task_key(id), 'outbox', '-1')
