@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/errand-fleet/errand/internal/dirtree"
 )
 
 // clone is the directory of one thread and repository. The caller holds its lock, and no agent runs in it.
@@ -48,7 +50,7 @@ func (c clone) make(ctx context.Context, want Want, t tip, fill func(clone) erro
 	tmp := c
 	tmp.dir = c.beside("tmp")
 	tmp.git = c.git.at(tmp.dir)
-	if err := removeAll(tmp.dir); err != nil {
+	if err := dirtree.Remove(tmp.dir); err != nil {
 		return Clone{}, err
 	}
 	_, err := c.mirror.git.in("").run(ctx, "clone", "--quiet", "--shared", "--no-checkout", "--template=", "--",
@@ -64,7 +66,7 @@ func (c clone) make(ctx context.Context, want Want, t tip, fill func(clone) erro
 		made, err = tmp.finish(ctx, want, t)
 	}
 	if err != nil {
-		_ = removeAll(tmp.dir) // otherwise the next make removes it
+		_ = dirtree.Remove(tmp.dir) // otherwise the next make removes it
 		return Clone{}, err
 	}
 	aside := c.beside("broken")
@@ -76,9 +78,9 @@ func (c clone) make(ctx context.Context, want Want, t tip, fill func(clone) erro
 	}
 	made.Dir, made.Fresh = c.dir, true
 	if !want.Strange {
-		err = removeAll(c.strange())
+		err = dirtree.Remove(c.strange())
 	}
-	return made, errors.Join(err, c.putWith(want.With), removeAll(c.beside("old")))
+	return made, errors.Join(err, c.putWith(want.With), dirtree.Remove(c.beside("old")))
 }
 
 // checkOut checks a commit out in a new clone.
@@ -126,7 +128,7 @@ func (c clone) mark(want *Want) error {
 
 func (c clone) putWith(repos []string) error {
 	if len(repos) == 0 {
-		return removeAll(c.beside("with"))
+		return dirtree.Remove(c.beside("with"))
 	}
 	return os.WriteFile(c.beside("with"), []byte(strings.Join(repos, "\n")), 0o600)
 }
@@ -221,13 +223,13 @@ func (c clone) inherit(ctx context.Context, old clone) error {
 		return errors.Join(err, errNoDir)
 	}
 	aside := old.beside("old")
-	if err := removeAll(aside); err != nil {
+	if err := dirtree.Remove(aside); err != nil {
 		return err
 	}
 	if err := os.Rename(old.dir, aside); err != nil {
 		return err
 	}
-	if err := removeAll(filepath.Join(aside, ".git")); err != nil {
+	if err := dirtree.Remove(filepath.Join(aside, ".git")); err != nil {
 		return err
 	}
 	if err := os.Rename(filepath.Join(c.dir, ".git"), filepath.Join(aside, ".git")); err != nil {

@@ -14,6 +14,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/errand-fleet/errand/internal/dirtree"
 )
 
 // Environments are the environments on this machine. It is a Workspace's view, so several may be used.
@@ -164,7 +166,7 @@ func (s Environments) finish(ctx context.Context, e *Environment, setUp Clone, h
 	if err := os.Rename(filepath.Join(home.Changes, "upper"), filepath.Join(e.dir, environmentHome)); err != nil {
 		return err
 	}
-	if err := removeAll(home.Changes); err != nil {
+	if err := dirtree.Remove(home.Changes); err != nil {
 		return err
 	}
 	own, release, err := s.w.reach(ctx, setUp)

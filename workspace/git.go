@@ -17,6 +17,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/errand-fleet/errand/internal/dirtree"
 )
 
 const (
@@ -347,35 +349,11 @@ func exists(path string) bool {
 
 // replace moves the finished tmp to dst, and what was at dst to aside.
 func replace(tmp, dst, aside string) error {
-	if err := removeAll(aside); err != nil {
+	if err := dirtree.Remove(aside); err != nil {
 		return err
 	}
 	if err := os.Rename(dst, aside); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return os.Rename(tmp, dst)
-}
-
-// removeAll is os.RemoveAll that also removes directories without write permission, such as Go's module cache. It
-// follows no links.
-func removeAll(dir string) error {
-	err := os.RemoveAll(dir)
-	if !errors.Is(err, fs.ErrPermission) {
-		return err
-	}
-	if info, statErr := os.Lstat(dir); statErr != nil || !info.IsDir() {
-		return err // it may be a link, which OpenRoot would follow
-	}
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return err
-	}
-	defer root.Close()
-	err = fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
-		if err == nil && d.IsDir() {
-			return root.Chmod(name, 0o700)
-		}
-		return err
-	})
-	return errors.Join(err, os.RemoveAll(dir))
 }

@@ -3,14 +3,10 @@ package workspace
 import (
 	"context"
 	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
-
-	"golang.org/x/sys/unix"
 )
 
 func TestNewChecksWhatItNeeds(t *testing.T) {
@@ -110,57 +106,4 @@ func TestSurroundingRepositoryIsNotSeen(t *testing.T) {
 	testGit(t, outer, "config", "url.file:///nowhere/.insteadOf", o.root+"/")
 	w := open(t, Config{Dir: outer + "/.errand", URL: func(repo string) string { return filepath.Join(o.root, repo+".git") }})
 	checkout(t, w, api)
-}
-
-func TestRemoveAllTakesReadOnlyDirectories(t *testing.T) {
-	t.Parallel()
-	dir, kept := filepath.Join(t.TempDir(), "mod"), t.TempDir()
-	write(t, dir+"/a/b/file", "x")
-	write(t, dir+"/a/link", "-> "+kept)
-	write(t, kept+"/file", "x")
-	err := asNobody(t, dir, func() error {
-		if err := errors.Join(os.Chmod(dir+"/a/b", 0o500), os.Chmod(dir+"/a", 0o500)); err != nil {
-			return err
-		}
-		if err := os.RemoveAll(dir); !errors.Is(err, fs.ErrPermission) {
-			return errors.New("the directory is not read-only: the test would prove nothing")
-		}
-		return removeAll(dir)
-	})
-	if err != nil || exists(dir) || !exists(kept+"/file") {
-		t.Errorf("error %v, removed %v, link target kept %v", err, !exists(dir), exists(kept+"/file"))
-	}
-}
-
-// asNobody calls f so that the permissions of dir and below apply. For root they do not, so f then runs on a thread
-// without root's rights to files, which ends with its goroutine.
-func asNobody(t *testing.T, dir string, f func() error) error {
-	t.Helper()
-	const nobody = 65534
-	if os.Geteuid() == 0 {
-		// Give it access, from the test's temporary directory to the last file.
-		for _, up := range []string{filepath.Dir(filepath.Dir(dir)), filepath.Dir(dir)} {
-			if err := os.Chmod(up, 0o777); err != nil {
-				t.Fatal(err)
-			}
-		}
-		err := filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
-			return errors.Join(err, os.Lchown(path, nobody, nobody))
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	done := make(chan error)
-	go func() {
-		runtime.LockOSThread() // never unlocked
-		if os.Geteuid() == 0 {
-			if _, err := unix.SetfsuidRetUid(nobody); err != nil {
-				done <- err
-				return
-			}
-		}
-		done <- f()
-	}()
-	return <-done
 }

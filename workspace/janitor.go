@@ -12,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/errand-fleet/errand/internal/dirtree"
 )
 
 // Thread describes the directories of one thread: clones, files, scratch.
@@ -80,7 +82,7 @@ func (w *Workspace) Discard(ctx context.Context, t Thread) (bool, error) {
 // Empty removes everything in the trash, and the environments that killed processes have left incomplete.
 func (w *Workspace) Empty() error {
 	err := EnvironmentsOf(w).removeIncomplete()
-	if trash := removeAll(w.trash()); !errors.Is(trash, fs.ErrNotExist) {
+	if trash := dirtree.Remove(w.trash()); !errors.Is(trash, fs.ErrNotExist) {
 		err = errors.Join(err, trash)
 	}
 	if err != nil {

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/errand-fleet/errand/internal/dirtree"
 )
 
 // Layer is one directory of an environment for one thread.
@@ -34,7 +36,7 @@ func (s Environments) Layers(ctx context.Context, c Clone, e Environment) ([]Lay
 	version := filepath.Join(all, fmt.Sprintf("%s-%d", e.ID, e.Created.UnixNano()))
 	renew := c.Fresh || !exists(version)
 	if renew {
-		if err := removeAll(all); err != nil {
+		if err := dirtree.Remove(all); err != nil {
 			return nil, fmt.Errorf("remove old changes: %w", err)
 		}
 	}

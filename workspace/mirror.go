@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/errand-fleet/errand/internal/dirtree"
 )
 
 // mirror is the only full copy of a repository; all workers on this root share it. Writing requires its lock. Reading
@@ -138,7 +140,7 @@ func (m mirror) ask(ctx context.Context) (r remote, head string, err error) {
 func (m mirror) create(ctx context.Context, r remote, head string) error {
 	tmp := m.beside("tmp") // the lock makes one name enough, and the next call finds a leftover
 	err := m.withPulls(ctx, func(refspecs ...string) error {
-		if err := removeAll(tmp); err != nil {
+		if err := dirtree.Remove(tmp); err != nil {
 			return err
 		}
 		args := []string{"clone", "--quiet", "--bare", "--no-local", "--template="}
@@ -149,7 +151,7 @@ func (m mirror) create(ctx context.Context, r remote, head string) error {
 		return err
 	})
 	if err != nil {
-		return errors.Join(remoteError(err), removeAll(tmp))
+		return errors.Join(remoteError(err), dirtree.Remove(tmp))
 	}
 	err = secure(tmp, mirrorConfig, "")
 	if err == nil {

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/errand-fleet/errand/internal/dirtree"
 )
 
 // mirrors returns the only mirror, that of acme/api.
@@ -91,7 +93,7 @@ func TestHalfDiscardedMirrorGoes(t *testing.T) {
 		}
 		write(t, m.beside("broken")+"/x", "12345")
 		for _, path := range m.parts()[:done] {
-			if err := removeAll(path); err != nil {
+			if err := dirtree.Remove(path); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -11,6 +11,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/errand-fleet/errand/internal/dirtree"
 )
 
 // ErrUnsaved means that a clone holds something that Save cannot store: another repository, or an unreadable file.
@@ -33,13 +35,13 @@ const (
 // one process at a time may save to dir.
 func (w *Workspace) Save(ctx context.Context, thread, dir string) (names []string, err error) {
 	staging := filepath.Join(dir, ".saving")
-	if err := removeAll(staging); err != nil { // left by a killed process
+	if err := dirtree.Remove(staging); err != nil { // left by a killed process
 		return nil, fmt.Errorf("save %s: %w", thread, err)
 	}
 	if err := os.MkdirAll(staging, 0o700); err != nil {
 		return nil, fmt.Errorf("save %s: %w", thread, err)
 	}
-	defer func() { err = errors.Join(err, removeAll(staging)) }()
+	defer func() { err = errors.Join(err, dirtree.Remove(staging)) }()
 	clones, err := w.clones(thread)
 	if err != nil {
 		return nil, fmt.Errorf("save %s: %w", thread, err)

@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+
+	"github.com/errand-fleet/errand/internal/dirtree"
 )
 
 // shadow is errand's own git directory for the work tree of a clone in which an agent may be running. It copies
@@ -55,7 +57,7 @@ func newShadow(ctx context.Context, c clone, x extent) (*shadow, error) {
 	s.git = c.mirror.git.in(s.dir)
 	s.git.conf = append(slices.Clip(s.git.conf), "core.untrackedCache=false", "pack.threads=1",
 		"core.bigFileThreshold=1m", "pack.windowMemory=16m") // packing runs beside the runs, in memory that is not reserved for it
-	err := removeAll(s.dir) // left by a killed worker
+	err := dirtree.Remove(s.dir) // left by a killed worker
 	for name, content := range map[string]string{
 		"config": cloneConfig, "objects/info/alternates": filepath.Join(c.mirror.dir, "objects") + "\n",
 		"info/attributes": "* !diff\n", // or an agent could have git take a text for binary, which hides it
@@ -85,7 +87,7 @@ func (s *shadow) remove() {
 	if s.files != nil {
 		s.files.Close()
 	}
-	_ = removeAll(s.dir) // otherwise the next shadow removes it
+	_ = dirtree.Remove(s.dir) // otherwise the next shadow removes it
 }
 
 // copy fills the shadow from the agent's git directory.

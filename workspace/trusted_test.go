@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/errand-fleet/errand/internal/nobody"
 )
 
 // configOf returns what the CLI would find, without using the code under test.
@@ -129,7 +131,7 @@ func TestTrustedConfigPassesUnreadableDirectories(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "clone")
 	write(t, dir+"/closed/CLAUDE.md", "x")
 	write(t, dir+"/open/CLAUDE.md", "x")
-	err := asNobody(t, dir, func() error {
+	err := nobody.Call(t, dir, func() error {
 		if err := os.Chmod(dir+"/closed", 0); err != nil {
 			return err
 		}

@@ -38,7 +38,7 @@ var exceptions = map[string]string{}
 // skipped are the directories that hold no product code.
 var skipped = []string{
 	"bench", "e2e", "tools", "node_modules", "internal/slackfake", "internal/githubfake", "internal/modelfake", "tasks/taskstest",
-	"internal/contract", "internal/openapi", "internal/oidcfake", "internal/s3server", "internal/cloudfake", "internal/redissentinel", "internal/redisclock", "agent/internal/agenttest", "cmd/enqueue/internal/termtest",
+	"internal/contract", "internal/openapi", "internal/oidcfake", "internal/s3server", "internal/cloudfake", "internal/redissentinel", "internal/redisclock", "internal/nobody", "agent/internal/agenttest", "cmd/enqueue/internal/termtest",
 }
 
 // TestNumbers fails for each breach that is not excepted and prints its number.

@@ -12,6 +12,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/errand-fleet/errand/internal/dirtree"
 )
 
 // keep runs a keeper to its end and returns the exit code of its process, which only says whether the keeper itself
@@ -60,7 +62,7 @@ func keep(control, status *os.File) int {
 	exit.Stopped, exit.Silence, exit.Processes, exit.Memory, exit.Peak = s.stopped, s.silence, s.processes, s.memory, s.peak
 	exit.OOM = max(0, oomKills("/proc", "/sys/fs/cgroup")-oomBefore)
 	if s.orphaned && order.RunDir != "" {
-		_ = os.RemoveAll(order.RunDir)
+		_ = dirtree.Remove(order.RunDir, LockFile)
 	}
 	_ = WriteLine(status, exit)
 	return 0

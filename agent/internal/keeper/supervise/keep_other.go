@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/errand-fleet/errand/internal/dirtree"
 )
 
 // keep is the keeper without a child subreaper. It contains the CLI's process group and outlives the worker as on
@@ -38,7 +40,7 @@ func keep(control, status *os.File) int {
 	}
 	_ = syscall.Kill(-s.pid, syscall.SIGKILL)
 	if s.orphaned.Load() {
-		_ = os.RemoveAll(order.RunDir)
+		_ = dirtree.Remove(order.RunDir, LockFile)
 	}
 	exit := Exit{Code: ws.ExitStatus(), Stopped: s.stopped.Load(), CPU: time.Duration(used.Utime.Nano() + used.Stime.Nano())}
 	if ws.Signaled() {

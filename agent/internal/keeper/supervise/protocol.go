@@ -41,6 +41,10 @@ const (
 	ListenFD = 8 // with Order.Ports: passes the listening sockets to the worker
 )
 
+// LockFile is the file in Order.RunDir that is locked while the worker lives. By it others find the directories of dead
+// workers, so it is removed last.
+const LockFile = "errand.lock"
+
 // Order is the first line of the control pipe. It carries what must not be seen in /proc: arguments and environment are
 // those of the CLI, and the credential goes through a pipe.
 type Order struct {
