@@ -70,7 +70,12 @@ func (d Dirs) Restore(a Archive, id, workDir string) error {
 // so may its tools: Save follows no link out of the directory, does not wait for a pipe, and bounds all sizes. It removes the
 // secrets of the redactor, which may be nil.
 func (d Dirs) Save(id string, secrets *redact.Redactor) []byte {
-	root, err := os.OpenRoot(d.Config)
+	top, err := os.OpenRoot(d.Root)
+	if err != nil {
+		return nil
+	}
+	defer top.Close()
+	root, err := top.OpenRoot(filepath.Base(d.Config)) // the run may have put a link there
 	if err != nil {
 		return nil
 	}

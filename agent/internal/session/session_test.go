@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"crypto/rand"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -26,7 +27,7 @@ const sessionID = "11111111-2222-4333-8444-555555555555"
 // project directory.
 func saved(t *testing.T, files map[string]string) Dirs {
 	t.Helper()
-	d := Dirs{Config: t.TempDir()}
+	d := dirsIn(t.TempDir())
 	for name, text := range files {
 		path := filepath.Join(d.Config, "projects", "-where-it-ran", name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -156,6 +157,16 @@ func TestSessionTakesFilesOnly(t *testing.T) {
 	a, err := Unpack(d.Save(sessionID, nil))
 	if err != nil || len(a.files) != 2 || a.files[1].name != "tool-results/good.txt" {
 		t.Errorf("took %q, %v", a.files, err)
+	}
+	elsewhere := filepath.Join(t.TempDir(), "c")
+	if err := errors.Join(os.Rename(d.Config, elsewhere), os.Symlink(elsewhere, d.Config)); err != nil {
+		t.Fatal(err)
+	}
+	if got := d.Save(sessionID, nil); got != nil {
+		t.Errorf("took a session from outside of the run's directory: %q", got)
+	}
+	if err := errors.Join(os.Remove(d.Config), os.Rename(elsewhere, d.Config)); err != nil {
+		t.Fatal(err)
 	}
 	if err := os.Rename(own+".jsonl", own+".real"); err != nil {
 		t.Fatal(err)
