@@ -2,9 +2,10 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
-	"path/filepath"
+	"os"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/errand-fleet/errand/agent/internal/keeper"
+	"github.com/errand-fleet/errand/internal/dirtree"
 )
 
 // A run's files are measured when the file systems have grown, and from time to time in any case: what the run adds
@@ -23,19 +25,42 @@ const (
 	diskEvery = time.Minute     // at most, between those
 )
 
-// diskError ends a run that has added too much to the disk.
-type diskError struct{ bytes int64 }
+// More than this slows down the machine and each measurement, however little disk it takes.
+const (
+	maxEntries = 5_000_000 // files and directories that a run adds; those of a large repository are a million
+	maxNested  = 512       // directories below one another; a measurement holds them open
+)
 
-func (e diskError) Error() string {
-	return fmt.Sprintf("the run has added %d MiB to the disk", e.bytes>>20)
+var errTooMany = errors.New("too many files and directories")
+
+// diskError ends a run that has added too much to the disk.
+type diskError struct {
+	bytes int64
+	why   error // errTooMany, dirtree.ErrTooDeep or nil
 }
+
+func (e diskError) Error() string { return "the run has " + e.added() }
+
+func (e diskError) added() string {
+	switch {
+	case errors.Is(e.why, errTooMany):
+		return fmt.Sprintf("added more than %d files and directories", maxEntries)
+	case errors.Is(e.why, dirtree.ErrTooDeep):
+		return fmt.Sprintf("nested more than %d directories", maxNested)
+	}
+	return fmt.Sprintf("added %d MiB to the disk", e.bytes>>20)
+}
+
+// diskUse is what directories contain.
+type diskUse struct{ bytes, entries int64 }
 
 // diskWatch measures what a run adds to the disk: to the directories where it may write, and in files that it has
 // removed and still holds open.
 type diskWatch struct {
 	dirs   []string
 	limit  int64         // bytes that the run may add; 0: any number, and nothing is measured
-	before int64         // bytes in the directories when the run began to write
+	most   int64         // entries that the directories may have; 0: any number
+	before diskUse       // of the directories when the run began to write
 	begun  chan struct{} // closed when before is known: what is written earlier is not counted
 	added  atomic.Int64  // the most that was seen, in bytes
 }
@@ -53,7 +78,8 @@ func (r *Runner) newDiskWatch(s Spec, root string) *diskWatch {
 func (w *diskWatch) begin(ctx context.Context) {
 	defer close(w.begun)
 	if w.limit > 0 {
-		w.before = w.size(ctx)
+		w.before, _ = w.size(ctx) // too deep is found again
+		w.most = w.before.entries + maxEntries
 	}
 }
 
@@ -79,14 +105,15 @@ func (w *diskWatch) run(ctx context.Context, p *keeper.Process, exceeded func(er
 		}
 		begun := time.Now()
 		held = w.held() // before the measurement, so that nothing written meanwhile is missed
-		added := w.size(ctx) + p.Unlinked() - w.before
+		use, err := w.size(ctx)
+		added := use.bytes + p.Unlinked() - w.before.bytes
 		measured, took = time.Now(), time.Since(begun)
 		if ctx.Err() != nil {
 			return
 		}
 		w.added.Store(max(w.added.Load(), added))
-		if added > w.limit {
-			exceeded(diskError{added})
+		if added > w.limit || err != nil {
+			exceeded(diskError{added, err})
 			p.Term(0)
 			return
 		}
@@ -106,20 +133,25 @@ func (w *diskWatch) held() (bytes int64) {
 	return bytes
 }
 
-// size returns how many bytes of disk the run's files take. A file that vanishes meanwhile is left out.
-func (w *diskWatch) size(ctx context.Context) (bytes int64) {
-	for _, dir := range w.dirs {
-		_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
-			if err != nil {
-				return nil //nolint:nilerr // it has vanished, or cannot be read, and so is not the run's
+// size measures the run's files. A file that vanishes meanwhile is left out. An error says that there are more than a
+// run may have, and that not all were measured.
+func (w *diskWatch) size(ctx context.Context) (use diskUse, err error) {
+	count := func(parent *os.Root, e fs.DirEntry) error {
+		if info, err := parent.Lstat(e.Name()); err == nil {
+			if s, ok := info.Sys().(*syscall.Stat_t); ok {
+				use.bytes += s.Blocks * 512
 			}
-			if info, err := d.Info(); err == nil {
-				if s, ok := info.Sys().(*syscall.Stat_t); ok {
-					bytes += s.Blocks * 512
-				}
-			}
-			return ctx.Err()
-		})
+		}
+		if use.entries++; w.most > 0 && use.entries > w.most {
+			return errTooMany
+		}
+		return ctx.Err()
 	}
-	return bytes
+	for _, dir := range w.dirs {
+		err = dirtree.Walk(dir, maxNested, count)
+		if errors.Is(err, errTooMany) || errors.Is(err, dirtree.ErrTooDeep) {
+			return use, err
+		}
+	}
+	return use, nil
 }

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -9,6 +10,8 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/agent/internal/agenttest"
+	"github.com/errand-fleet/errand/internal/dirtree"
+	"github.com/errand-fleet/errand/internal/nobody"
 )
 
 // A run that adds too much to the disk should be ended without affecting others, and with the reason, also if it has
@@ -19,6 +22,7 @@ func TestTooMuchDisk(t *testing.T) {
 		"a file":         "head -c 60M /dev/zero >big; sleep 1000",
 		"a file of home": "head -c 60M /dev/zero >~/big; sleep 1000",
 		"many files":     "for i in {1..60}; do head -c 1M /dev/zero >$i; done; sleep 1000",
+		"nested":         "for i in {1..600}; do mkdir d; cd d; done; sleep 1000",
 		"a removed file": "exec 9>big; rm big; head -c 60M /dev/zero >&9; sleep 1000",
 	} {
 		tooMuch := func(t *testing.T, b *bench) {
@@ -26,7 +30,7 @@ func TestTooMuchDisk(t *testing.T) {
 			b.cfg.MaxDisk = 40 << 20
 			b.pingAfter = 5 * time.Minute // other tests may free what the run takes, and then it is measured once a minute
 			res := b.run(t, t.Context(), Spec{Prompt: Message{Text: script}, Profile: Write, Limit: 5 * time.Minute}, &host{})
-			if res.Outcome != Failed || res.Error.Class != ClassDisk || res.Resources.Disk <= b.cfg.MaxDisk {
+			if res.Outcome != Failed || res.Error.Class != ClassDisk || name != "nested" && res.Resources.Disk <= b.cfg.MaxDisk {
 				t.Errorf("result %+v, %v", res, res.Error)
 			}
 			b.gone(t)
@@ -42,6 +46,43 @@ func TestTooMuchDisk(t *testing.T) {
 			t.Parallel()
 			inSandbox(t, "shell", tooMuch)
 		})
+	}
+}
+
+// What a tool hides from an ordinary user counts, and so does the number of files and of directories below one another.
+func TestDiskOfHiddenFiles(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []os.FileMode{0o300, 0o400, 0} {
+		dir := filepath.Join(t.TempDir(), "dir")
+		hidden, deep := filepath.Join(dir, "a", "hidden"), filepath.Join(dir, strings.Repeat("d/", 600))
+		err := os.MkdirAll(hidden, 0o700)
+		if err = errors.Join(err, os.WriteFile(hidden+"/big", make([]byte, 2<<20), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		err = nobody.Call(t, dir, func() error {
+			w := &diskWatch{dirs: []string{dir}}
+			if err := os.Chmod(hidden, mode); err != nil {
+				return err
+			}
+			if use, err := w.size(t.Context()); err != nil || use.bytes < 2<<20 || use.entries != 4 {
+				t.Errorf("with mode %o: %+v, %v", mode, use, err)
+			}
+			w.most = 3
+			if _, err := w.size(t.Context()); !errors.Is(err, errTooMany) {
+				t.Errorf("too many files: %v", err)
+			}
+			w.most = 0
+			if err := os.MkdirAll(deep, 0o700); err != nil {
+				return err
+			}
+			if _, err := w.size(t.Context()); !errors.Is(err, dirtree.ErrTooDeep) {
+				t.Errorf("too deep: %v", err)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
 	}
 }
 

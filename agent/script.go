@@ -155,7 +155,7 @@ func (r *Runner) watchScript(ctx context.Context, s Script, p *keeper.Process, d
 		res.Output += fmt.Sprintf("\n[ended: it had %d MiB of memory, more than a run may have]", p.Exit.Memory>>20)
 	}
 	if isTooMuch {
-		res.Output += fmt.Sprintf("\n[ended: it added %d MiB to the disk, more than a run may]", tooMuch.bytes>>20)
+		res.Output += fmt.Sprintf("\n[ended: it has %s, more than a run may]", tooMuch.added())
 	}
 	switch {
 	case p.Exit.Code == 0 && !p.Exit.Stopped:

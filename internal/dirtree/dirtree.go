@@ -63,8 +63,8 @@ func remove(dir string, last []string) error {
 }
 
 // Walk calls visit for dir and each entry below it, for a directory before it is read. It makes directories without
-// permissions readable while it reads them, and leaves out what vanishes meanwhile and what is another user's. A directory
-// below more than depth others ends the walk with ErrTooDeep; 0: none is too deep.
+// permissions readable while it reads them, and leaves out what vanishes meanwhile and what is another user's. A
+// directory below more than depth others ends the walk with ErrTooDeep; 0: none is too deep.
 func Walk(dir string, depth int, visit func(parent *os.Root, e fs.DirEntry) error) error {
 	return from(dir, func(parent *os.Root, info fs.FileInfo) error {
 		return walker{depth, visit}.entry(parent, fs.FileInfoToDirEntry(info), 0)

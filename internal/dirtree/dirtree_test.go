@@ -97,7 +97,7 @@ func TestRemoveLast(t *testing.T) {
 		return errors.Join(<-given, dirtree.Remove(dir, "mark"))
 	})
 	if !errors.Is(err, fs.ErrPermission) || !exists(dir+"/a/file") || exists(dir+"/b") || !exists(dir+"/mark") {
-		t.Errorf("error %v, of a %v, of b %v, the mark %v", err, exists(dir+"/a/file"), exists(dir+"/b"), exists(dir+"/mark"))
+		t.Errorf("error %v, a %v, b %v, mark %v", err, exists(dir+"/a"), exists(dir+"/b"), exists(dir+"/mark"))
 	}
 }
 

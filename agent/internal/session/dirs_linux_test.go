@@ -38,8 +38,8 @@ func TestRunDirectoriesWithoutPermissionsGo(t *testing.T) {
 					return err
 				}
 				closed := filepath.Join(d.Root, of)
-				err = errors.Join(os.MkdirAll(closed, 0o700), os.WriteFile(filepath.Join(closed, "file"), nil, 0o600), os.Chmod(closed, 0))
-				if err != nil {
+				err = errors.Join(os.MkdirAll(closed, 0o700), os.WriteFile(closed+"/file", nil, 0o600))
+				if err = errors.Join(err, os.Chmod(closed, 0)); err != nil {
 					return err
 				}
 				if err := os.RemoveAll(closed); !errors.Is(err, fs.ErrPermission) {
