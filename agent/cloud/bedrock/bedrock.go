@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -35,12 +36,16 @@ type Bedrock struct {
 	runtime     *url.URL // base of the runtime
 	control     *url.URL // base of the control plane, which lists inference profiles
 	credentials aws.CredentialsProvider
+	last        atomic.Pointer[aws.Credentials] // that credentials gave; nil: none yet
 	signer      *v4.Signer
 }
 
 // renewBefore is how long before they expire credentials of AWS are renewed: a request with them may take a while. By itself the SDK
 // does so only in containers.
 const renewBefore = 5 * time.Minute
+
+// renewWait is how long a request waits for new credentials while it could use the earlier ones.
+const renewWait = 5 * time.Second
 
 // New reads AWS' configuration. It asks for no credential yet.
 func New(ctx context.Context, cfg Config) (*Bedrock, error) {
@@ -162,7 +167,7 @@ func (b *Bedrock) Sign(req *http.Request, body []byte) error {
 		req.Header.Set("Authorization", "Bearer "+b.cfg.Key)
 		return nil
 	}
-	credentials, err := b.credentials.Retrieve(req.Context()) // kept until they expire
+	credentials, err := b.retrieve(req.Context())
 	if err != nil {
 		return fmt.Errorf("get credentials of AWS: %w", err)
 	}
@@ -171,4 +176,27 @@ func (b *Bedrock) Sign(req *http.Request, body []byte) error {
 		return fmt.Errorf("sign a request to Bedrock: %w", err)
 	}
 	return nil
+}
+
+// retrieve returns the credentials, which the SDK keeps until it is time to renew them. If that fails or takes long, they
+// are used as long as they last.
+func (b *Bedrock) retrieve(ctx context.Context) (aws.Credentials, error) {
+	last := b.last.Load()
+	lasting := last != nil && (!last.CanExpire || time.Now().Before(last.Expires.Add(renewBefore))) // the SDK has subtracted it
+	if lasting {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, renewWait)
+		defer cancel()
+	}
+	found, err := b.credentials.Retrieve(ctx)
+	switch {
+	case err == nil:
+		b.last.Store(&found)
+	case lasting:
+		return *last, nil
+	case last == nil && strings.Contains(err.Error(), "ec2imds"):
+		// The SDK asks the machine last, if it has found no credential. The failure to reach it is not the cause.
+		return found, errors.New(err.Error())
+	}
+	return found, err
 }

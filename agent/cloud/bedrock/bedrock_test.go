@@ -2,15 +2,20 @@ package bedrock
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 
 	"github.com/errand-fleet/errand/agent/cloud"
 )
@@ -116,6 +121,64 @@ func TestRenewal(t *testing.T) {
 		if runs, err := os.ReadFile(filepath.Join(dir, "runs")); err != nil || len(runs) != want {
 			t.Errorf("credentials of %v were fetched %d times, %v", life, len(runs), err)
 		}
+	}
+}
+
+// Credentials that cannot be renewed are used until they expire.
+func TestFailedRenewal(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := &Bedrock{cfg: Config{Region: "eu-west-1"}, signer: v4.NewSigner()}
+		sign := func() (string, error) {
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://bedrock.example/model/x/invoke", http.NoBody)
+			if err != nil {
+				return "", err
+			}
+			err = b.Sign(req, nil)
+			return req.Header.Get("Authorization"), err
+		}
+		// As the SDK's cache reports them, with the time at which it renews them.
+		b.credentials = aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+			return aws.Credentials{AccessKeyID: "ASIAFIRST", SecretAccessKey: "s", CanExpire: true, Expires: time.Now().Add(time.Minute)}, nil
+		})
+		if _, err := sign(); err != nil {
+			t.Fatal(err)
+		}
+		for _, fail := range []func(ctx context.Context) error{
+			func(context.Context) error { return syscall.ECONNREFUSED },
+			func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }, // it hangs
+		} {
+			b.credentials = aws.CredentialsProviderFunc(func(ctx context.Context) (aws.Credentials, error) {
+				return aws.Credentials{}, fail(ctx)
+			})
+			time.Sleep(2 * time.Minute) //nolint:forbidigo // in a bubble
+			if got, err := sign(); err != nil || !strings.Contains(got, "ASIAFIRST") {
+				t.Errorf("signed as %s, %v", got, err)
+			}
+		}
+		b.credentials = aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+			return aws.Credentials{}, syscall.ECONNREFUSED
+		})
+		time.Sleep(3 * time.Minute) //nolint:forbidigo // in a bubble
+		if got, err := sign(); !errors.Is(err, syscall.ECONNREFUSED) {
+			t.Errorf("signed as %s after the end, %v", got, err)
+		}
+	})
+}
+
+// A worker without any credential lacks one, although the machine that the SDK asks last cannot be reached.
+func TestNoCredential(t *testing.T) {
+	t.Parallel()
+	unreached := fmt.Errorf("no EC2 IMDS role found, operation error ec2imds: GetMetadata, %w", syscall.ECONNREFUSED)
+	b := &Bedrock{credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+		return aws.Credentials{}, unreached
+	})}
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://bedrock.example/model/x/invoke", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Sign(req, nil); err == nil || errors.Is(err, syscall.ECONNREFUSED) || !strings.Contains(err.Error(), unreached.Error()) {
+		t.Error(err)
 	}
 }
 

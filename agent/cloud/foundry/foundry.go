@@ -55,14 +55,25 @@ func New(cfg Config) (*Foundry, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find credentials of Entra ID: %w", err)
 	}
-	f.tokens.Get = func(ctx context.Context) (azcore.AccessToken, time.Duration, error) {
-		token, err := credential.GetToken(ctx, policy.TokenRequestOptions{Scopes: []string{scope}}) // the SDK keeps it until it expires
-		if err != nil {
-			return token, fetch.FailurePause, err
-		}
-		return token, 0, nil
-	}
+	f.tokens.Get = lasting(credential)
 	return f, nil
+}
+
+// lasting returns tokens of a credential, which keeps them until it is time to renew them. If that fails, the last one is
+// used as long as it lasts.
+func lasting(credential azcore.TokenCredential) func(context.Context) (azcore.AccessToken, time.Duration, error) {
+	var last azcore.AccessToken
+	return func(ctx context.Context) (azcore.AccessToken, time.Duration, error) {
+		token, err := credential.GetToken(ctx, policy.TokenRequestOptions{Scopes: []string{scope}})
+		if err == nil {
+			last = token
+			return token, 0, nil
+		}
+		if time.Now().Before(last.ExpiresOn) {
+			return last, min(fetch.FailurePause, time.Until(last.ExpiresOn)), nil
+		}
+		return token, fetch.FailurePause, err
+	}
 }
 
 // Name implements cloud.Provider.

@@ -1,10 +1,48 @@
 package foundry
 
 import (
+	"context"
+	"errors"
 	"net/http"
 	"net/url"
 	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 )
+
+// credential gives what it has.
+type credential struct {
+	token azcore.AccessToken
+	err   error
+}
+
+func (c *credential) GetToken(context.Context, policy.TokenRequestOptions) (azcore.AccessToken, error) {
+	return c.token, c.err
+}
+
+// A token that cannot be renewed is used until it expires.
+func TestFailedRenewal(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := &credential{token: azcore.AccessToken{Token: "first", ExpiresOn: time.Now().Add(time.Minute)}}
+		get := lasting(c)
+		if _, _, err := get(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		c.token, c.err = azcore.AccessToken{}, errors.New("unreachable")
+		time.Sleep(58 * time.Second) //nolint:forbidigo // in a bubble
+		if token, life, err := get(t.Context()); err != nil || token.Token != "first" || life != 2*time.Second {
+			t.Errorf("%v for %v, %v", token, life, err)
+		}
+		time.Sleep(3 * time.Second) //nolint:forbidigo // in a bubble
+		if token, _, err := get(t.Context()); err == nil {
+			t.Errorf("%v is used after its end", token)
+		}
+	})
+}
 
 func TestFoundry(t *testing.T) {
 	t.Parallel()

@@ -61,16 +61,27 @@ func New(ctx context.Context, cfg Config) (*Vertex, error) {
 		return nil, fmt.Errorf("find credentials of Google: %w", err)
 	}
 	v := &Vertex{cfg: cfg, base: base}
-	v.tokens.Get = func(context.Context) (*oauth2.Token, time.Duration, error) {
-		token, err := found.TokenSource.Token() // the SDK keeps it until it expires
-		if err != nil {
-			return nil, fetch.FailurePause, err
-		}
-		return token, 0, nil
-	}
+	v.tokens.Get = lasting(found.TokenSource)
 	v.models = regexp.MustCompile(`^/projects/` + regexp.QuoteMeta(cfg.Project) + `/locations/` + regexp.QuoteMeta(cfg.Region) +
 		publisher + `([^/:]+):(rawPredict|streamRawPredict)$`)
 	return v, nil
+}
+
+// lasting returns tokens of a source, which keeps them until it is time to renew them. If that fails, the last one is
+// used as long as it lasts.
+func lasting(source oauth2.TokenSource) func(context.Context) (*oauth2.Token, time.Duration, error) {
+	var last *oauth2.Token
+	return func(context.Context) (*oauth2.Token, time.Duration, error) {
+		token, err := source.Token()
+		if err == nil {
+			last = token
+			return token, 0, nil
+		}
+		if last != nil && time.Now().Before(last.Expiry) {
+			return last, min(fetch.FailurePause, time.Until(last.Expiry)), nil
+		}
+		return nil, fetch.FailurePause, err
+	}
 }
 
 // find returns the credential in a file, or else Google's application default: a file, workload identity, or the machine's account.

@@ -1,11 +1,16 @@
 package vertex
 
 import (
+	"errors"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
+
+	"golang.org/x/oauth2"
 
 	"github.com/errand-fleet/errand/agent/cloud"
 )
@@ -54,6 +59,35 @@ func TestQuestion(t *testing.T) {
 			t.Errorf("%s: %+v %v", request, q, ok)
 		}
 	}
+}
+
+// source gives what it has.
+type source struct {
+	token *oauth2.Token
+	err   error
+}
+
+func (s *source) Token() (*oauth2.Token, error) { return s.token, s.err }
+
+// A token that cannot be renewed is used until it expires.
+func TestFailedRenewal(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &source{token: &oauth2.Token{AccessToken: "first", Expiry: time.Now().Add(time.Minute)}}
+		get := lasting(s)
+		if _, _, err := get(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		s.token, s.err = nil, errors.New("unreachable")
+		time.Sleep(58 * time.Second) //nolint:forbidigo // in a bubble
+		if token, life, err := get(t.Context()); err != nil || token.AccessToken != "first" || life != 2*time.Second {
+			t.Errorf("%v for %v, %v", token, life, err)
+		}
+		time.Sleep(3 * time.Second) //nolint:forbidigo // in a bubble
+		if token, _, err := get(t.Context()); err == nil {
+			t.Errorf("%v is used after its end", token)
+		}
+	})
 }
 
 func TestDirect(t *testing.T) {

@@ -2,9 +2,12 @@ package gateway
 
 import (
 	"bytes"
+	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"maps"
+	"net"
 	"net/http"
 	"net/url"
 	"slices"
@@ -63,8 +66,8 @@ type cloudSigner struct {
 	log     *slog.Logger
 }
 
-// RoundTrip signs a request and sends it. Without a credential the answer is the one that the cloud would give, so that the CLI does not
-// ask again.
+// RoundTrip signs a request and sends it. Without a credential the answer is the one that the cloud would give, so that
+// the CLI does not ask again. It does if the credential could only not be fetched at the moment.
 func (s cloudSigner) RoundTrip(req *http.Request) (*http.Response, error) {
 	req = req.Clone(req.Context())
 	maps.Copy(req.Header, s.headers)
@@ -83,17 +86,45 @@ func (s cloudSigner) RoundTrip(req *http.Request) (*http.Response, error) {
 			return nil, err
 		}
 		s.log.Warn("a request to the model cannot be signed", "cloud", s.cloud.Name(), "err", err)
-		return refusal(req, s.cloud.Name()+" cannot be asked: the worker has no valid credential. Its log says why."), nil
+		if temporary(err) {
+			const message = " cannot be asked: the worker cannot fetch its credential at the moment. Its log says why."
+			return refusal(req, http.StatusServiceUnavailable, "overloaded_error", s.cloud.Name()+message), nil
+		}
+		const message = " cannot be asked: the worker has no valid credential. Its log says why."
+		return refusal(req, http.StatusUnauthorized, "authentication_error", s.cloud.Name()+message), nil
 	}
 	return s.next.RoundTrip(req)
 }
 
+// temporary reports whether an error says that a service could not be reached or failed, and nothing of a credential.
+func temporary(err error) bool {
+	if e, ok := errors.AsType[*net.DNSError](err); ok {
+		return !e.IsNotFound
+	}
+	if e, ok := errors.AsType[net.Error](err); ok && e.Timeout() {
+		return true
+	}
+	type answer interface { // such as that of AWS
+		error
+		HTTPStatusCode() int
+	}
+	if e, ok := errors.AsType[answer](err); ok && e.HTTPStatusCode() >= http.StatusInternalServerError {
+		return true
+	}
+	_, unconnected := errors.AsType[*net.OpError](err)
+	return unconnected || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+}
+
+// unsent is the body of a refusal.
+type unsent struct{ io.ReadCloser }
+
 // refusal is the answer to a request that was not sent.
-func refusal(req *http.Request, message string) *http.Response {
-	body := apiErrorBody("authentication_error", message)
+func refusal(req *http.Request, status int, kind, message string) *http.Response {
+	body := apiErrorBody(kind, message)
 	return &http.Response{
-		Status: "401 Unauthorized", StatusCode: http.StatusUnauthorized, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: req,
-		Header: http.Header{"Content-Type": {"application/json"}}, ContentLength: int64(len(body)), Body: io.NopCloser(bytes.NewReader(body)),
+		Status: fmt.Sprintf("%d %s", status, http.StatusText(status)), StatusCode: status, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Request: req, Header: http.Header{"Content-Type": {"application/json"}}, ContentLength: int64(len(body)),
+		Body: unsent{io.NopCloser(bytes.NewReader(body))},
 	}
 }
 

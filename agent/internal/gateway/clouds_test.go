@@ -4,15 +4,18 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"maps"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -149,6 +152,35 @@ func TestCloudGetsSignedRequests(t *testing.T) {
 	s.mu.Unlock()
 	if status, text := send(t, http.MethodPost, base+"/ask/claude-opus-5-5", `{}`); status != http.StatusUnauthorized || !strings.Contains(text, "Sky cannot be asked") || strings.Contains(text, "role") {
 		t.Errorf("without a credential: %d %s", status, text)
+	}
+	for name, err := range map[string]error{
+		"refused": &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}, "timeout": context.DeadlineExceeded,
+		"no name server": &net.DNSError{IsTimeout: true},
+	} {
+		s.mu.Lock()
+		s.fail = fmt.Errorf("renew: %w", err)
+		s.mu.Unlock()
+		status, text := send(t, http.MethodPost, base+"/ask/claude-opus-5-5", `{}`)
+		if status != http.StatusServiceUnavailable || !strings.Contains(text, "overloaded_error") {
+			t.Errorf("%s: %d %s", name, status, text)
+		}
+	}
+}
+
+// While the credential of one account cannot be fetched, runs go on with another one.
+func TestCloudMovesWithoutACredential(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	t.Cleanup(server.Close)
+	base, err := cloud.Base(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u, _ := several(t, newBank(t), Named{Name: "a", Cloud: &sky{base: base, fail: context.DeadlineExceeded}}, Named{Name: "b", Cloud: &sky{base: base}})
+	g := open(t, u)
+	status, text := send(t, http.MethodPost, u.Access(g).Cloud["SKY_URL"]+"/ask/claude-opus-5-5", `{}`)
+	if until := u.States()["a"].Until; status != http.StatusOK || time.Until(until) > time.Minute || until.IsZero() {
+		t.Errorf("status %d %s, held until %v", status, text, until)
 	}
 }
 

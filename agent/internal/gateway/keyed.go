@@ -103,6 +103,11 @@ func unusable(res *http.Response, now time.Time) time.Time {
 		case !rejected && until.Sub(now) <= shortWait:
 			return time.Time{}
 		}
+	case http.StatusServiceUnavailable:
+		if _, ours := res.Body.(unsent); ours { // the credential cannot be fetched
+			return now.Add(shortWait)
+		}
+		return time.Time{}
 	default:
 		return time.Time{}
 	}

@@ -82,7 +82,8 @@ func (s *signer) send(req *http.Request) (res *http.Response, token string, err 
 			return nil, "", err
 		}
 		if err != nil {
-			return refusal(req, "The command that prints a token for the model fails. The worker's log says why."), "", nil //nolint:nilerr // the answer holds the credential, and the CLI does not ask again
+			const message = "The command that prints a token for the model fails. The worker's log says why."
+			return refusal(req, http.StatusUnauthorized, "authentication_error", message), "", nil //nolint:nilerr // the answer holds the credential, and the CLI does not ask again
 		}
 		// Gateways look for either. The CLI sends both, says its documentation of apiKeyHelper.
 		req.Header.Set("Authorization", "Bearer "+token)
