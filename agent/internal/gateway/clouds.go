@@ -145,6 +145,11 @@ func deniesModel(res *http.Response) bool {
 	return deniesAccess(res) && (bytes.Contains(text, []byte("access to the model")) || bytes.Contains(text, []byte("model access")))
 }
 
+// deniesResource reports whether Bedrock says that a policy forbids what was asked, such as an inference profile.
+func deniesResource(res *http.Response) bool {
+	return deniesAccess(res) && bytes.Contains(refusalText(res), []byte(" on resource: "))
+}
+
 // quotaHold returns how long a credential is held for a quota of its account in a cloud; 0: a refusal says nothing of one, such as of
 // a short overload. Bedrock has quotas of a day ("Too many tokens per day"), Vertex AI those of a minute ("Quota exceeded for …").
 func quotaHold(res *http.Response) time.Duration {

@@ -265,6 +265,8 @@ func TestCloudAccounts(t *testing.T) {
 		"unauthenticated":     {status: 401, text: `{"error":{"status":"UNAUTHENTICATED"}}`, status2: 200, held: true, moves: true},
 		"lacks the model":     {status: 403, header: http.Header{aws: {"AccessDeniedException"}}, text: `{"message":"You don't have access to the model with the specified model ID."}`, status2: 200, moves: true},
 		"lacks the right":     {status: 403, header: http.Header{aws: {"AccessDeniedException"}}, text: `{"message":"User: x is not authorized to perform: bedrock:InvokeModel"}`, status2: 200, held: true, moves: true},
+		"lacks the profile":   {status: 403, header: http.Header{aws: {"AccessDeniedException"}}, text: `{"message":"User: x is not authorized to perform: bedrock:InvokeModel on resource: arn:aws:bedrock:eu-west-1:1:inference-profile/y"}`, status2: 200, moves: true},
+		"throttled counting":  {status: 429, header: http.Header{"Retry-After": {"60"}}, text: `{}`, path: "/count", status2: 429},
 		"throttled":           {status: 429, header: http.Header{aws: {"ThrottlingException"}}, text: `{"message":"Too many tokens, please wait"}`, status2: 429},
 		"overloaded":          {status: 429, text: `{"error":{"status":"RESOURCE_EXHAUSTED","message":"Resource exhausted. Please try again later."}}`, status2: 429},
 		"wrong question":      {status: 400, header: http.Header{aws: {"ValidationException"}}, text: `{}`, status2: 400},
@@ -339,6 +341,39 @@ func TestCloudWithoutTheModel(t *testing.T) {
 	}
 	if next := open(t, u); next.start.Name != "key" {
 		t.Errorf("the next run has %s", next.start.Name)
+	}
+}
+
+// A run that asks for what the policy of the only account forbids does not take that account from the others.
+func TestForbiddenProfileHoldsNothing(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if strings.Contains(req.URL.Path, "opus") {
+			w.Header().Set("X-Amzn-Errortype", "AccessDeniedException")
+			w.WriteHeader(http.StatusForbidden)
+			_, _ = io.WriteString(w, `{"message":"x is not authorized to perform: bedrock:InvokeModel on resource: y"}`)
+			return
+		}
+		_, _ = io.WriteString(w, `{"usage":{"input_tokens":1,"output_tokens":1}}`)
+	}))
+	t.Cleanup(server.Close)
+	base, err := cloud.Base(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u, _ := several(t, newBank(t), Named{Name: "aws", Cloud: &sky{base: base}}, apiKey("key"))
+	g := open(t, u)
+	for _, c := range []struct {
+		model  string
+		status int
+	}{{"claude-sonnet-5", http.StatusOK}, {"claude-opus-5-5", http.StatusForbidden}} {
+		if status, text := send(t, http.MethodPost, u.Access(g).Cloud["SKY_URL"]+"/ask/"+c.model, `{}`); status != c.status {
+			t.Errorf("%s: %d %s", c.model, status, text)
+		}
+	}
+	if until := u.States()["aws"].Until; !until.IsZero() {
+		t.Errorf("held until %v", until)
 	}
 }
 

@@ -9,6 +9,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/errand-fleet/errand/agent/internal/redact"
 )
 
 // keyed is the transport of a gateway that adds the credential. If there are several and the model says that one cannot be
@@ -32,8 +34,8 @@ func (t keyed) RoundTrip(req *http.Request) (*http.Response, error) {
 			return nil, err
 		}
 		ring.observe(k, res.Header)
-		if !ring.several() || req.GetBody == nil || deniesAccess(res) && !isCall { // lists and counts need a right of their own
-			return res, nil
+		if !ring.several() || req.GetBody == nil || !isCall && (deniesAccess(res) || res.StatusCode == http.StatusTooManyRequests) {
+			return res, nil // lists and counts have rights and limits of their own
 		}
 		until := unusable(res, time.Now())
 		if until.IsZero() {
@@ -45,8 +47,10 @@ func (t keyed) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 		tried = append(tried, k)
 		other, otherHeld := t.g.keys.next(tried)
-		if alone := other == nil && len(tried) == 1; alone || !deniesModel(res) { // another one may have the other models
+		if t.holds(res, other == nil && len(tried) == 1) {
 			ring.hold(k, until, res.StatusCode)
+		} else if t.g.seen.noteOnce("denied " + k.Name) {
+			ring.log.Warn("a credential for the model is denied a model", "credential", k.Name, "answer", redact.Clip(string(refusalText(res)), 300))
 		}
 		if other == nil {
 			t.g.seen.keyed(req, k.Name, t.g.keys.freeAt())
@@ -56,6 +60,18 @@ func (t keyed) RoundTrip(req *http.Request) (*http.Response, error) {
 		t.g.note("the model refuses credential %s with status %d; the run goes on with %s", k.Name, res.StatusCode, other.Name)
 		k, held = other, otherHeld
 	}
+}
+
+// holds reports whether a refusal is a reason to hold the credential for all runs. alone says that no other could be used
+// instead.
+func (t keyed) holds(res *http.Response, alone bool) bool {
+	switch {
+	case deniesResource(res): // the run may have chosen what the account's policy forbids, and it has the rest
+		return alone && !t.g.seen.served()
+	case deniesModel(res):
+		return alone // otherwise it may have the other models
+	}
+	return true
 }
 
 // send sends a request with a credential.

@@ -217,6 +217,13 @@ func (t *traffic) keyed(req *http.Request, name string, freeAt time.Time) {
 	t.api.Credential, t.api.FreeAt = name, freeAt
 }
 
+// served reports whether the model has worked for the run.
+func (t *traffic) served() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.api.Usage != Usage{}
+}
+
 func (t *traffic) unreachable(err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
