@@ -190,7 +190,7 @@ func (r *Runner) environment(s Spec, d session.Dirs, a gateway.Access) []string 
 			env[name] = v
 		}
 	}
-	for _, given := range []map[string]string{s.Secrets, s.Env} {
+	for _, given := range []map[string]string{s.exposed(), s.Env} {
 		for name, v := range given {
 			if _, set := env[name]; !set || slices.Contains(localeVariables, name) {
 				env[name] = inHome(v, d.Home)

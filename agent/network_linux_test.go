@@ -28,7 +28,7 @@ func TestNetworks(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = l.Close() })
 	script := "grep -c : /proc/net/dev\n" + knock(l.Addr().String()) + knock(strings.TrimPrefix(egressURL, "http://")) +
-		`addr=${ANTHROPIC_BASE_URL#http://}; bash -c "exec 3<>/dev/tcp/${addr%:*}/${addr#*:}" 2>/dev/null && echo gateway; echo $HTTPS_PROXY`
+		`addr=${ANTHROPIC_BASE_URL#http://}; bash -c "exec 3<>/dev/tcp/${addr%:*}/${addr#*:}" 2>/dev/null && echo gateway; echo $HTTPS_PROXY $TOKEN`
 	for _, c := range []struct {
 		name       string
 		profile    Profile
@@ -48,7 +48,10 @@ func TestNetworks(t *testing.T) {
 					t.Fatal(e)
 				}
 				possible := place.OwnNetwork
-				res := b.run(t, t.Context(), Spec{Profile: c.profile, Prompt: Message{Text: script}}, &host{})
+				h := &host{}
+				spec := Spec{Profile: c.profile, Prompt: Message{Text: script}}
+				spec.Secrets = map[string]string{"TOKEN": "exposed-1"}
+				res := b.run(t, t.Context(), spec, h)
 				words := strings.Fields(res.Text)
 				if len(words) < 3 {
 					t.Fatalf("%v %q", res.Error, res.Text)
@@ -58,6 +61,12 @@ func TestNetworks(t *testing.T) {
 				}
 				if proxy := words[2] == "open" && slices.Contains(words, egressURL); proxy != (c.proxy && possible) {
 					t.Errorf("egress proxy: %t, printed %q", proxy, res.Text)
+				}
+				noticed := slices.ContainsFunc(h.events, func(e Event) bool {
+					return e.Kind == Notice && strings.Contains(e.Text, "no secrets")
+				})
+				if own := c.own && possible; slices.Contains(words, "exposed-1") != own || noticed == own {
+					t.Errorf("a notice about the secret: %t, printed %q", noticed, res.Text)
 				}
 				if !c.direct && !slices.Contains(words, "gateway") {
 					t.Errorf("the gateway is out of reach: %q", res.Text)

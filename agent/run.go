@@ -144,6 +144,10 @@ func (r *Runner) launch(ctx context.Context, in invocation) (*liveRun, *Error) {
 	c.gate.Begin()
 	in.spec.ownNetwork = c.place.OwnNetwork
 	c.proxy.Begin(r.allowed(in.spec))
+	if len(in.spec.Secrets) > 0 && !in.spec.ownNetwork {
+		const text = "The run gets no secrets, because its egress list is not in force: it shares the machine's network"
+		in.host.Event(Event{Time: time.Now(), Kind: Notice, Text: text})
+	}
 	l.read()
 	return l, nil
 }

@@ -68,7 +68,8 @@ type Environment struct {
 	// Env has variables for the agent's commands, in addition to those that the runner sets, which win. They are visible
 	// to everything in the run. A leading ~/ of a value is the home of the run.
 	Env map[string]string
-	// Secrets has more such variables. A saved session does not contain their values.
+	// Secrets has more such variables. A saved session does not contain their values. A run that shares the machine's
+	// network does not get them.
 	Secrets map[string]string
 	// Path has directories that come first in PATH: absolute, relative to Dir, or below the home with a leading ~/.
 	Path []string
@@ -98,6 +99,14 @@ func (r *Runner) Sandboxed() bool { return r.cfg.Sandbox == SandboxBwrap }
 
 // Also is a further clone of a run. Without Dir it is a repository whose code may be in the run's clones.
 type Also struct{ Repo, Dir string }
+
+// exposed returns the secrets that a run gets. From the machine's network they could leave it for any host.
+func (s Spec) exposed() map[string]string {
+	if s.ownNetwork {
+		return s.Secrets
+	}
+	return nil
+}
 
 // covered reports whether patterns of repositories cover each one whose code the run may execute.
 func (s Spec) covered(patterns []string) bool {

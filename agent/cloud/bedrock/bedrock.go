@@ -178,11 +178,12 @@ func (b *Bedrock) Sign(req *http.Request, body []byte) error {
 	return nil
 }
 
-// retrieve returns the credentials, which the SDK keeps until it is time to renew them. If that fails or takes long, they
-// are used as long as they last.
+// retrieve returns the credentials, which the SDK keeps until it is time to renew them. If that fails or takes long,
+// they are used as long as they last.
 func (b *Bedrock) retrieve(ctx context.Context) (aws.Credentials, error) {
 	last := b.last.Load()
-	lasting := last != nil && (!last.CanExpire || time.Now().Before(last.Expires.Add(renewBefore))) // the SDK has subtracted it
+	// The SDK has subtracted renewBefore.
+	lasting := last != nil && (!last.CanExpire || time.Now().Before(last.Expires.Add(renewBefore)))
 	if lasting {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, renewWait)

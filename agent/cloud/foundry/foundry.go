@@ -59,8 +59,8 @@ func New(cfg Config) (*Foundry, error) {
 	return f, nil
 }
 
-// lasting returns tokens of a credential, which keeps them until it is time to renew them. If that fails, the last one is
-// used as long as it lasts.
+// lasting returns tokens of a credential, which keeps them until it is time to renew them. If that fails, the last one
+// is used as long as it lasts.
 func lasting(credential azcore.TokenCredential) func(context.Context) (azcore.AccessToken, time.Duration, error) {
 	var last azcore.AccessToken
 	return func(ctx context.Context) (azcore.AccessToken, time.Duration, error) {

@@ -112,11 +112,11 @@ func (g *Gateway) readCall(w http.ResponseWriter, req *http.Request, path cloud.
 		apiError(w, http.StatusBadRequest, "invalid_request_error", "the request is not the JSON that the model's API accepts")
 		return nil, nil
 	}
-	if what := fetches(body); what != "" {
+	if what := redact.Clip(fetches(body), 100); what != "" {
 		if g.seen.noteOnce("fetch") {
-			g.note("the gateway refuses a question with %s: the model's API would fetch an address for this run", redact.Clip(what, 100))
+			g.note("the gateway refuses a question with %s: the model's API would fetch an address for the run", what)
 		}
-		apiError(w, http.StatusBadRequest, "invalid_request_error", redact.Clip(what, 100)+" is refused by the gateway of this run")
+		apiError(w, http.StatusBadRequest, "invalid_request_error", what+" is refused by the gateway of this run")
 		return nil, nil
 	}
 	if path.Model != "" {

@@ -122,8 +122,9 @@ type unsent struct{ io.ReadCloser }
 func refusal(req *http.Request, status int, kind, message string) *http.Response {
 	body := apiErrorBody(kind, message)
 	return &http.Response{
-		Status: fmt.Sprintf("%d %s", status, http.StatusText(status)), StatusCode: status, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Request: req, Header: http.Header{"Content-Type": {"application/json"}}, ContentLength: int64(len(body)),
+		Status: fmt.Sprintf("%d %s", status, http.StatusText(status)), StatusCode: status,
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: req,
+		Header: http.Header{"Content-Type": {"application/json"}}, ContentLength: int64(len(body)),
 		Body: unsent{io.NopCloser(bytes.NewReader(body))},
 	}
 }

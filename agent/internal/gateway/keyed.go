@@ -34,8 +34,9 @@ func (t keyed) RoundTrip(req *http.Request) (*http.Response, error) {
 			return nil, err
 		}
 		ring.observe(k, res.Header)
-		if !ring.several() || req.GetBody == nil || !isCall && (deniesAccess(res) || res.StatusCode == http.StatusTooManyRequests) {
-			return res, nil // lists and counts have rights and limits of their own
+		apart := !isCall && (deniesAccess(res) || res.StatusCode == http.StatusTooManyRequests)
+		if !ring.several() || req.GetBody == nil || apart { // lists and counts have rights and limits of their own
+			return res, nil
 		}
 		until := unusable(res, time.Now())
 		if until.IsZero() {
@@ -50,7 +51,8 @@ func (t keyed) RoundTrip(req *http.Request) (*http.Response, error) {
 		if t.holds(res, other == nil && len(tried) == 1) {
 			ring.hold(k, until, res.StatusCode)
 		} else if t.g.seen.noteOnce("denied " + k.Name) {
-			ring.log.Warn("a credential for the model is denied a model", "credential", k.Name, "answer", redact.Clip(string(refusalText(res)), 300))
+			answer := redact.Clip(string(refusalText(res)), 300)
+			ring.log.Warn("a credential for the model is denied a model", "credential", k.Name, "answer", answer)
 		}
 		if other == nil {
 			t.g.seen.keyed(req, k.Name, t.g.keys.freeAt())
@@ -62,8 +64,8 @@ func (t keyed) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 }
 
-// holds reports whether a refusal is a reason to hold the credential for all runs. alone says that no other could be used
-// instead.
+// holds reports whether a refusal is a reason to hold the credential for all runs. alone says that no other could be
+// used instead.
 func (t keyed) holds(res *http.Response, alone bool) bool {
 	switch {
 	case deniesResource(res): // the run may have chosen what the account's policy forbids, and it has the rest
