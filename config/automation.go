@@ -155,6 +155,16 @@ func (r Routing) AutomationResults() map[string]string {
 	return all
 }
 
+// notInBranch matches what a task may not name as its branch either (tasks.ParseBranch).
+var notInBranch = regexp.MustCompile(`[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//|/\.|\.lock(/|$)|^[-/.]|[/.]$|^refs/`)
+
+// branch reports a name that no branch has, or a ref such as the head of a pull request, which may be from a fork.
+func (v routingCheck) branch(name string, path []string) {
+	if notInBranch.MatchString(name) {
+		v.add(fmt.Sprintf("is %q, which is not the name of a branch", name), "write it without refs/heads/, like main", path...)
+	}
+}
+
 // Lists reports whether answers about a private repository may be posted in a Slack channel. The results of schedules and
 // hooks are answers about their own repositories.
 func (r Routing) Lists(channel, repo string) bool {
@@ -207,6 +217,7 @@ func (v routingCheck) automation(r Routing, name string, s series, path []string
 			v.add(fmt.Sprintf("is %q, which is not among the repositories", s.repository), "list it under repositories or correct its spelling", append(path, "repository")...)
 		}
 	}
+	v.branch(s.branch, append(path, "branch"))
 	if s.branch != "" && s.repository == "" {
 		v.add("is of no repository", "add `repository: owner/name`", append(path, "branch")...)
 	}

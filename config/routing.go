@@ -229,9 +229,7 @@ func (v routingCheck) repositories(r Routing) {
 		if profile := r.Repositories[name].Profile; !slices.Contains([]string{"", ProfileWrite, ProfileRead}, profile) {
 			v.add(fmt.Sprintf("must be `write` or `read`, not %q", profile), "", append(path, "profile")...)
 		}
-		if base := r.Repositories[name].Base; strings.HasPrefix(base, "-") || strings.ContainsAny(base, " \t\n~^:?*[\\") {
-			v.add(fmt.Sprintf("is %q, which is not the name of a branch", base), "write it without refs/heads/, like main", append(path, "base")...)
-		}
+		v.branch(r.Repositories[name].Base, append(path, "base"))
 		if name := r.Repositories[name].Pool; name != "" && !pool.MatchString(name) {
 			v.add(fmt.Sprintf("is %q, which is not the name of a pool", name), poolForm, append(path, "pool")...)
 		}

@@ -164,6 +164,16 @@ func TestRoutingProblems(t *testing.T) {
 			}, "\n"),
 		},
 		{"schedules:\n  x:\n    when: every hour\n    prompt: Go.\n    branch: next", "f:5: schedules.x.branch is of no repository; add `repository: owner/name`"},
+		{
+			"schedules:\n  x:\n    when: every hour\n    prompt: Go.\n    repository: o/r\n    branch: refs/pull/7/head",
+			`f:6: schedules.x.branch is "refs/pull/7/head", which is not the name of a branch; ` +
+				`write it without refs/heads/, like main`,
+		},
+		{
+			"hooks:\n  x:\n    secret: '{{env \"S\"}}'\n    template: Go.\n    repository: o/r\n    branch: a..b",
+			`f:6: hooks.x.branch is "a..b", which is not the name of a branch; ` +
+				`write it without refs/heads/, like main`,
+		},
 		{"hooks:\n  x:\n    rate: -1", strings.Join([]string{
 			"f:2: hooks.x has no secret; add `secret: '{{env \"NAME\"}}'`, and set NAME at front doors",
 			"f:2: hooks.x has no template; add `template: …`, which says what to do with {{.field}} of a request",

@@ -18,6 +18,9 @@ import (
 // list has the schedules that people made.
 const list = "schedules"
 
+// maxUSD is as large as a budget in errand.yaml may be.
+const maxUSD = 1e9
+
 var channelForm = regexp.MustCompile(`^[CG][A-Z0-9]{2,30}$`)
 
 // all returns the schedules of errand.yaml, and those that people made, by name, except those whose name is in errand.yaml.
@@ -200,13 +203,16 @@ func (s *Source) checked(d Schedule) (*series, error) {
 		wrong = "The profile must be write or read."
 	case d.Branch != "" && d.Repo == "":
 		wrong = "A branch needs a repository."
-	case !(d.MaxUSD >= 0): // written so that it also holds for NaN
+	case !(d.MaxUSD >= 0 && d.MaxUSD <= maxUSD): // written so that it also holds for NaN
 		wrong = "The budget must be an amount of US dollars."
 	case d.Results != "" && (!channelForm.MatchString(d.Results) || s.cfg.Results.Board == nil):
 		wrong = "The results can go to a Slack channel, by its ID like C0123ABCD, if Slack is configured."
 	}
 	if wrong != "" {
 		return nil, &tasks.InputError{Sentence: wrong}
+	}
+	if _, err := tasks.ParseBranch(d.Branch); err != nil { // it would run the code of a fork, as ours
+		return nil, err
 	}
 	one, err := s.series(d)
 	if err != nil {

@@ -149,7 +149,10 @@ func TestInvalidSchedules(t *testing.T) {
 		"no prompt":    func(d *Schedule) { d.Prompt = " \n" },
 		"profile":      func(d *Schedule) { d.Profile = "untrusted" },
 		"branch":       func(d *Schedule) { d.Repo, d.Branch = "", "next" },
+		"a b..c":       func(d *Schedule) { d.Branch = "a b..c" },
+		"refs/pull/7":  func(d *Schedule) { d.Branch = "refs/pull/7/head" }, // may be of a fork
 		"amount":       func(d *Schedule) { d.MaxUSD = -1 },
+		"dollars":      func(d *Schedule) { d.MaxUSD = 1e10 },
 		"Slack":        func(d *Schedule) { d.Results = "C0123ABCD" }, // not configured
 		"every week":   func(d *Schedule) { d.When = "sometimes" },
 		"acme/secrets": func(d *Schedule) { d.Repo = "acme/secrets" },
