@@ -33,8 +33,9 @@ func (l *placer) clones(ctx context.Context, t tasks.Task, b briefing, before *r
 			break
 		}
 		var one place
-		one, err = l.clone(ctx, forRepository(t, repo), briefing{Brief: tasks.Brief{Keep: b.Keep}, files: b.files},
-			before.earlierClone(i+1, with))
+		// A branch that the request names is one of the main clone.
+		kept := briefing{Brief: tasks.Brief{Keep: true}, files: b.files}
+		one, err = l.clone(ctx, forRepository(t, repo), kept, before.earlierClone(i+1, with))
 		p.Notes = append(p.Notes, one.Notes...)
 		p.Reads = append(p.Reads, one.Reads...)
 		p.About += "\n\n" + strings.Replace(one.About, "You are in a clone of "+repo, "A clone of "+repo+" is in "+one.Dir, 1)

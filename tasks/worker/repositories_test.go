@@ -128,6 +128,33 @@ func TestSeveralRepositories(t *testing.T) {
 	}
 }
 
+// A request that names a branch, as in Slack, starts there in the main repository. Further clones keep their work.
+func TestBranchIsOfTheMainRepository(t *testing.T) {
+	t.Parallel()
+	r, _, with := publishingFleet(t, (*remote).inBoth)
+	r.second()
+	r.worker(r.disk(t.TempDir()), with)
+	r.ending(r.submit(r.both("a")))
+	r.source.brief = func(tasks.Task) (tasks.Brief, error) { return tasks.Brief{}, nil } // without Keep
+	r.agent.do = func(_ context.Context, s agent.Spec, _ agent.Host) (agent.Result, error) {
+		for dir, want := range map[string]string{s.Dir: "one\n", s.Also[0].Dir: "changed\n"} {
+			if got := r.files(dir)["README.md"]; got != want {
+				t.Errorf("%s has %q, want %q", dir, got, want)
+			}
+		}
+		r.write(s.Also[0].Dir, "other.txt", "x\n")
+		return answer("Second."), nil
+	}
+	next := r.both("a")
+	next.Ref = "main"
+	if e := r.ending(r.submit(next)); e.Kind != tasks.Answered {
+		t.Errorf("ending = %+v", e)
+	}
+	if got := r.in("acme/web", "fake/a"); got != "do it, do it, work" {
+		t.Errorf("pushed %q", got)
+	}
+}
+
 // Only the repositories with changes get pull requests, and each failure names its repository.
 func TestSomeRepositoriesArePublished(t *testing.T) {
 	t.Parallel()
