@@ -441,6 +441,31 @@ func TestLimitsOfSeveralRepositories(t *testing.T) {
 	}
 }
 
+// A new clone of published work has code of the other repositories, too: a run there gets no secrets at any worker.
+func TestCodeOfOthersIsKnownElsewhere(t *testing.T) {
+	t.Parallel()
+	r, _, with := publishingFleet(t, (*remote).inBoth)
+	r.second()
+	exposed := func(c *Config) {
+		c.Exposed = func(repo string) map[string]string { return map[string]string{"TOKEN": "secret of " + repo} }
+	}
+	stop := r.worker(r.disk(t.TempDir()), with, exposed)
+	r.ending(r.submit(r.both("a")))
+	stop()
+	r.agent.do = func(_ context.Context, s agent.Spec, _ agent.Host) (agent.Result, error) {
+		if got := r.files(s.Dir)["README.md"]; got != "changed\n" {
+			t.Errorf("the new clone has %q", got)
+		}
+		return answer("done"), nil
+	}
+	r.worker(r.disk(t.TempDir()), with, exposed)
+	r.ending(r.submit(r.repoTask("a")))
+	s := r.agent.specs()[1]
+	if len(s.Secrets) > 0 || !slices.Equal(s.Also, []agent.Also{{Repo: "acme/web"}}) {
+		t.Errorf("secrets %v, also %v", s.Secrets, s.Also)
+	}
+}
+
 // The instructions of a trusted repository are published as they are, also if a run uses none because of another repository.
 func TestInstructionsBesideAnUntrustedRepository(t *testing.T) {
 	t.Parallel()
