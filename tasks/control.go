@@ -141,7 +141,7 @@ type Edit struct {
 // ErrNotFound.
 func (d *Desk) Amend(ctx context.Context, t Task, edit Edit) (done Amendment, _ error) {
 	var err error
-	if t.Login, err = d.policy.login(ctx, d.store, t); err != nil {
+	if t.Login, err = loginOf(ctx, d, t); err != nil {
 		return 0, err
 	}
 	t, rec, err := d.record(t)

@@ -116,7 +116,7 @@ func (d *Desk) Submit(ctx context.Context, t Task) (Receipt, error) {
 
 func (d *Desk) submit(ctx context.Context, t Task) (Receipt, error) {
 	var err error
-	if t.Login, err = d.policy.login(ctx, d.store, t); err != nil {
+	if t.Login, err = loginOf(ctx, d, t); err != nil {
 		return Receipt{}, err
 	}
 	record := store.Record{ID: t.ID, Thread: t.Thread, Reply: store.OnlyReply}

@@ -105,8 +105,10 @@ func (p Policy) linked(ctx context.Context, s *store.Store, user string) (login 
 		}
 	}
 	if _, set := p.People.Find(slackSource, user); l.Login == "" && !set && p.Rights.Match != nil {
-		if l.Login, err = p.Rights.Match(ctx, user); err != nil {
-			return "", 0, err
+		matching, cancel := firstHalf(ctx)
+		defer cancel()
+		if l.Login, err = p.Rights.Match(matching, user); err != nil {
+			return "", 0, fmt.Errorf("%w: %w", errMatch, err)
 		}
 	}
 	if p.People.Conflict(l, nil) != "" {
@@ -115,15 +117,37 @@ func (p Policy) linked(ctx context.Context, s *store.Store, user string) (login 
 	return l.Login, l.ID, nil
 }
 
-// login returns the account on the forge of who submits a task, if the front door, a link or
+// errMatch means that it is not known now which account has a person's e-mail address.
+var errMatch = errors.New("match e-mail address")
+
+// firstHalf bounds a context to half of the time that it has left, if it has a deadline.
+func firstHalf(ctx context.Context) (context.Context, context.CancelFunc) {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return context.WithCancel(ctx)
+	}
+	return context.WithDeadline(ctx, deadline.Add(-time.Until(deadline)/2))
+}
+
+// loginOf returns the account on the forge of who submits a task, if the front door, a link or
 // a schedule says so.
-func (p Policy) login(ctx context.Context, s *store.Store, t Task) (string, error) {
+func loginOf(ctx context.Context, d *Desk, t Task) (string, error) {
 	switch t.Source {
 	case slackSource:
-		login, _, err := p.linked(ctx, s, t.Actor)
-		return login, err
+		return accountOf(ctx, d, t.Actor)
 	case scheduleSource:
 		return t.Login, nil
 	}
 	return VisitorOf(ctx).Login, nil
+}
+
+// accountOf returns the account on the forge of a person in Slack for limits and names. It is empty if the forge cannot be
+// asked now: their rights are looked up again before a run.
+func accountOf(ctx context.Context, d *Desk, user string) (string, error) {
+	login, _, err := d.policy.linked(ctx, d.store, user)
+	if errors.Is(err, errMatch) {
+		d.log.Warn("look up account on the forge", "person", user, "err", err)
+		return "", nil
+	}
+	return login, err
 }

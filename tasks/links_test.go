@@ -215,6 +215,10 @@ func TestPermitMatched(t *testing.T) {
 	if p, err := permit("UY"); p != "" || !errors.Is(err, away) {
 		t.Errorf("not known yet: %q, %v", p, err)
 	}
+	f.submit(f.request("away", "UY", "", "D1")) // is not lost
+	if list, err := f.desk.List(t.Context(), Filter{Person: "slack/UY"}); err != nil || len(list.Tasks) != 1 {
+		t.Errorf("listed %+v, %v", list, err)
+	}
 	f.linkedTo("UD", "eve", time.Now().Add(time.Hour))
 	if p, err := permit("UD"); p != agent.Read || err != nil {
 		t.Errorf("linked to another account: %q, %v", p, err)
@@ -230,5 +234,21 @@ func TestPermitMatched(t *testing.T) {
 	}
 	if task, err := ReadTask(rec); err != nil || task.Login != "dana" {
 		t.Errorf("counts as a task of %q, %v", task.Login, err)
+	}
+}
+
+// A forge that does not answer leaves time to store the request.
+func TestSubmitDoesNotWaitForTheMatch(t *testing.T) {
+	t.Parallel()
+	f := limited(t, levels{}, func(p *Policy) {
+		p.Rights.Match = func(ctx context.Context, _ string) (string, error) {
+			<-ctx.Done()
+			return "", context.Cause(ctx)
+		}
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
+	defer cancel()
+	if r, err := f.desk.Submit(ctx, f.request("a", "UX", "", "D1")); err != nil || !r.New {
+		t.Errorf("%+v, %v", r, err)
 	}
 }
