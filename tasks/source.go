@@ -3,6 +3,7 @@ package tasks
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -131,6 +132,9 @@ type Report interface {
 	// has a final message of the task for another ending since e.Retried, or if e.Found is set.
 	Close(ctx context.Context, e Ending) error
 }
+
+// ErrNotHere means that another worker has to post: this one lacks the product where the message goes.
+var ErrNotHere = errors.New("this worker is not set up for the place of the message")
 
 // NoReport is the Report of a source that has no place to post to. The run's events and the ending are in the store, where the
 // console, the command line and the API read them.

@@ -13,7 +13,7 @@ import (
 
 // Results posts the endings of tasks that no person asked for, such as those of schedules.
 type Results struct {
-	Board Board // nil: nothing can be posted
+	Board Board // nil: this process cannot post, and leaves it to another one
 	// May reports whether answers about a repository, or about none, may be posted in a channel. Required with Board.
 	May func(ctx context.Context, channel, repo string) (bool, error)
 	Log *slog.Logger // required with Board
@@ -48,7 +48,7 @@ func (r Results) Open(t tasks.Task) (tasks.Report, error) {
 			return nil, fmt.Errorf("read origin of %s: %w", t.ID, err)
 		}
 	}
-	if o.Channel == "" || r.Board == nil {
+	if o.Channel == "" {
 		return tasks.NoReport{}, nil
 	}
 	return result{r, t, o.Channel}, nil
@@ -67,6 +67,9 @@ func (result) Update(agent.Event) {}
 func (r result) Close(ctx context.Context, e tasks.Ending) error {
 	if e.Kind == tasks.Withdrawn {
 		return nil
+	}
+	if r.Board == nil {
+		return fmt.Errorf("post result of %s: %w", r.task.Actor, tasks.ErrNotHere)
 	}
 	may, err := r.May(ctx, r.channel, r.task.Repo)
 	if err != nil {

@@ -259,6 +259,14 @@ func TestResults(t *testing.T) {
 	if strings.Count(said, "\n") != 1 || !strings.Contains(said, "-loud channel=C0123ABCD repository=") {
 		t.Errorf("logged %q", said)
 	}
+	d.cfg.Results.Board = nil // of a worker without Slack: another one posts it
+	report, err := d.Open(t.Context(), f.Status(new[0]).Task)
+	if err == nil {
+		err = report.Close(t.Context(), tasks.Ending{Kind: tasks.Answered})
+	}
+	if !errors.Is(err, tasks.ErrNotHere) {
+		t.Errorf("without Slack: %v", err)
+	}
 	one, two := board.notices[0], board.notices[1]
 	if one.Channel != "C0123ABCD" || one.Headline != "Schedule loud" || one.Body != "Done it." || two.Headline != "Schedule loud: No." {
 		t.Errorf("posted %+v", board.notices)
