@@ -90,6 +90,12 @@ func (w *Workspace) Scratch(thread string) (string, error) { return w.subdir(thr
 // into a commit. An agent may have written there, so use os.Root to add files.
 func (w *Workspace) Files(thread string) (string, error) { return w.subdir(thread, "files") }
 
+// FilesApart returns a directory like Files for work of the thread that must not see what is there. Each name, in
+// lower-case hexadecimal digits, has its own.
+func FilesApart(w *Workspace, thread, name string) (string, error) {
+	return w.subdir(thread, "files-"+name)
+}
+
 func (w *Workspace) subdir(thread, name string) (string, error) {
 	if thread == "" {
 		return "", fmt.Errorf("make %s: the thread has no name", name)

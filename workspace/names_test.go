@@ -75,7 +75,8 @@ func TestDirectoriesOfAThread(t *testing.T) {
 	t.Parallel()
 	w := newOrigin(t).files()
 	c := checkout(t, w, api)
-	for name, dir := range map[string]func(string) (string, error){"scratch": w.Scratch, "files": w.Files} {
+	apart := func(thread string) (string, error) { return FilesApart(w, thread, "a1") }
+	for name, dir := range map[string]func(string) (string, error){"scratch": w.Scratch, "files": w.Files, "apart": apart} {
 		first, err := dir(api.Thread)
 		if err != nil {
 			t.Fatal(err)

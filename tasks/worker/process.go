@@ -29,6 +29,8 @@ import (
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/internal/format"
+	"github.com/errand-fleet/errand/workspace"
 )
 
 // process handles one delivery, from the queue to the answer. It returns nil if the delivery is done, a
@@ -218,10 +220,19 @@ func (w *Worker) allow(r *run, j job) (maxUSD float64, err error) {
 
 // brief asks the source for the prompt and its context. The source may refuse the task.
 func (w *Worker) brief(r *run, j job) (b briefing, err error) {
-	if b.files, err = w.cfg.Workspace.Files(j.task.Thread); err != nil {
+	apart, err := w.cfg.Policy.Apart(r.ctx, w.cfg.Store, j.task)
+	switch {
+	case err != nil:
+	case apart: // earlier runs may have left files with what is in other repositories
+		b.files, err = workspace.FilesApart(w.cfg.Workspace, j.task.Thread, format.Hash(j.task.Places()...))
+	default:
+		b.files, err = w.cfg.Workspace.Files(j.task.Thread)
+	}
+	if err != nil {
 		return b, err
 	}
 	b.Brief, err = w.tasks.brief(r.ctx, j.source, j.task, b.files)
+	b.Fresh = b.Fresh || apart
 	if j.limited {
 		b.System += "\n\nThe person who asked " + mayRead(j.task) + ", so you can read files and change nothing. If the request needs more, say so."
 	}

@@ -526,6 +526,11 @@ func TestUnaskedRunIsApart(t *testing.T) {
 	if specs[1].Resume == nil || specs[2].Resume != nil || len(specs[2].History) > 0 || specs[2].Dir != specs[1].Dir {
 		t.Errorf("in both: %+v, in one: %+v", specs[1], specs[2])
 	}
+	for i, s := range specs {
+		if (s.Files == specs[0].Files) == (i == 2) {
+			t.Errorf("run %d has files in %s, the first one in %s", i, s.Files, specs[0].Files)
+		}
+	}
 	if s := specs[3]; s.Resume == nil || slices.ContainsFunc(s.History, func(turn agent.Turn) bool { return turn.Text == "fix it" }) {
 		t.Errorf("asked: %+v", s)
 	}

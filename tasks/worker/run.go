@@ -244,10 +244,8 @@ func (d *taskReader) brief(ctx context.Context, s tasks.Source, t tasks.Task, fi
 	if err != nil {
 		return tasks.Brief{}, fmt.Errorf("brief: %w", err)
 	}
-	apart, err := d.Policy.Apart(ctx, d.Store, t)
-	b.Fresh = b.Fresh || apart
-	if err != nil || len(t.Pictures) == 0 {
-		return b, err
+	if len(t.Pictures) == 0 {
+		return b, nil
 	}
 	data, err := d.Store.Pictures.Read(ctx, t.ID)
 	if err != nil {
