@@ -83,6 +83,44 @@ func TestMadeSchedule(t *testing.T) {
 	}
 }
 
+// A schedule does not start the task that a removed one of the same name was about to submit.
+func TestMadeAgainWhileClaimed(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, utc("2026-05-01 12:30"), tasks.Policy{})
+	d := f.start(tasks.Policy{}, 0)
+	made := Schedule{Name: "x", When: hourly, Prompt: "Go.", Repo: "acme/api"}
+	if _, err := d.PutSchedule(t.Context(), made); err != nil {
+		t.Fatal(err)
+	}
+	all, err := d.all(t.Context())
+	if err != nil || len(all) != 1 {
+		t.Fatal(all, err)
+	}
+	st, err := all[0].current(t.Context())
+	if err == nil {
+		_, err = all[0].claim(t.Context(), st, utc("2026-05-01 13:00"))
+	}
+	if err == nil {
+		err = d.DropSchedule(t.Context(), "x")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.look(utc("2026-05-01 13:01"))
+	made.Repo, made.Prompt = "acme/web", "Another."
+	if _, err := d.PutSchedule(t.Context(), made); err != nil {
+		t.Fatal(err)
+	}
+	f.look(utc("2026-05-01 13:02"))
+	if new := f.created(); len(new) > 0 {
+		t.Errorf("started %v at once", new)
+	}
+	f.look(utc("2026-05-01 14:00"))
+	if new := f.created(); len(new) != 1 || f.Status(new[0]).Task.Prompt != "Another." {
+		t.Errorf("at its time: %v", new)
+	}
+}
+
 // Only operators of the repositories that a schedule had and gets may change it, and errand.yaml wins.
 func TestWhoMayChangeASchedule(t *testing.T) {
 	t.Parallel()

@@ -90,9 +90,13 @@ func (s *series) current(ctx context.Context) (state, error) {
 		return st, err
 	}
 	return s.change(ctx, func(st *state) error {
-		if !s.knows(*st) {
-			*st = state{When: s.When, Made: s.Made, Last: now, Task: st.Task, Phase: st.Phase, Skipped: st.Skipped}
+		if s.knows(*st) {
+			return nil
 		}
+		if !st.Made.Equal(s.Made) && st.Phase != open { // another schedule had the name: its claimed time is not ours
+			st.Task, st.Phase = "", over
+		}
+		*st = state{When: s.When, Made: s.Made, Last: now, Task: st.Task, Phase: st.Phase, Skipped: st.Skipped}
 		return nil
 	})
 }
