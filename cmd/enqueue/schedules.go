@@ -42,7 +42,12 @@ func schedulesCommand(t *terminal, flags *flag.FlagSet) runFunc {
 }
 
 func (t *terminal) printNext(s tasks.Schedule) {
-	printf(t.stdout, "%s starts its next task at %s\n", legible.Line(s.Name), minute(s.Next))
+	name := legible.Line(s.Name)
+	if s.Next.IsZero() {
+		printf(t.stdout, "%s is paused: enqueue schedules resume %s\n", name, name)
+		return
+	}
+	printf(t.stdout, "%s starts its next task at %s\n", name, minute(s.Next))
 }
 
 // printSchedules prints a table of schedules.

@@ -54,6 +54,16 @@ func TestMadeSchedules(t *testing.T) {
 	if made := l.Schedules[1]; made.Name != "daily" || made.Prompt != "Sum up the day." || made.Repo != "acme/api" || made.Profile != "read" || made.By == "" {
 		t.Errorf("made %+v", made)
 	}
+	err := f.Store.Memos.ChangeMemo(t.Context(), "schedule/daily", func(body json.RawMessage) (json.RawMessage, error) {
+		return json.RawMessage(strings.Replace(string(body), "{", `{"paused":"2026-05-03T07:10:00Z",`, 1)), nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	code, out, errs := f.run("schedules", "-when", "every day at 07:00", "-repo", "acme/api", "set", "daily", "Better.")
+	if code != 0 || out != "daily is paused: enqueue schedules resume daily\n" {
+		t.Errorf("set while it is paused: exit %d, %s%s", code, out, errs)
+	}
 	if code, _, errs := f.run("schedules", "-when", "at noon", "set", "daily", "Go."); code != 1 || !strings.Contains(errs, "Write it like") {
 		t.Errorf("other times: exit %d, %s", code, errs)
 	}
