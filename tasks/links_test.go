@@ -64,6 +64,17 @@ func TestPermitLinked(t *testing.T) {
 	if p, why := permit("UD"); p != "" || why != "dana is now the account of somebody else on GitHub. Say /errand link to connect yours." {
 		t.Errorf("a login that somebody else has taken: %q %q", p, why)
 	}
+	delete(forgeOf, "dana secret/a")
+	const renamed = "GitHub does not know dana, or not secret/a. Say /errand link if you have renamed your account."
+	if p, why := permit("UD"); p != "" || why != renamed {
+		t.Errorf("a login that is no more: %q %q", p, why)
+	}
+	forgeOf["dana secret/a"] = "none"
+	forgeOf["id dana"] = 7
+	if p, why := permit("UD"); p != "" || why != "dana has no access to secret/a." {
+		t.Errorf("without access: %q %q", p, why)
+	}
+	forgeOf["dana secret/a"] = "write"
 	f.linkedTo("UR", "dana", later) // the operator says: reader
 	if p, _ := permit("UR"); p != agent.Read {
 		t.Errorf("set by the operator: %q", p)

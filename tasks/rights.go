@@ -177,6 +177,9 @@ func (p Policy) entitle(ctx context.Context, by Asker, repo string, wanted agent
 		return wanted, nil
 	case level == forge.PermissionRead, open:
 		return reads, nil
+	case err != nil && by.ID != 0:
+		const sentence = "GitHub does not know %s, or not %s. Say /errand link if you have renamed your account."
+		return "", refusal(sentence, by.Login, repo)
 	}
 	return "", refusal("%s has no access to %s.", by.Login, repo)
 }

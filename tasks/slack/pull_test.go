@@ -173,6 +173,9 @@ func TestSeveralRepositoriesAreNamed(t *testing.T) {
 	equal(t, "one", last(), "acme/web at ")
 	f.say(bob, general, "", at+"[repo=acme/api repo=nowhere] mend both")
 	equal(t, "unknown", f.word(general, bob, 1), `I do not know a repository called "nowhere". Write it as owner/name.`)
+	f.say(bob, general, "", at+"[repo=acme/api, acme/web] fix PR 3")
+	equal(t, "a pull request of one", f.word(general, bob, 2),
+		"I work on pull request #3 in acme/api only. Name no other repository, or ask for the rest without it.")
 	f.say(carol, general, "", at+"[repo=none, acme/api] mend both")
 	equal(t, "no main one", f.word(general, carol, 1), "Further repositories need a main one: name it, too.")
 }

@@ -166,6 +166,9 @@ func (rs *repositories) pinPull(ctx context.Context, t *tasks.Task, r request) (
 		return nil, nil
 	case err != nil:
 		return nil, err
+	case len(r.also) > 0:
+		const sentence = "I work on pull request #%d in %s only. Name no other repository, or ask for the rest without it."
+		return nil, inputError(sentence, p.Number, p.Repo)
 	case p.Fork && r.verb == fix:
 		return nil, inputError("I cannot fix %s#%d: its branch is in a fork, and I do not run code from forks. I can review it.", p.Repo, p.Number)
 	case p.Fork:
