@@ -155,7 +155,7 @@ func (h *remarkEvent) validate() error {
 		return unreadable{errors.New("read payload: it contains no remark on a pull request, on an issue or in a discussion")}
 	case h.Place == inIssue && !h.onIssue:
 		return ignored{why: "It is a pull request.", level: slog.LevelDebug}
-	case h.author == "" && h.Place != inIssue: // its author may have deleted their account
+	case h.author == "" && h.Place != inIssue && h.Place != inDiscussion: // its author may have deleted their account
 		return unreadable{errors.New("read payload: the remark has no author")}
 	}
 	return nil

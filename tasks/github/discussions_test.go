@@ -1,6 +1,7 @@
 package github
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -401,6 +402,30 @@ func TestEndedDiscussion(t *testing.T) {
 		if got := w.ourRemarks(n); len(got) != 0 {
 			t.Errorf("%s: %+v", action, got)
 		}
+	}
+}
+
+// What was requested in a discussion also ends if its author has deleted their account since: they are null then.
+func TestEndedDiscussionWithoutAuthor(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, githubfake.Config{}, []func(*config){func(c *config) { c.Hub.Token = "ghp_test" }})
+	w.talkers()
+	f := w.listen()
+	n := w.discussion("ann", "One", "@errand why?")
+	w.discussionSigns(n, 0, eyes)
+	task := f.only()
+	var payload map[string]any
+	if err := json.Unmarshal(w.hub.Deliveries("discussion")[0].Body, &payload); err != nil {
+		t.Fatal(err)
+	}
+	payload["action"] = "closed"
+	discussion := payload["discussion"].(map[string]any)
+	discussion["user"], discussion["updated_at"] = nil, time.Now().Add(time.Minute).UTC().Format(time.RFC3339)
+	if status, said := f.send("discussion", payload, githubfake.SendOptions{}); status >= 300 {
+		t.Errorf("closed: %d %s", status, said)
+	}
+	if st := must(f.desk.Status(t.Context(), task.ID)); st.Ending == nil || st.Ending.Kind != tasks.Superseded {
+		t.Errorf("ending %+v", st.Ending)
 	}
 }
 
