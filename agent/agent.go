@@ -2,15 +2,16 @@
 //
 // # Usage
 //
-// Every main function of a program that uses this package, and every TestMain, begins with [KeeperMain]. The keeper of each
-// run is the program errand-keeper (agent/cmd/errand-keeper) if it is installed beside the program, or else the program
-// itself, executed again, which takes more memory and time. One [Runner] then serves the whole process:
+// Every main function of a program that uses this package, and every TestMain, begins with [KeeperMain]. The keeper of
+// each run is the program errand-keeper (agent/cmd/errand-keeper) if it is installed beside the program, or else the
+// program itself, executed again, which takes more memory and time. One [Runner] then serves the whole process:
 //
 //	func main() {
 //		agent.KeeperMain()
 //		runner, err := agent.New(agent.Config{LogDir: "logs", Credential: agent.Credential{APIKey: key}})
 //		…
-//		result, err := runner.Run(ctx, agent.Spec{ID: "1", Dir: clone, Profile: agent.Write, Prompt: agent.Message{Text: "Fix the test."}}, host)
+//		prompt := agent.Message{Text: "Fix the test."}
+//		result, err := runner.Run(ctx, agent.Spec{ID: "1", Dir: clone, Profile: agent.Write, Prompt: prompt}, host)
 //	}
 //
 // A [Spec] says what to run. A [Host] receives events, decides the tool calls that the policy leaves to people, and
@@ -37,8 +38,8 @@
 //     allow-list, and its credential for the model is valid only during the run, unless Config.Direct is set. Logs and
 //     events are redacted.
 //   - In a sandbox (Config.Sandbox) a run writes only to the directories of its Spec and its own directory. It sees
-//     nothing of Config.Hidden and no other processes, and has no capabilities. It reaches the hosts of Spec.Egress by a
-//     proxy of its own, and a run of the Untrusted profile none.
+//     nothing of Config.Hidden and no other processes, and has no capabilities. It reaches the hosts of Spec.Egress by
+//     a proxy of its own, and a run of the Untrusted profile none.
 //   - Nothing in a directory is executed or obeyed that the caller does not trust, and nothing at all in the
 //     directories above it.
 //
@@ -49,8 +50,8 @@
 //   - If a keeper is killed with SIGKILL, the CLI dies with it. Other processes of the run are then found by the run's
 //     marker in their environment (ERRAND_RUN), or, if the calling process was killed too, by [Runner.Sweep] at the
 //     next start. A process that has also removed the marker escapes. In a sandbox no process escapes.
-//   - Without a sandbox, and if the CLI asks the model directly, a run shares the network of the machine. Spec.Egress then
-//     has no effect.
+//   - Without a sandbox, and if the CLI asks the model directly, a run shares the network of the machine. Spec.Egress
+//     then has no effect.
 //   - The Write profile does not contain the agent: it may do everything that the user may, except for what the sandbox
 //     prevents.
 //   - The package has no queue: it neither repeats runs nor limits their number. [Class] says whether repeating would
@@ -95,27 +96,27 @@ import (
 
 // Config says how a Runner runs the CLI. LogDir is required.
 type Config struct {
-	CLI          string            // path of the executable; empty: searched by Find for each run, so that it can be installed later
+	CLI          string            // path of the executable; if empty, Find looks for it before each run
 	LogDir       string            // directory of <id>.log and <id>.ndjson
-	Keeper       string            // path of the program errand-keeper; empty: beside this program's file, or else this program
+	Keeper       string            // path of errand-keeper; default: beside this program, or this program itself
 	TempDir      string            // parent of the runs' own directories; empty: the system's. It must be short.
 	BaseURL      string            // of the model; empty: the CLI's default
-	Credential   Credential        // for the model; the CLI does not get it, but asks the model through the gateway of its run
+	Credential   Credential        // for the model; only the gateways of runs have it, not the CLI
 	Credentials  []ModelCredential // instead of Credential, the preferred ones first, and always with a gateway
 	ModelHeaders http.Header       // further headers of requests to the model; only with a gateway, as ModelToken
 	ModelToken   ModelToken        // instead of Credential: a token that changes; the zero value: none
 	Cloud        cloud.Provider    // instead of BaseURL and Credential; nil: Anthropic's own API, or a gateway like it
 	ModelNames   map[string]string // what the provider calls opus, sonnet and haiku; missing: as the CLI says
 	Prices       PriceList         // of models, before the list prices
-	Models       []string          // models that runs may ask, in addition to that of their Spec and the CLI's small one; empty: those that the CLI offers
-	Direct       bool              // gives the CLI the credential itself, where only the CLI's own requests are accepted. Tools can then read it
+	Models       []string          // further models that runs may use; default: those that the CLI offers
+	Direct       bool              // gives the CLI the credential itself; its tools can then read it
 	Env          map[string]string // further variables for the CLI, which the agent's tools can read
 	Sandbox      Sandbox           // the sandbox of all runs; empty: SandboxNone
-	Hidden       []string          // files and directories that runs in a sandbox cannot see, in addition to LogDir and TempDir
-	Shown        []string          // files and directories inside hidden ones that runs in a sandbox can read; they must exist
-	Secrets      []string          // files with secrets of this process; Health warns if runs without a sandbox can read them
+	Hidden       []string          // further files and directories that a sandbox hides, beside LogDir and TempDir
+	Shown        []string          // existing paths inside hidden ones that runs in a sandbox can read
+	Secrets      []string          // secret files; Health warns if runs without a sandbox can read them
 	Grace        time.Duration     // time from the decision to stop a run to SIGKILL; 0: 15 s
-	MaxProcesses int               // maximum processes and threads of a run, which is stopped if it has more; 0: any number
+	MaxProcesses int               // a run with more processes and threads is stopped; 0: no limit
 	MaxMemory    int64             // maximum bytes of all processes of a run together, likewise; 0: any number
 	MaxDisk      int64             // maximum bytes that a run adds to the disk, likewise; 0: any number
 	Servers      []MCPServer       // in addition to the tools of a Spec
@@ -170,7 +171,7 @@ type Runner struct {
 
 	lines *protocol.Budget // memory of all runs for long lines of the CLI's output
 
-	silentLimit time.Duration // without a sign of life from the worker, after which a keeper ends its run; tests shorten it
+	silentLimit time.Duration // silence of the worker after which a keeper ends its run; tests shorten it
 }
 
 // New checks the configuration, but not the CLI or the sandbox: see Health. It makes this process a child subreaper,

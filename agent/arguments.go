@@ -80,7 +80,7 @@ func settingArguments(s Spec, d session.Dirs) ([]string, error) {
 	if len(settings) == 0 {
 		return []string{sources}, nil
 	}
-	if s.trusts() && s.inert { // otherwise the CLI runs both before it answers the initialize request (observed with 2.1.329)
+	if s.trusts() && s.inert { // the CLI would run both before it answers initialize (seen with 2.1.329)
 		settings["disableAllHooks"], settings["apiKeyHelper"] = true, ""
 	}
 	path, err := d.WriteJSON("settings.json", settings)

@@ -219,7 +219,7 @@ func startFailure(err error, dir string) *Error {
 		return lacking(noKeeper, u.Problem, u.Remedy)
 	}
 	switch {
-	case slices.Contains(noRoom, errno), errors.Is(err, io.ErrUnexpectedEOF): // or there was none for a keeper, which then died
+	case slices.Contains(noRoom, errno), errors.Is(err, io.ErrUnexpectedEOF): // or the keeper got none and died
 		return NewError(ClassStart, err.Error())
 	case tried && statErr != nil:
 		return NewError(ClassWorkspace, "working directory: "+statErr.Error())

@@ -105,7 +105,7 @@ func (l *liveRun) write(m Message, query bool) bool {
 	if m.Mode != "" && l.set("set_permission_mode", "mode", string(m.Mode)) {
 		l.planning.Store(m.Mode == Plan)
 	} else if m.Mode == Plan {
-		l.cancel(fmt.Errorf("%w: it does not support plan mode", errStart)) // rather than do what was only to be planned
+		l.cancel(fmt.Errorf("%w: it does not support plan mode", errStart)) // rather than carry out the plan
 		return false
 	}
 	l.stream.Sent(m.ID)

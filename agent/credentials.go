@@ -14,12 +14,12 @@ import (
 	"github.com/errand-fleet/errand/internal/pattern"
 )
 
-// ModelCredential is one of several credentials for the model: exactly one value, a token that changes, or a cloud, which may
-// have an APIKey. A run keeps the one it starts with until the model says that it cannot be used; the gateway of the run then
-// goes on with another one of the same kind.
+// ModelCredential is one of several credentials for the model: exactly one value, a token that changes, or a cloud,
+// which may have an APIKey. A run keeps the one it starts with until the model says that it cannot be used; the gateway
+// of the run then goes on with another one of the same kind.
 //
-// The values may contain {{env "NAME"}}, a variable of the worker's environment; give what CredentialSecrets returns to the
-// redactor.
+// The values may contain {{env "NAME"}}, a variable of the worker's environment; give what CredentialSecrets returns to
+// the redactor.
 type ModelCredential struct {
 	Name         string // in logs
 	APIKey       string
@@ -31,9 +31,9 @@ type ModelCredential struct {
 	Prices       PriceList                                // see Config.Prices; nil: those
 	Headers      http.Header                              // see Config.ModelHeaders; nil: those
 	Weight       float64                                  // its share of the runs; 0: 1
-	Repositories []string                                 // patterns of all repositories of the runs that may use it; empty: all
+	Repositories []string                                 // patterns of repositories whose runs may use it; empty: all
 	People       []string                                 // the Spec.Person of runs that may use it; empty: all
-	DailyCap     float64                                  // most US dollars a day, for all workers; 0: any amount. See Learn
+	DailyCap     float64                                  // maximum US dollars a day in the fleet; 0: none. See Learn
 }
 
 // CheckCredentials returns everything that is wrong with credentials. New refuses them then.
@@ -115,41 +115,41 @@ func namedCredentials(cfg Config, getenv func(string) string) (named []gateway.N
 	return named, nil
 }
 
-// What is known of a credential for the model: see package gateway.
+// The state of a credential for the model; see package gateway.
 type (
 	CredentialState  = gateway.KeyState
 	CredentialWindow = gateway.Window
 	CredentialShare  = gateway.Share
 )
 
-// Credentials returns what this worker knows of the credentials for the model, by name. The only credential has no name.
+// Credentials returns the state of each credential for the model, by name. The only credential has no name.
 func (r *Runner) Credentials() map[string]CredentialState { return r.model.States() }
 
-// Learn takes over what other workers know of credentials, and which ones have reached their cap: the Runner does not
-// know what other workers have spent. A new run does not start with those.
+// Learn merges what other workers know of credentials, and which ones have reached their cap: the Runner does not know
+// what other workers have spent. New runs do not start with a credential that has reached its cap.
 func (r *Runner) Learn(all map[string]CredentialState) { r.model.Learn(all) }
 
-// ModelCheck is what came of asking the model with one credential. The only one has no name.
+// ModelCheck is the result of a one-token request with one credential. The only credential has no name.
 type ModelCheck struct {
 	Name, Host string
-	Problem    *Error // with the provider's own sentence; nil: the model has answered, unless Closed
-	Closed     bool   // nothing was asked: only the CLI may use a subscription
+	Problem    *Error // in the provider's words; nil if the model answered, or if Closed
+	Closed     bool   // no request was sent: only the CLI may use a subscription
 }
 
-// CheckModel asks the model for one token with each credential, as a run's gateway would, and without starting the CLI. An empty
-// model is the one that the CLI starts with.
+// CheckModel asks the model for one token with each credential, as a run's gateway would, and without starting the CLI.
+// An empty model is the one that the CLI starts with.
 func CheckModel(ctx context.Context, r *Runner, model string) (list []ModelCheck) {
 	for _, c := range r.model.Check(ctx, model) {
 		one := ModelCheck{Name: c.Name, Host: c.Host, Closed: c.Closed}
-		if c.Said != "" {
-			one.Problem = NewError(checkedClass(c.Status), r.cfg.Redactor.String(c.Said))
+		if c.Problem != "" {
+			one.Problem = NewError(checkedClass(c.Status), r.cfg.Redactor.String(c.Problem))
 		}
 		list = append(list, one)
 	}
 	return list
 }
 
-// checkedClass returns the class of a refusal; 0: there was no answer, perhaps for lack of a credential.
+// checkedClass returns the class of a refusal. Status 0 means no answer, perhaps for lack of a credential.
 func checkedClass(status int) Class {
 	switch status {
 	case 0, http.StatusUnauthorized, http.StatusForbidden:
@@ -175,8 +175,8 @@ func openFailure(err error) *Error {
 	return e
 }
 
-// credentialsFor returns the names of the credentials that a run may use; nil: all. A run that asks the model nothing needs
-// none of its own.
+// credentialsFor returns the names of the credentials that a run may use; nil: all. A run that asks the model nothing
+// needs none of its own.
 func credentialsFor(s Spec, all []ModelCredential) (names []string, err *Error) {
 	if len(all) == 0 || s.inert {
 		return nil, nil

@@ -83,8 +83,8 @@ func (w *diskWatch) begin(ctx context.Context) {
 	}
 }
 
-// run measures, after begin, until ctx ends. If the processes of p add more than the run may, run calls exceeded and has
-// p killed: while a CLI ends in an orderly way, its tools could fill the disk.
+// run measures, after begin, until ctx ends. If the processes of p add more than the run may, run calls exceeded and
+// has p killed: while a CLI ends in an orderly way, its tools could fill the disk.
 func (w *diskWatch) run(ctx context.Context, p *keeper.Process, exceeded func(error)) {
 	if w.limit == 0 {
 		return
@@ -127,7 +127,7 @@ func (w *diskWatch) held() (bytes int64) {
 		var s unix.Statfs_t
 		if unix.Statfs(dir, &s) == nil && !seen[s.Fsid] {
 			seen[s.Fsid] = true
-			bytes += int64(s.Blocks-s.Bfree) * int64(s.Bsize) //nolint:gosec,unconvert // far below 2^63; the types differ between systems
+			bytes += int64(s.Blocks-s.Bfree) * int64(s.Bsize) //nolint:gosec,unconvert // types differ by system
 		}
 	}
 	return bytes

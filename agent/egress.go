@@ -30,8 +30,8 @@ type EgressRefusal = egress.Refusal
 // egressURL is where the proxy of a run with its own network listens.
 var egressURL = fmt.Sprintf("http://127.0.0.1:%d", sandbox.EgressPort)
 
-// ports lists where a run listens in its own network, for the worker to answer: the gateway if it has one, and the egress
-// proxy and servers on this machine unless it must reach nothing else.
+// ports lists where a run listens in its own network, for the worker to answer: the gateway if it has one, and the
+// egress proxy and servers on this machine unless it must reach nothing else.
 func (r *Runner) ports(s Spec, gated bool) (ports []int) {
 	if gated {
 		ports = append(ports, sandbox.GatewayPort)
@@ -92,8 +92,8 @@ func serve(ports []int, listeners []net.Listener, gate *gateway.Gateway, proxy *
 // proxyVariables are the inherited variables that name the worker's own proxy.
 var proxyVariables = []string{"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy"}
 
-// enclose replaces the worker's proxy by that of the run in the environment of a run with its own network, and names the
-// certificates of its registries.
+// enclose replaces the worker's proxy by that of the run in the environment of a run with its own network, and names
+// the certificates of its registries.
 func (r *Runner) enclose(env map[string]string, s Spec, d session.Dirs) {
 	for _, name := range proxyVariables {
 		delete(env, name)

@@ -31,14 +31,14 @@ type Health struct {
 	Version  string `json:"version,omitempty"`
 	LoggedIn bool   `json:"logged_in"`
 	Method   string `json:"method,omitempty"`   // api_key, oauth_token, …
-	Keeper   string `json:"keeper,omitempty"`   // path of errand-keeper, or "itself": keepers are this program, executed again
+	Keeper   string `json:"keeper,omitempty"`   // path of errand-keeper, or "itself" if keepers are this program
 	Sandbox  string `json:"sandbox,omitempty"`  // of runs: bwrap or none
 	Reach    string `json:"reach,omitempty"`    // what runs without a sandbox can do; empty if they have one
-	Gateway  bool   `json:"gateway"`            // runs reach the model through a gateway, which keeps the credential from them
+	Gateway  bool   `json:"gateway"`            // runs reach the model through a gateway and have no credential
 	Private  bool   `json:"private"`            // tools of the agent cannot read this process's memory and environment
 	Problem  string `json:"problem,omitempty"`  // what is wrong, for operators
 	Remedy   string `json:"remedy,omitempty"`   // what to do about it
-	Sentence string `json:"sentence,omitempty"` // Problem for the author of a task: without names and paths of this machine
+	Sentence string `json:"sentence,omitempty"` // Problem for a task's author, without this machine's names and paths
 	Error    *Error `json:"-"`                  // Problem for a run that cannot start; nil when OK
 
 	Notices []string `json:"notices,omitempty"` // what else an operator should know, and what to do about it

@@ -34,7 +34,7 @@ type liveRun struct {
 	known   callable      // what messages may call by name; set before the first is sent
 
 	idle     chan struct{}  // the session has nothing left to do; capacity 1
-	hosted   sync.WaitGroup // calls of Host.Next, Host.Idle and Spec.Checkpoint, requests to the CLI, and the disk's watch
+	hosted   sync.WaitGroup // calls of Host and Spec.Checkpoint, requests to the CLI, the disk's watch
 	reading  sync.WaitGroup // the two readers
 	quiet    chan struct{}  // closed when both readers are done: every process of the run is dead
 	planning atomic.Bool    // the agent must not change anything

@@ -111,7 +111,7 @@ func retryAt(c Class, limit *protocol.RateLimit, api *API) (at time.Time) {
 	if limit != nil && limit.Status == "rejected" {
 		now := time.Now()
 		reset := time.Unix(int64(limit.ResetsAt), 0)
-		if reset.After(now) && reset.Before(now.Add(gateway.MaxReset)) && reset.After(at) { // it could be in milliseconds
+		if reset.After(now) && reset.Before(now.Add(gateway.MaxReset)) && reset.After(at) { // it could be milliseconds
 			at = reset
 		}
 	}

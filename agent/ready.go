@@ -20,8 +20,8 @@ import (
 // come with the first message. Until a run takes it, its gateway refuses every request. One run at most takes it, and
 // only if that run would start exactly the same CLI.
 //
-// The caller gives it to a run (Spec.Ready) or ends it. Its keeper ends it if this process dies. All methods are safe for
-// concurrent use; those of a nil *Ready do nothing.
+// The caller gives it to a run (Spec.Ready) or ends it. Its keeper ends it if this process dies. All methods are safe
+// for concurrent use; those of a nil *Ready do nothing.
 type Ready struct {
 	r       *Runner
 	version [sha256.Size]byte // of the conversation that it has loaded
@@ -36,8 +36,8 @@ type Ready struct {
 // ErrNotReady says that no CLI can be kept ready for runs of that kind.
 var ErrNotReady = errors.New("no CLI can be kept ready for such a run")
 
-// Ready starts a CLI that continues s.Resume. Of s, only what the command line, the environment and the sandbox of a run
-// depend on is used, and a run with other values does not take it. ctx bounds the start.
+// Ready starts a CLI that continues s.Resume. Of s, only what the command line, the environment and the sandbox of a
+// run depend on is used, and a run with other values does not take it. ctx bounds the start.
 //
 // The error is ErrNotReady if the CLI could execute something at its start that s.Dir contains, or has servers: that
 // must happen during a run only. It is ErrNotReady too without a gateway, which keeps the CLI from the model.

@@ -21,19 +21,19 @@ import (
 	"github.com/errand-fleet/errand/internal/hostlist"
 )
 
-// Registry is a package registry with a credential that runs use and do not have: the egress proxy of a run decrypts its
-// requests to the registry, refuses those that do not only read, and adds the credential to the others. Runs of the Write
-// profile with their own network get it, and scripts.
+// Registry is a package registry with a credential that runs use and do not have: the egress proxy of a run decrypts
+// its requests to the registry, refuses those that do not only read, and adds the credential to the others. Runs of the
+// Write profile with their own network get it, and scripts.
 //
-// Bearer or Basic may contain {{env "NAME"}}, a variable of the worker's environment; give what RegistrySecrets returns to
-// the redactor.
+// Bearer or Basic may contain {{env "NAME"}}, a variable of the worker's environment; give what RegistrySecrets returns
+// to the redactor.
 type Registry struct {
 	Host         string   // or host:port
 	Bearer       string   // a token
 	Basic        string   // user:password
 	Repositories []string // patterns of all repositories of the runs that get it; empty: all
 	Paths        []string // the paths that may be read, with everything below them; empty: all
-	Realm        string   // host or host:port that gives tokens for the credential, as container registries have; empty: Host
+	Realm        string   // host or host:port that exchanges the credential for a token; default: Host
 }
 
 // CheckRegistries returns everything that is wrong with registries. New refuses them then.
@@ -46,8 +46,8 @@ func CheckRegistries(list []Registry, getenv func(string) string) (errs []error)
 	return errs
 }
 
-// RegistrySecrets returns the credentials of registries in the forms in which they occur. Those that cannot be used are left
-// out.
+// RegistrySecrets returns the credentials of registries in the forms in which they occur. Those that cannot be used are
+// left out.
 func RegistrySecrets(list []Registry, getenv func(string) string) (secrets []string) {
 	for _, r := range list {
 		if one, err := r.expand(getenv); err == nil {
@@ -165,8 +165,8 @@ func (r *Runner) trust(s Spec, d session.Dirs) error {
 	return nil
 }
 
-// javaTrust returns the certificates of a bundle in the form of Java's truststores. It leaves out what is no certificate,
-// and those without the name of an issuer, for which Java (17) rejects the whole store.
+// javaTrust returns the certificates of a bundle in the form of Java's truststores. It leaves out what is no
+// certificate, and those without the name of an issuer, for which Java (17) rejects the whole store.
 func javaTrust(bundle []byte) ([]byte, error) {
 	var entries []pkcs12.TrustStoreEntry
 	for block, rest := pem.Decode(bundle); block != nil; block, rest = pem.Decode(rest) {

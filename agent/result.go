@@ -28,24 +28,24 @@ const (
 // Result describes how a run ended.
 type Result struct {
 	Outcome    Outcome         `json:"outcome"`
-	Text       string          `json:"text,omitempty"`    // the answers of all finished turns, joined, whatever the outcome
+	Text       string          `json:"text,omitempty"`    // the answers of all finished turns, for every outcome
 	Partial    string          `json:"partial,omitempty"` // the text since the last answer, unless the outcome is Done
 	Error      *Error          `json:"error,omitempty"`   // set if and only if Outcome is Failed
-	ExitCode   int             `json:"exit_code"`         // of the CLI; -1 if a signal ended it, or if it was not started
+	ExitCode   int             `json:"exit_code"`         // of the CLI; -1 after a signal, or if it did not start
 	Signal     string          `json:"signal,omitempty"`
 	Stderr     string          `json:"stderr,omitempty"`      // its last lines
-	Model      string          `json:"model,omitempty"`       // the model that wrote the answer, or else the model of the session
-	StopReason string          `json:"stop_reason,omitempty"` // why the model's last message ended, in the API's words, such as max_tokens
+	Model      string          `json:"model,omitempty"`       // the model of the answer, or of the session
+	StopReason string          `json:"stop_reason,omitempty"` // the last message's, such as max_tokens
 	Usage      Usage           `json:"usage"`
-	CostUSD    float64         `json:"cost_usd"` // list price of this run, as counted by its gateway; as estimated by the CLI if runs ask the model directly
+	CostUSD    float64         `json:"cost_usd"` // counted by the run's gateway, or estimated by the CLI without one
 	Turns      int             `json:"turns"`
 	Session    Session         `json:"session"`
-	Fresh      bool            `json:"fresh,omitempty"`      // Spec.Resume could not be continued: this is a new conversation, which began with Spec.History
+	Fresh      bool            `json:"fresh,omitempty"`      // a new conversation with Spec.History, not Spec.Resume
 	Ready      bool            `json:"ready,omitempty"`      // Spec.Ready was used
-	Structured json.RawMessage `json:"structured,omitempty"` // the answer in the form of Spec.Schema; nil if the agent gave none
-	API        *API            `json:"api,omitempty"`        // the traffic between the CLI and the model; nil if runs ask the model directly
+	Structured json.RawMessage `json:"structured,omitempty"` // the answer in Spec.Schema's form, or nil
+	API        *API            `json:"api,omitempty"`        // traffic with the model; nil without a gateway
 	RetryAt    time.Time       `json:"retry_at,omitzero"`    // when to try again, if Error is temporary; zero: unknown
-	Egress     *EgressReport   `json:"egress,omitempty"`     // other hosts; nil: the run has tried to reach none, or shares the machine's network
+	Egress     *EgressReport   `json:"egress,omitempty"`     // other hosts; nil if none, or without its own network
 	Resources  Resources       `json:"resources"`
 	Started    time.Time       `json:"started"`
 	Duration   time.Duration   `json:"duration"`
@@ -54,7 +54,7 @@ type Result struct {
 // Session is a conversation as the CLI saves it.
 type Session struct {
 	ID   string `json:"id"` // UUID
-	Data []byte `json:"-"`  // saved by the CLI, packed; at most 8 MiB unless the conversation itself is larger; empty: nothing was saved
+	Data []byte `json:"-"`  // saved by the CLI, packed; usually at most 8 MiB; may be empty
 	// Total usage of the conversation. The CLI continues counting from here when it resumes, so a run's own share is
 	// the difference.
 	CostUSD float64 `json:"cost_usd"`
@@ -89,13 +89,13 @@ type Resources struct {
 	CPU     time.Duration  `json:"cpu"`
 	MaxRSS  int64          `json:"max_rss"`           // bytes, of the largest process
 	Peak    int64          `json:"peak,omitempty"`    // bytes, of all processes together; 0: unknown
-	Disk    int64          `json:"disk,omitempty"`    // bytes that the run added, as last measured: at least once a minute
+	Disk    int64          `json:"disk,omitempty"`    // bytes that the run added, at the last measurement
 	Swept   int            `json:"swept,omitempty"`   // processes that outlived the CLI and were killed
 	Stuck   int            `json:"stuck,omitempty"`   // processes that could not be killed (uninterruptible sleep)
 	Lines   int64          `json:"lines"`             // of output
 	Raw     int64          `json:"raw,omitempty"`     // lines that were not JSON
 	Cut     int64          `json:"cut,omitempty"`     // lines too long to decode; logged whole
-	Unknown map[string]int `json:"unknown,omitempty"` // kinds of lines, and tools as "tool:<name>", that errand does not know
+	Unknown map[string]int `json:"unknown,omitempty"` // unknown kinds of lines, and tools as "tool:<name>"
 	LogErr  string         `json:"log_error,omitempty"`
 }
 
@@ -116,7 +116,7 @@ func (l *liveRun) result(finished bool, cause error) Result {
 			Lines: f.Lines, Raw: f.RawLines, Cut: f.CutLines, Unknown: f.Unknown,
 		},
 	}
-	if api != nil { // a tool may write in place of the CLI, so only the gateway's word counts where other runs are concerned
+	if api != nil { // tools can forge the CLI's output, so other runs rely on the gateway
 		f.RateLimit = nil
 		if status, resets, ok := api.UsageLimit(); ok {
 			f.RateLimit = &protocol.RateLimit{Status: status, ResetsAt: resets}

@@ -38,7 +38,7 @@ func (r *Runner) Run(ctx context.Context, s Spec, h Host) (Result, error) {
 	started := time.Now()
 	log, err := runlog.Open(r.cfg.LogDir, s.ID, s.Header, r.cfg.Redactor, started)
 	if err != nil {
-		return Result{}, NewError(ClassInternal, err.Error()) // not the task's fault: another worker may have room for a log
+		return Result{}, NewError(ClassInternal, err.Error()) // another worker may have room for a log
 	}
 	in := invocation{cli: cli, spec: s, resume: s.Resume, host: h, log: log}
 	res, e := r.runOnce(ctx, in)
@@ -121,7 +121,7 @@ func (r *Runner) runOnce(ctx context.Context, in invocation) (Result, *Error) {
 	finished, cause := l.converse(ctx)
 	l.wait()
 	l.closeNetwork()
-	if l.gate.Overspent() && (cause == nil || finished) { // the CLI may have presented the refusal as an answer before it was stopped
+	if l.gate.Overspent() && (cause == nil || finished) { // the CLI may have shown the refusal as an answer
 		finished, cause = false, gateway.ErrSpent
 	}
 	return l.result(finished, cause), nil

@@ -13,8 +13,8 @@ import (
 )
 
 // The lines of Spec.Start run before the program of a run, under the same keeper: what they leave running, such as a
-// database, lives as long as the run. A shell runs them and then becomes the program. They have none of its pipes, which
-// carry the protocol and the credential.
+// database, lives as long as the run. A shell runs them and then becomes the program. They have none of its pipes,
+// which carry the protocol and the credential.
 
 const (
 	startFile   = "start"         // the lines, in the run's directory

@@ -18,11 +18,11 @@ type Spec struct {
 	ID      string  // names the log files and marks the run's processes; [a-z0-9.-], at most 80 bytes
 	Dir     string  // working directory of the agent: absolute, exists
 	Files   string  // a further directory that the agent may use; empty: none
-	Also    []Also  // further clones that the agent works in as in Dir; only their agents and skills have an effect, with TrustedConfig
+	Also    []Also  // further clones; of their configuration, only agents and skills count, with TrustedConfig
 	Prompt  Message // the first user message, word for word
 	System  string  // context, appended to the CLI's own system prompt
 	Profile Profile
-	Reads   []string // directories that a sandbox shows although they are inside hidden ones, such as a repository from which Dir borrows objects
+	Reads   []string // directories inside hidden ones that a sandbox shows, such as a mirror whose objects Dir uses
 
 	Environment
 
@@ -34,8 +34,8 @@ type Spec struct {
 
 	Model   string          // alias or id; empty: the CLI's default
 	Effort  string          // low, medium, high, …; empty: the CLI's default
-	MaxUSD  float64         // maximum cost, after which its gateway refuses further calls, or without one the CLI stops; 0: none
-	Schema  json.RawMessage // JSON schema of the answer; nil: free text. An agent that does not follow it is reminded once
+	MaxUSD  float64         // maximum cost, enforced by the gateway, or without one by the CLI; 0: none
+	Schema  json.RawMessage // JSON schema of the answer; nil: free text. An agent is reminded of it once
 	Resume  *Session        // continues that conversation; nil: a new one
 	History []Turn          // what was said before, if Resume is nil or cannot be resumed
 	Limit   time.Duration   // wall time of the whole run; 0: none
@@ -65,8 +65,8 @@ type Spec struct {
 
 // Environment is what a run has besides its files. The zero value is that of a repository that declares nothing.
 type Environment struct {
-	// Env has variables for the agent's commands, in addition to those that the runner sets, which win. They are visible
-	// to everything in the run. A leading ~/ of a value is the home of the run.
+	// Env has variables for the agent's commands, in addition to those that the runner sets, which win. They are
+	// visible to everything in the run. A leading ~/ of a value is the home of the run.
 	Env map[string]string
 	// Secrets has more such variables. A saved session does not contain their values. A run that shares the machine's
 	// network does not get them.
@@ -74,12 +74,12 @@ type Environment struct {
 	// Path has directories that come first in PATH: absolute, relative to Dir, or below the home with a leading ~/.
 	Path []string
 
-	// Author is the name and the address under which the run's git commits, as in "bot <bot@example.com>"; empty: "errand
-	// <errand@localhost>".
+	// Author is the name and the address under which the run's git commits, as in "bot <bot@example.com>"; empty:
+	// "errand <errand@localhost>".
 	Author string
 
-	// Start has the lines of a script for bash that runs before the CLI, in at most 5 minutes. What it leaves running lives
-	// as long as the run.
+	// Start has the lines of a script for bash that runs before the CLI, in at most 5 minutes. What it leaves running
+	// lives as long as the run.
 	Start []string
 
 	// Layers are directories that the run shares with others without changing them. Without a sandbox they are copied.
@@ -185,7 +185,7 @@ const (
 	Taken      = protocol.Taken      // the agent has taken the message whose ID is Text
 	Text       = protocol.Text       // Text is a piece of the answer
 	Thinking   = protocol.Thinking   // Text is a piece of the agent's reasoning
-	ToolInput  = protocol.ToolInput  // Text is a piece of the JSON input of a call of Tool that the agent is writing; the first is empty
+	ToolInput  = protocol.ToolInput  // Text is a piece of a call's JSON input while it is written; the first is empty
 	ToolUse    = protocol.ToolUse    // the agent calls Tool with Input; Text describes the call
 	ToolResult = protocol.ToolResult // the call with ToolID returned; Text is the beginning of its output
 	Notice     = protocol.Notice     // Text is something that a reader of the run should know
@@ -203,7 +203,7 @@ type Event struct {
 	ToolID string          `json:"tool_id,omitempty"`
 	Input  json.RawMessage `json:"input,omitempty"`
 	Error  bool            `json:"error,omitempty"`  // the tool or the turn failed
-	Class  Class           `json:"class,omitempty"`  // of a Notice about a repeated request to the model: the reason, if known
+	Class  Class           `json:"class,omitempty"`  // of a Notice about a repeated model request, if known
 	Parent string          `json:"parent,omitempty"` // tool use that started the sub-agent; empty for the main agent
 	Agent  string          `json:"agent,omitempty"`  // kind of the sub-agent
 

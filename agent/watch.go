@@ -110,7 +110,7 @@ type alarm int
 
 const (
 	noWork   alarm = iota // no sign of work for too long
-	noExit                // a turn ended, and nothing followed: the CLI is known to hang then (claude-code#25629, #39700)
+	noExit                // nothing followed the end of a turn: the CLI can hang (claude-code#25629, #39700)
 	noOutput              // the CLI has written nothing for a while
 )
 

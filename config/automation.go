@@ -142,7 +142,7 @@ func (v routingCheck) resultsChannel(channel string, path []string) (wrong bool)
 	return wrong
 }
 
-// AutomationResults returns the Slack channels for the results of schedules and hooks, by "schedule NAME" or "hook NAME".
+// AutomationResults returns the Slack channels for the results, by "schedule NAME" or "hook NAME".
 func (r Routing) AutomationResults() map[string]string {
 	all := map[string]string{}
 	for name, s := range r.Schedules {
@@ -165,8 +165,8 @@ func (v routingCheck) branch(name string, path []string) {
 	}
 }
 
-// Lists reports whether answers about a private repository may be posted in a Slack channel. The results of schedules and
-// hooks are answers about their own repositories.
+// Lists reports whether answers about a private repository may be posted in a Slack channel. The results of schedules
+// and hooks are answers about their own repositories.
 func (r Routing) Lists(channel, repo string) bool {
 	c := r.Channels[channel]
 	known, _ := r.Repository(repo)

@@ -152,7 +152,7 @@ func checkObjects(p *Problems, s setting, _ string) {
 	u, err := url.Parse(s.field.String())
 	switch {
 	case err != nil || u.User != nil || u.Scheme != "s3" && u.Scheme != "file" || u.Scheme == "file" && (u.Host != "" || !filepath.IsAbs(u.Path)):
-		p.add(s.name, "is no address of objects", "write s3://bucket/prefix or file:///shared/directory, without credentials")
+		p.add(s.name, "is not the address of an object store", "write s3://bucket/prefix or file:///shared/directory, without credentials")
 	}
 }
 
@@ -188,7 +188,7 @@ func (c *Config) checkRole(p *Problems, role Role) {
 	c.checkModel(p, role)
 }
 
-// chain replaces the base URLs of the providers in use by those below the URL of the fleet's gateway, which end as the providers' own do.
+// chain replaces the base URLs of the providers in use by URLs below the fleet's gateway, with the providers' paths.
 func (c *Config) chain(p *Problems) {
 	const name = "ERRAND_GATEWAY_UPSTREAM"
 	for _, s := range c.settings() {
@@ -234,7 +234,7 @@ func (c *Config) checkCloud(p *Problems, used string) {
 		p.add(used, "is not the only cloud", "keep one of CLAUDE_CODE_USE_BEDROCK, CLAUDE_CODE_USE_VERTEX and CLAUDE_CODE_USE_FOUNDRY")
 	}
 	if m.TokenCommand != "" || m.AuthToken+m.APIKey+m.OAuthToken != "" {
-		p.add(used, "is set beside a credential for Anthropic's own API", "unset one of them")
+		p.add(used, "conflicts with a credential for Anthropic's own API", "unset one of them")
 	}
 	if m.Gateway == GatewayOff {
 		p.add("ERRAND_GATEWAY", "is off, so runs would need the credential of the cloud", "set it to on: the worker signs their requests")

@@ -284,7 +284,7 @@ func TestClouds(t *testing.T) {
 		{map[string]string{"CLAUDE_CODE_USE_VERTEX": "true", "CLOUD_ML_REGION": "eu", "ANTHROPIC_VERTEX_PROJECT_ID": "p"}, ""},
 		{map[string]string{"CLAUDE_CODE_USE_FOUNDRY": "1", "ANTHROPIC_FOUNDRY_RESOURCE": "r"}, ""},
 		{map[string]string{"CLAUDE_CODE_USE_BEDROCK": "1", "CLAUDE_CODE_USE_VERTEX": "1"}, "CLAUDE_CODE_USE_BEDROCK is not the only cloud"},
-		{map[string]string{"CLAUDE_CODE_USE_BEDROCK": "1", "ANTHROPIC_AUTH_TOKEN": "t"}, "CLAUDE_CODE_USE_BEDROCK is set beside a credential"},
+		{map[string]string{"CLAUDE_CODE_USE_BEDROCK": "1", "ANTHROPIC_AUTH_TOKEN": "t"}, "CLAUDE_CODE_USE_BEDROCK conflicts with a credential"},
 		{map[string]string{"CLAUDE_CODE_USE_BEDROCK": "1", "ERRAND_GATEWAY": "off"}, "ERRAND_GATEWAY is off, so runs would need"},
 		{map[string]string{"CLAUDE_CODE_USE_VERTEX": "1", "CLOUD_ML_REGION": "eu"}, "CLAUDE_CODE_USE_VERTEX is set without a project and a region"},
 		{map[string]string{"CLAUDE_CODE_USE_FOUNDRY": "1"}, "CLAUDE_CODE_USE_FOUNDRY is set without a resource"},

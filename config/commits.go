@@ -9,9 +9,9 @@ import (
 
 // Commits configures the commits that workers publish.
 type Commits struct {
-	Author  string `env:"ERRAND_COMMIT_AUTHOR" check:"author"` // Name <address>; empty = the account that errand has on GitHub
-	KeyFile string `env:"ERRAND_SIGNING_KEY_FILE"`             // absolute; of an SSH key without a passphrase; empty = commits are not signed
-	KeyText Secret `env:"ERRAND_SIGNING_KEY"`                  // the key itself, instead of KeyFile; \n may replace a line end
+	Author  string `env:"ERRAND_COMMIT_AUTHOR" check:"author"` // Name <address>; empty = errand's GitHub account
+	KeyFile string `env:"ERRAND_SIGNING_KEY_FILE"`             // absolute; SSH key without a passphrase; empty = none
+	KeyText Secret `env:"ERRAND_SIGNING_KEY"`                  // the key itself; \n may replace a line end
 	Key     Secret `env:"-"`                                   // the key, from either; only for roles that run tasks
 }
 

@@ -107,7 +107,7 @@ type GitHub struct {
 	URL           string        `env:"GITHUB_URL" envDefault:"https://github.com" check:"url"`            // base of clone URLs, without a trailing slash
 }
 
-// Traces configures the export of traces, by OpenTelemetry's own variables. The variables for traces alone take precedence.
+// Traces configures the export of traces, by OpenTelemetry's variables. Those only for traces take precedence.
 type Traces struct {
 	Endpoint       string `env:"OTEL_EXPORTER_OTLP_ENDPOINT" check:"url"`           // of an OTLP receiver over HTTP, without /v1/traces
 	TracesEndpoint string `env:"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT" check:"url"`    // of one for traces, with its path
@@ -148,8 +148,8 @@ type Model struct {
 	Haiku  string `env:"ANTHROPIC_DEFAULT_HAIKU_MODEL"` // also for small jobs, such as fetched pages
 }
 
-// Cloud selects a cloud that offers the model, by the CLI's own variables. At most one of them is used. Other variables that the SDKs
-// of the clouds read, such as AWS_PROFILE and GOOGLE_APPLICATION_CREDENTIALS, work as well.
+// Cloud selects a cloud that offers the model, by the CLI's own variables. At most one of them is used. Other variables
+// that the SDKs of the clouds read, such as AWS_PROFILE and GOOGLE_APPLICATION_CREDENTIALS, work as well.
 type Cloud struct {
 	Bedrock    bool   `env:"CLAUDE_CODE_USE_BEDROCK" envDefault:"false"`
 	Region     string `env:"AWS_REGION"`                             // empty = as AWS' own files say

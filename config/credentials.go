@@ -12,8 +12,8 @@ import (
 	"github.com/errand-fleet/errand/internal/pattern"
 )
 
-// Credential is one of several credentials for the model, the preferred ones first. One of the values is set, except in a cloud;
-// it contains {{env "NAME"}} for a secret, which is read when the agent's runner is created.
+// Credential is one of several credentials for the model, the preferred ones first. One of the values is set, except in
+// a cloud; it contains {{env "NAME"}} for a secret, which is read when the agent's runner is created.
 type Credential struct {
 	Name         string `yaml:"name"`
 	APIKey       string `yaml:"api_key"`
@@ -27,7 +27,7 @@ type Credential struct {
 	File         string `yaml:"file"`          // Vertex AI: with a credential; empty = Google's application default
 	Resource     string `yaml:"resource"`      // of Foundry
 
-	Models       map[string]string `yaml:"models"`       // what the provider calls opus, sonnet and haiku; empty = as Model says
+	Models       map[string]string `yaml:"models"`       // the provider's opus, sonnet and haiku; empty = as in Model
 	Weight       float64           `yaml:"weight"`       // its share of the runs; 0 = 1
 	Repositories []string          `yaml:"repositories"` // patterns of owner/name whose runs may use it; empty = all
 	People       []string          `yaml:"people"`       // names in people: whose runs may use it; empty = all
@@ -133,14 +133,14 @@ func (v routingCheck) credential(c Credential, at []string) {
 	}
 }
 
-// checkCredentials refuses another way to the model beside the credentials of errand.yaml, and repositories without one.
+// checkCredentials refuses a credential in the environment beside those of errand.yaml, and repositories without one.
 func (c *Config) checkCredentials(p *Problems) {
 	const remedy = "unset it, or remove the section credentials"
 	for _, s := range c.settings() {
 		switch s.name {
 		case "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", "ERRAND_MODEL_TOKEN_COMMAND", "AWS_BEARER_TOKEN_BEDROCK", "ANTHROPIC_FOUNDRY_API_KEY", c.Cloud.Used():
 			if !s.field.IsZero() {
-				p.add(s.name, "is set beside the credentials in "+c.Paths.File, remedy)
+				p.add(s.name, "conflicts with the section credentials in "+c.Paths.File, remedy)
 			}
 		}
 	}

@@ -123,12 +123,12 @@ func TestCredentialsBesideOthers(t *testing.T) {
 		name, value string
 		want        string // the only problem; empty: none
 	}{
-		{RoleWorker, "ANTHROPIC_API_KEY", "k", "ANTHROPIC_API_KEY is set beside the credentials in /etc/errand.yaml; unset it, or remove the section credentials"},
-		{RoleStandalone, "ANTHROPIC_AUTH_TOKEN", "k", "ANTHROPIC_AUTH_TOKEN is set beside the credentials in /etc/errand.yaml; unset it, or remove the section credentials"},
-		{RoleWorker, "CLAUDE_CODE_OAUTH_TOKEN", "k", "CLAUDE_CODE_OAUTH_TOKEN is set beside the credentials in /etc/errand.yaml; unset it, or remove the section credentials"},
-		{RoleWorker, "ERRAND_MODEL_TOKEN_COMMAND", "k", "ERRAND_MODEL_TOKEN_COMMAND is set beside the credentials in /etc/errand.yaml; unset it, or remove the section credentials"},
-		{RoleWorker, "CLAUDE_CODE_USE_BEDROCK", "1", "CLAUDE_CODE_USE_BEDROCK is set beside the credentials in /etc/errand.yaml; unset it, or remove the section credentials"},
-		{RoleWorker, "AWS_BEARER_TOKEN_BEDROCK", "k", "AWS_BEARER_TOKEN_BEDROCK is set beside the credentials in /etc/errand.yaml; unset it, or remove the section credentials"},
+		{RoleWorker, "ANTHROPIC_API_KEY", "k", "ANTHROPIC_API_KEY conflicts with the section credentials in /etc/errand.yaml; unset it, or remove the section credentials"},
+		{RoleStandalone, "ANTHROPIC_AUTH_TOKEN", "k", "ANTHROPIC_AUTH_TOKEN conflicts with the section credentials in /etc/errand.yaml; unset it, or remove the section credentials"},
+		{RoleWorker, "CLAUDE_CODE_OAUTH_TOKEN", "k", "CLAUDE_CODE_OAUTH_TOKEN conflicts with the section credentials in /etc/errand.yaml; unset it, or remove the section credentials"},
+		{RoleWorker, "ERRAND_MODEL_TOKEN_COMMAND", "k", "ERRAND_MODEL_TOKEN_COMMAND conflicts with the section credentials in /etc/errand.yaml; unset it, or remove the section credentials"},
+		{RoleWorker, "CLAUDE_CODE_USE_BEDROCK", "1", "CLAUDE_CODE_USE_BEDROCK conflicts with the section credentials in /etc/errand.yaml; unset it, or remove the section credentials"},
+		{RoleWorker, "AWS_BEARER_TOKEN_BEDROCK", "k", "AWS_BEARER_TOKEN_BEDROCK conflicts with the section credentials in /etc/errand.yaml; unset it, or remove the section credentials"},
 		{RoleWorker, "", "credentials: [{name: a, provider: foundry}]", "/etc/errand.yaml: credentials: a has no resource; write one, or set ANTHROPIC_FOUNDRY_BASE_URL"},
 		{RoleWorker, "ERRAND_GATEWAY_UPSTREAM", "https://gateway.example", ""},
 		{RoleWorker, "ERRAND_GATEWAY", "off", "ERRAND_GATEWAY is off, so runs could not change their credential; set it to on, or remove the section credentials"},

@@ -42,7 +42,8 @@ func pairs(text, between, within string) iter.Seq2[string, string] {
 	}
 }
 
-// checkHeaders refuses headers that OpenTelemetry's definition of the variable does not allow. It quotes none, because they are secret.
+// checkHeaders refuses headers that OpenTelemetry's definition of the variable forbids. It does not quote these
+// secrets.
 func checkHeaders(p *Problems, s setting, _ string) {
 	for part := range strings.SplitSeq(s.field.String(), ",") {
 		name, value, ok := strings.Cut(part, "=")
@@ -65,8 +66,8 @@ var (
 // longValue is the length from which a value of letters and digits without spaces counts as a credential.
 const longValue = 20
 
-// secretValues returns the values of headers that carry credentials, with and without the scheme in front. Other values are ordinary words,
-// such as the name of a team, which must not be redacted.
+// secretValues returns the values of headers that carry credentials, with and without the scheme in front. Other values
+// are ordinary words, such as the name of a team, which must not be redacted.
 func secretValues(headers iter.Seq2[string, string]) (all []string) {
 	for name, value := range headers {
 		bare := scheme.ReplaceAllString(value, "")

@@ -37,7 +37,7 @@ func available(read readFunc) int64 {
 	return least(read, "MemAvailable:", func(g group) (int64, bool) {
 		limit, limited := number(read, g.limit)
 		used, known := number(read, g.usage)
-		idle, _ := figure(read, g.stat, g.idle) // the usage includes cached files, which the kernel drops under pressure
+		idle, _ := figure(read, g.stat, g.idle) // the usage includes cached files, which the kernel can drop
 		return max(0, limit-used+idle), limited && known
 	})
 }

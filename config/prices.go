@@ -59,7 +59,7 @@ type PricedModel struct {
 	Price
 }
 
-// PricesOf returns the prices that hold at a provider. Its own come before those of any, and longer patterns before shorter ones.
+// PricesOf returns the prices at a provider: its own before those of any, longer patterns before shorter ones.
 func (r Routing) PricesOf(provider string) (list []PricedModel) {
 	for _, name := range []string{provider, ProviderAny} {
 		patterns := slices.SortedFunc(maps.Keys(r.Prices[name]), func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
@@ -91,7 +91,7 @@ func (v routingCheck) prices(r Routing) {
 			for key, amount := range map[string]*float64{
 				"input": p.Input, "output": p.Output, "cache_write": &p.CacheWrite, "cache_write_1h": &p.CacheWriteHour, "cache_read": &p.CacheRead,
 			} {
-				if usd := *cmp.Or(amount, new(float64)); !(usd >= 0 && usd <= maxPrice) { // written so that it also holds for .nan
+				if usd := *cmp.Or(amount, new(float64)); !(usd >= 0 && usd <= maxPrice) { // also true for .nan
 					v.add("is not an amount", fmt.Sprintf("write US dollars per million tokens, at most %d", int(maxPrice)), append(at, key)...)
 				}
 			}

@@ -15,9 +15,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// RedisURL is an address with a password inside: redis://:password@host:6379/0, rediss:// for TLS, unix:// for a socket,
-// or redis+sentinel://:password@host:26379,host:26379/0?master=name, rediss+sentinel:// for TLS to Redis and Sentinels.
-// It hides passwords when printed, or the whole URL if it cannot be parsed. Reveal returns the URL.
+// RedisURL is an address with a password inside: redis://:password@host:6379/0, rediss:// for TLS, unix:// for a
+// socket, or redis+sentinel://:password@host:26379,host:26379/0?master=name, rediss+sentinel:// for TLS to Redis and
+// Sentinels. It hides passwords when printed, or the whole URL if it cannot be parsed. Reveal returns the URL.
 type RedisURL string
 
 // Reveal returns the URL with its password, for redis.ParseURL.

@@ -66,15 +66,15 @@ type Routing struct {
 // Repository configures a repository.
 type Repository struct {
 	Trusted bool   `yaml:"trusted"` // the CLI uses the repository's own settings, hooks and servers
-	Base    string `yaml:"base"`    // branch to start from and to open pull requests against; empty = the default branch
-	Profile string `yaml:"profile"` // the most a run may do: ProfileWrite or ProfileRead; empty = write, or read with Results
-	Results string `yaml:"results"` // Slack channel for the results of its pull requests, which are then read-only; empty = results go to GitHub
+	Base    string `yaml:"base"`    // branch to start from and base of pull requests; empty = the default branch
+	Profile string `yaml:"profile"` // maximum of runs: ProfileWrite or ProfileRead; empty = write, or read with Results
+	Results string `yaml:"results"` // Slack channel for results; the repository is then read-only; empty = GitHub
 	Open    bool   `yaml:"open"`    // people in Slack whose GitHub account is unknown may ask errand to read it
 	Pool    string `yaml:"pool"`    // of the workers that run its tasks; empty = default
 
 	environment.Declaration `yaml:",inline"` // wins over the repository's own
 
-	Secrets map[string]RepositorySecret `yaml:"secrets"` // variables for the set-up and, with ExposeAgent, for what runs later
+	Secrets map[string]RepositorySecret `yaml:"secrets"` // variables for the set-up and, with ExposeAgent, for runs
 }
 
 // The values of Repository.Profile.
@@ -86,7 +86,7 @@ const (
 // Channel configures a Slack channel.
 type Channel struct {
 	Repository string `yaml:"repository"` // "owner/name" for mentions that name no repository
-	Private    bool   `yaml:"private"`    // answers about all private repositories may be posted there, not only about Repository
+	Private    bool   `yaml:"private"`    // answers about all private repositories may be posted there
 }
 
 // Person is one person's accounts. Either may be empty.

@@ -129,7 +129,7 @@ func (v routingCheck) results(r Routing) {
 			continue
 		case v.resultsChannel(repo.Results, path):
 		case repo.Profile == ProfileWrite:
-			v.add("is told elsewhere, although the profile is write", "remove results, or write profile: read: to a repository with results nothing is written", path...)
+			v.add("cannot be combined with profile: write", "remove results, or set profile: read", path...)
 		}
 		repo.Profile = ProfileRead
 		r.Repositories[name] = repo
@@ -138,13 +138,13 @@ func (v routingCheck) results(r Routing) {
 
 // Results returns the Slack channels for the results of repositories, by repository name.
 func (r Routing) Results() map[string]string {
-	told := map[string]string{}
+	channels := map[string]string{}
 	for name, repo := range r.Repositories {
 		if repo.Results != "" {
-			told[name] = repo.Results
+			channels[name] = repo.Results
 		}
 	}
-	return told
+	return channels
 }
 
 // checkResults refuses results in Slack if Slack is not configured.
@@ -165,7 +165,7 @@ func (c *Config) checkResults(p *Problems) {
 // GitHubPeople sets who may use errand on GitHub, in addition to people with write access to a repository, and the
 // limits for outside authors.
 type GitHubPeople struct {
-	Label string   `yaml:"label"`     // a person with write access sets it on a fork's pull request to allow a review, or on an issue to have it worked on; empty = errand
+	Label string   `yaml:"label"`     // allows reviews of a fork, and starts work on an issue; empty = errand
 	Runs  int      `yaml:"fork_runs"` // per day (UTC) on the pull requests of one outside author; 0 = 5
 	Bots  []string `yaml:"bots"`      // logins of other bots that may ask
 }
@@ -193,15 +193,15 @@ func (v routingCheck) github(r Routing) {
 // SlackPeople sets permissions in Slack. Without People and Teams every full member of the app's own workspace may use
 // errand; with either of them only the listed ones may.
 type SlackPeople struct {
-	People    []string `yaml:"people"`    // user IDs that may use errand, including guests and people of other workspaces
-	Teams     []string `yaml:"teams"`     // workspace IDs whose full members may use errand; the app's own workspace must be listed too
-	Channels  []string `yaml:"channels"`  // channel IDs in which errand may be used, besides direct messages; empty = everywhere
+	People    []string `yaml:"people"`    // user IDs that may use errand, including guests and other workspaces
+	Teams     []string `yaml:"teams"`     // workspace IDs, including the app's own, whose full members may use errand
+	Channels  []string `yaml:"channels"`  // channel IDs where errand works, beside direct messages; empty = all
 	Bots      []string `yaml:"bots"`      // bot IDs of other bots that may use errand
 	Approvers []string `yaml:"approvers"` // user IDs that may stop, repeat and approve other people's tasks
-	Unmapped  string   `yaml:"unmapped"`  // what people may do whose GitHub account is unknown; empty: see Routing.Unmapped
+	Unmapped  string   `yaml:"unmapped"`  // rights of people without a known GitHub account; see Routing.Unmapped
 	Link      bool     `yaml:"link"`      // people may link their account to one on GitHub with /errand link
 
-	MatchEmail []string `yaml:"match_email"` // organisations on GitHub whose members are recognised by their verified e-mail addresses
+	MatchEmail []string `yaml:"match_email"` // GitHub organisations whose members are recognised by e-mail address
 }
 
 // The values of SlackPeople.Unmapped.
@@ -251,13 +251,13 @@ func (v routingCheck) slack(r Routing) {
 // and {{.Run}}. Env and Headers may also contain {{env "NAME"}} for secrets, which are read when the agent's runner is
 // created.
 type Server struct {
-	Type     string            `yaml:"type"`    // ServerStdio, ServerHTTP or ServerSSE; empty: derived from the other fields
+	Type     string            `yaml:"type"`    // ServerStdio, ServerHTTP or ServerSSE; empty: from the other fields
 	Command  string            `yaml:"command"` // stdio: an absolute path, or a name to find on PATH
 	Args     []string          `yaml:"args"`
 	Env      map[string]string `yaml:"env"`
 	URL      string            `yaml:"url"` // http, sse
 	Headers  map[string]string `yaml:"headers"`
-	Profiles []string          `yaml:"profiles"` // profiles of the runs that get it: ProfileWrite, ProfileRead; empty: ProfileWrite
+	Profiles []string          `yaml:"profiles"` // profiles of its runs: ProfileWrite, ProfileRead; empty: ProfileWrite
 }
 
 // The values of Server.Type.
@@ -310,8 +310,8 @@ func (v routingCheck) servers(r Routing) {
 	}
 }
 
-// Registry configures a package registry. Bearer and Basic may contain {{env "NAME"}} for secrets, which are read when the
-// agent's runner is created.
+// Registry configures a package registry. Bearer and Basic may contain {{env "NAME"}} for secrets, which are read when
+// the agent's runner is created.
 type Registry struct {
 	Host         string   `yaml:"host"`         // or host:port
 	Bearer       string   `yaml:"bearer"`       // a token

@@ -19,8 +19,8 @@ import (
 
 // RepositorySecret says where the value of a variable is, and who gets it. A worker reads it when it starts.
 type RepositorySecret struct {
-	// From is "env:NAME" for a variable of the worker, "file:/path" for the content of a file, or "command:PROGRAM ARGUMENT…"
-	// for what a program prints.
+	// From is "env:NAME" for a variable of the worker, "file:/path" for the content of a file, or "command:PROGRAM
+	// ARGUMENT…" for what a program prints.
 	From   string `yaml:"from"`
 	Expose string `yaml:"expose"` // ExposeAgent: runs and checks get it too; empty: only the set-up
 
@@ -60,8 +60,8 @@ func (r Repository) SecretFiles() (files []string) {
 	return files
 }
 
-// ReadSecrets sets the values of Secrets. The error names all that cannot be read, and shows no value. run returns what the
-// program of a command prints; nil: commands are left out.
+// ReadSecrets sets the values of Secrets. The error names all that cannot be read, and shows no value. run returns what
+// the program of a command prints; nil: commands are left out.
 func (r Repository) ReadSecrets(getenv func(string) string, readFile readFunc, run func(command string) ([]byte, error)) (wrong error) {
 	for _, name := range slices.Sorted(maps.Keys(r.Secrets)) {
 		s := r.Secrets[name]
@@ -104,8 +104,8 @@ const (
 // readVariable finds the variables that errand.yaml reads.
 var readVariable = regexp.MustCompile(`\{\{-?\s*env\s+\\?["` + "`" + `](\w+)|\benv:(\w+)`)
 
-// SecretVariables returns the variables with errand's own secrets: those of settings and of errand.yaml. It leaves out those that
-// programs of the clouds read.
+// SecretVariables returns the variables with errand's own secrets: those of settings and of errand.yaml. It leaves out
+// those that programs of the clouds read.
 func (c *Config) SecretVariables() []string {
 	names := slices.Clone(c.Routing.Variables)
 	for _, s := range c.settings() {
@@ -119,9 +119,9 @@ func (c *Config) SecretVariables() []string {
 	return names
 }
 
-// RunSecretCommand runs a program with arguments between spaces, without a shell, and returns what it prints. The program does not
-// get the variables that are hidden from it: tools without a sandbox can read its environment. No process of it outlives the call,
-// which ends with ctx. An error has nothing of the output, which may have a part of the secret.
+// RunSecretCommand runs a program with arguments between spaces, without a shell, and returns what it prints. The
+// program does not get the hidden variables: tools without a sandbox can read its environment. No process of it
+// outlives the call, which ends with ctx. Errors do not quote the output, which may contain the secret.
 func RunSecretCommand(ctx context.Context, command string, hidden []string) ([]byte, error) {
 	tooSlow := fmt.Errorf("it did not end within %v", secretCommandLimit)
 	ctx, cancel := context.WithTimeoutCause(ctx, secretCommandLimit, tooSlow)

@@ -108,7 +108,7 @@ func TestRoutingProblems(t *testing.T) {
 		{"github:\n  bots: [renovate]", `f:2: github.bots.1 must be the login of a bot like "renovate[bot]", not "renovate"`},
 		{"repositories:\n  a/b:\n    results: general", `f:3: repositories.a/b.results is "general", which is not the id of a channel; write the id that the channel's details show, like C0123ABCD`},
 		{"repositories:\n  a/b:\n    results: D0123", `f:3: repositories.a/b.results is "D0123", which is not the id of a channel; write the id that the channel's details show, like C0123ABCD`},
-		{"repositories:\n  a/b:\n    profile: write\n    results: C0123", "f:4: repositories.a/b.results is told elsewhere, although the profile is write; remove results, or write profile: read: to a repository with results nothing is written"},
+		{"repositories:\n  a/b:\n    profile: write\n    results: C0123", "f:4: repositories.a/b.results cannot be combined with profile: write; remove results, or set profile: read"},
 		{"github:\n  fork_runs: -1", "f:2: github.fork_runs must be the number of runs per day, like 5"},
 		{"github:\n  label: " + strings.Repeat("ä", 51), "f:2: github.label must be a label of at most 50 characters in one line"},
 		{"channels:\n  general: {repository: o/r}", "f:2: channels.general is not the id of a channel; write the id that the channel's details show, like C0123ABCD"},

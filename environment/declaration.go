@@ -43,12 +43,12 @@ type Declaration struct {
 	// Setup has the lines of a script for bash that prepares the home and the clone, once for all runs with the same
 	// environment. It ends at the first command that fails.
 	Setup []string `yaml:"setup"`
-	// Start has the lines of a script that runs before each run and each check, for services. It ends at the first command
-	// that fails.
+	// Start has the lines of a script that runs before each run and each check, for services. It ends at the first
+	// command that fails.
 	Start []string `yaml:"start"`
-	// Locks names files and directories of the repository. If one of them changes, the set-up runs again. nil: [DefaultLocks].
+	// Locks names files and directories of the repository. If one changes, the set-up runs again. nil: [DefaultLocks].
 	Locks []string `yaml:"locks"`
-	// Path has directories that come first in the PATH of a run: below the home with a leading ~/, otherwise in the clone.
+	// Path has directories that come first in a run's PATH: below the home with a leading ~/, otherwise in the clone.
 	Path []string `yaml:"path"`
 	// Tools has versions of tools by their names in mise, such as "node": "22".
 	Tools map[string]string `yaml:"tools"`
@@ -162,8 +162,8 @@ func CheckName(name string) string {
 	return ""
 }
 
-// Under returns d with everything that the operator declares, which wins: variables one by one, lists as a whole. Reach does
-// the same for Egress.
+// Under returns d with everything that the operator declares, which wins: variables one by one, lists as a whole. Reach
+// does the same for Egress.
 func (d Declaration) Under(operator Declaration) Declaration {
 	env := map[string]string{}
 	maps.Copy(env, d.Env)
@@ -213,7 +213,7 @@ func (d Declaration) Reach(operator, fleet hostlist.List) hostlist.List {
 	return fleet.Plus(d.Egress.Hosts)
 }
 
-// The names and versions of tools. mise also has names with a backend, such as npm:prettier, which belong into its own files.
+// The names and versions of tools. Names with a backend of mise, such as npm:prettier, belong in its own files.
 var (
 	toolName    = regexp.MustCompile(`^[a-z][a-z0-9-]{0,49}$`)
 	toolVersion = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._+-]{0,49}$`)
@@ -235,8 +235,8 @@ func WithHosts(text string, hosts []string) (string, error) {
 // ErrFull means that a list takes no further entry.
 var ErrFull = errors.New("the list is full")
 
-// WithUnwanted returns the content of [File] with another entry in the list of findings that reviews leave out. It keeps
-// the other settings and all comments. If the list has the entry, it returns text, and if it is full, an [ErrFull].
+// WithUnwanted returns the content of [File] with another entry in the list of findings that reviews leave out. It
+// keeps the other settings and all comments. If the list has the entry, it returns text; if it is full, [ErrFull].
 func WithUnwanted(text, entry string) (string, error) {
 	var have struct {
 		Review struct {

@@ -20,10 +20,10 @@ var DevcontainerFiles = []string{".devcontainer/devcontainer.json", ".devcontain
 // foreign are keys of a devcontainer.json that change what its commands find, and have no counterpart here.
 var foreign = strings.Fields("build dockerComposeFile dockerFile image initializeCommand mounts postAttachCommand runArgs workspaceFolder workspaceMount")
 
-// ParseDevcontainer reads a declaration from the content of a devcontainer.json: commands that run when a container is created
-// are the set-up, after the features that are scripts of the repository, and those that run when it starts come before each
-// run. name is the file's, and read returns the content of another file of the repository, or "". ParseDevcontainer returns
-// a sentence about everything that it leaves out.
+// ParseDevcontainer reads a declaration from the content of a devcontainer.json: commands that run when a container is
+// created are the set-up, after the features that are scripts of the repository, and those that run when it starts come
+// before each run. name is the file's, and read returns the content of another file of the repository, or "".
+// ParseDevcontainer returns a sentence about everything that it leaves out.
 func ParseDevcontainer(data []byte, name string, read func(name string) string) (d Declaration, wrong []string) {
 	plain, err := hujson.Standardize(append(data, '\n')) // which must follow a comment
 	all := map[string]any{}
@@ -65,8 +65,8 @@ func ParseDevcontainer(data []byte, name string, read func(name string) string) 
 	return d, append(wrong, more...)
 }
 
-// featureLine returns the line that installs the feature in a directory of the repository. Its options, with the defaults of
-// its manifest, are variables of its script, as containers.dev/implementors/features says.
+// featureLine returns the line that installs the feature in a directory of the repository. Its options, with the
+// defaults of its manifest, are variables of its script, as containers.dev/implementors/features says.
 func featureLine(dir string, chosen any, manifest string) string {
 	var known struct {
 		Options map[string]struct{ Default any }
@@ -98,8 +98,8 @@ var notInVariable = regexp.MustCompile(`[^A-Z0-9_]`)
 // quoted returns a word as a shell has to read it.
 func quoted(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }
 
-// commandLines returns the lines of a command: a text for a shell, a list of a program and its arguments, or several of them by
-// name, which run one after the other.
+// commandLines returns the lines of a command: a text for a shell, a list of a program and its arguments, or several of
+// them by name, which run one after the other.
 func commandLines(command any) (lines []string) {
 	switch c := command.(type) {
 	case string: // in a subshell: the next command begins in the clone again

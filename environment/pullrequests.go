@@ -16,7 +16,7 @@ type PullRequests struct {
 	Title        string   `yaml:"title"`         // precedes the titles, such as "[errand] "
 	Labels       []string `yaml:"labels"`
 	Draft        string   `yaml:"draft"`    // "true" or "false"; empty: true
-	Template     string   `yaml:"template"` // "true" or "false": whether the repository's TemplateFile follows errand's description; empty: false
+	Template     string   `yaml:"template"` // "true" if TemplateFile follows errand's description; or "false", ""
 }
 
 const (

@@ -11,8 +11,8 @@ var ToolFiles = []string{
 	".go-version", ".java-version", ".mise.toml", ".node-version", ".nvmrc", ".python-version", ".ruby-version", ".tool-versions", "mise.toml",
 }
 
-// WithMise returns d with a set-up that first lets mise install the tools that d and the files name. Set-up, runs and checks
-// find them by the shims of mise, which come after the other directories of Path.
+// WithMise returns d with a set-up that first lets mise install the tools that d and the files name. Set-up, runs and
+// checks find them by the shims of mise, which come after the other directories of Path.
 func (d Declaration) WithMise() Declaration {
 	d.Setup = append([]string{"mise install --yes"}, d.Setup...)
 	d.Path = append(slices.Clone(d.Path), "~/.local/share/mise/shims")

@@ -27,18 +27,18 @@ type Forge interface {
 	PullRequest(ctx context.Context, repo string, number int) (PullRequest, error)
 	// PullRequests lists the newest open pull requests of a repository, about twenty.
 	PullRequests(ctx context.Context, repo string) ([]PullRequest, error)
-	// Publish opens a pull request, usually a draft, for a branch, or updates the one that is open for it. It finds what an earlier
-	// call made.
+	// Publish opens a pull request, usually a draft, for a branch, or updates the one that is open for it. It finds
+	// what an earlier call made.
 	Publish(ctx context.Context, p Proposal) (PullRequestRef, error)
 	// Address returns the name and the address to which the forge attributes commits of an account, as in "ann
 	// <ann@example.com>"; login "" is errand's own account. A repository says by which credential errand asks.
 	Address(ctx context.Context, repo, login string) (string, error)
-	// MarkReady marks errand's own draft as ready for review, and does nothing if it is. A *RefusedError says why it cannot.
+	// MarkReady marks errand's own draft as ready for review, if it is a draft. A *RefusedError gives the reason.
 	MarkReady(ctx context.Context, repo string, number int) error
 	// Permission returns what an account may do in a repository.
 	Permission(ctx context.Context, repo, login string) (Permission, error)
-	// AccountID returns the number of an account in an answer about its permission. A renamed account keeps it, and the next
-	// owner of the login has another one.
+	// AccountID returns the number of an account in an answer about its permission. A renamed account keeps it, and the
+	// next owner of the login has another one.
 	AccountID(ctx context.Context, repo, login string) (int64, error)
 	// Private reports whether a repository is not public. The error is ErrNotFound if it does not exist or cannot be
 	// seen.
@@ -92,10 +92,10 @@ type Proposal struct {
 	Base   string // branch to merge into
 	Title  string // one line
 	Number int    // of the pull request if it is known: then none is opened; 0: find or open it
-	Fixes  int    // the number of the issue that the work resolves; 0: that of the pull request's description so far, if any
+	Fixes  int    // number of the resolved issue; 0: the one in the current description, if any
 
-	// Together are the pull requests of the same work in other repositories, as "owner/name#3"; empty: those of the pull
-	// request's description so far, if any.
+	// Together are the pull requests of the same work in other repositories, as "owner/name#3"; empty: those of the
+	// pull request's description so far, if any.
 	Together []string
 
 	Run    string // the ID of the task; a newer task's description is never replaced by an older one's

@@ -87,8 +87,8 @@ func Actor(ctx context.Context) string {
 	return Console
 }
 
-// PublicName returns how posts and pages name the visitor, for Cancel and Answer: as the operator does, or by their login on the
-// forge if it is known. The name that [Actor] returns may be a private address then.
+// PublicName returns how posts and pages name the visitor, for Cancel and Answer: as the operator does, or by their
+// login on the forge if it is known. The name that [Actor] returns may be a private address then.
 func PublicName(ctx context.Context) string {
 	v := VisitorOf(ctx)
 	return cmp.Or(v.Person, v.Login, Actor(ctx))
@@ -239,8 +239,8 @@ func (d *Desk) permitNew(ctx context.Context, t Task) error {
 	}
 	all, known := len(past), d.policy.People.filterVisible(ctx, past)
 	takesPart := slices.ContainsFunc(known, func(r store.Record) bool { return d.policy.People.asked(v, scoped(r.Scopes, userScope)) })
-	hidden := func(repo string) bool {
-		return v.RoleIn(ctx, d.policy.withoutHost(repo)) < Viewer && (repo != "" || !takesPart) // they were allowed to take part
+	hidden := func(repo string) bool { // people who took part in it were allowed to
+		return v.RoleIn(ctx, d.policy.withoutHost(repo)) < Viewer && (repo != "" || !takesPart)
 	}
 	if len(earlier) > 0 && v.RoleInAll(ctx, earlier) < Viewer || len(known) < all || slices.ContainsFunc(about.Repos, hidden) {
 		return &InputError{Sentence: "You may not continue this conversation. Start a new one."}

@@ -231,7 +231,7 @@ type Question struct {
 	Options []string  `json:"options,omitempty"` // offered answers; other text is accepted, too
 	Asked   time.Time `json:"asked"`
 	Until   time.Time `json:"until"`             // when the agent continues without an answer
-	Consent string    `json:"consent,omitempty"` // for a request for approval: the calls that "Always for this task" would approve
+	Consent string    `json:"consent,omitempty"` // in a request for approval: what "Always for this task" approves
 	Start   bool      `json:"start,omitempty"`   // the agent has not started, and does not start without an answer
 	Answer  *Answer   `json:"answer,omitempty"`
 

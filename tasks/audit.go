@@ -11,29 +11,29 @@ import (
 	"github.com/errand-fleet/errand/store"
 )
 
-// AuditEntry is an entry of the audit log: what someone changed, or tried to change.
+// AuditEntry is an entry of the audit log: a change that someone made or tried to make.
 type AuditEntry struct {
-	Seq    int64     `json:"seq"` // the first entry has 1
+	Seq    int64     `json:"seq"` // 1 for the first entry
 	Time   time.Time `json:"time"`
-	Who    string    `json:"who"`              // the visitor of the front door, or source and account, such as slack/U02ABC
-	Name   string    `json:"name,omitempty"`   // of the account, if it is known
-	How    string    `json:"how"`              // they authenticated: token, invite, login, proxy, api token, link; or the source
-	Role   string    `json:"role"`             // empty for a source, which has its own rules
-	What   string    `json:"what"`             // login, logout, the method and path of the request, or the action in a source
+	Who    string    `json:"who"`              // the front door's user, or source and account, such as slack/U02ABC
+	Name   string    `json:"name,omitempty"`   // name of the account; empty if unknown
+	How    string    `json:"how"`              // token, invite, login, proxy, api token, link; or the source
+	Role   string    `json:"role"`             // empty for an action in a source, which has its own rules
+	What   string    `json:"what"`             // login, logout, the request's method and path, or the source's action
 	From   string    `json:"from"`             // an IP address or the source
-	Status int       `json:"status"`           // of the response, or the one that the console gives for the same
-	Result string    `json:"result,omitempty"` // the path of the task or page that came of it
-	Hash   string    `json:"hash,omitempty"`   // of the entry and the one before; not part of what is hashed
+	Status int       `json:"status"`           // HTTP status, or its equivalent for an action in a source
+	Result string    `json:"result,omitempty"` // path of the resulting task or page
+	Hash   string    `json:"hash,omitempty"`   // hash of this entry and the previous one; not part of its own input
 }
 
 // auditTime bounds how long recording may delay a response.
 const auditTime = 2 * time.Second
 
-// maxAudited bounds what people choose of an entry, in bytes.
+// maxAudited bounds the fields of an entry that people choose, in bytes.
 const maxAudited = 300
 
-// RecordAudit appends an entry to Redis and writes it to the log with its hash. An entry that Redis cannot take is in
-// the log only.
+// RecordAudit appends an entry to Redis and writes it to the log with its hash. If Redis fails, the entry is only in
+// the log.
 func RecordAudit(ctx context.Context, s *store.Audit, log *slog.Logger, e AuditEntry) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), auditTime)
 	defer cancel()
@@ -54,10 +54,10 @@ func RecordAudit(ctx context.Context, s *store.Audit, log *slog.Logger, e AuditE
 // Sender is a person who acts through a source, outside of the front door's own pages.
 type Sender struct {
 	Source, Account string
-	Name            func(context.Context) string // what people call them; nil: unknown
+	Name            func(context.Context) string // returns their display name; nil if unknown
 }
 
-// ErrRefused means that a source does not let a sender do something.
+// ErrRefused means that a source does not allow a sender's action.
 var ErrRefused = errors.New("refused")
 
 type senderKey struct{}
@@ -75,9 +75,9 @@ type trail struct {
 	log    *slog.Logger
 }
 
-// As does what a person asked for through a source, and records it in the audit log. The desk itself records what do
-// changes in tasks. For all else, and for what is refused, there is one entry: what do was to do, with the task or thread
-// that it is about. If changed is false and there is no error, nothing is recorded. As returns the error of do.
+// As runs do, the action of a person in a source, and records it in the audit log. The desk records changes of tasks
+// itself. For other changes, and for refusals, As records one entry with the action and its target, a task or thread.
+// If changed is false and there is no error, nothing is recorded. As returns the error of do.
 func (l *trail) As(ctx context.Context, by Sender, what, target string, do func(context.Context) (changed bool, err error)) error {
 	a := &acting{Sender: by}
 	ctx = context.WithValue(ctx, senderKey{}, a)
@@ -88,8 +88,8 @@ func (l *trail) As(ctx context.Context, by Sender, what, target string, do func(
 	return err
 }
 
-// audit records an action of the sender in the context. Without one, the front door records the request, or errand acts
-// by itself.
+// audit records an action of the sender in the context. Without a sender it records nothing: the front door records its
+// requests itself, and errand's own actions are not audited.
 func (l *trail) audit(ctx context.Context, what, target string, err error) {
 	a, ok := ctx.Value(senderKey{}).(*acting)
 	if !ok {

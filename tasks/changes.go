@@ -21,7 +21,7 @@ import (
 type Changes struct {
 	At     time.Time     `json:"at"`
 	Base   string        `json:"base"`             // the commit that the files are compared with
-	Head   string        `json:"head,omitempty"`   // of the change that is reviewed; empty: these are the run's own changes
+	Head   string        `json:"head,omitempty"`   // of the reviewed change; empty for the run's own changes
 	Live   bool          `json:"live,omitempty"`   // the run continued afterwards
 	Total  Diffstat      `json:"total"`            // of all files
 	Files  []ChangedFile `json:"files,omitempty"`  // the first ones, in the order of their names

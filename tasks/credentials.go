@@ -69,8 +69,8 @@ func (c CredentialUse) CappedAt(now time.Time) time.Time {
 	return now.UTC().Truncate(24 * time.Hour).Add(24 * time.Hour)
 }
 
-// UseCredentials adds to states what their credentials have spent today, also in the open runs of other workers than the one
-// whose states they are. It publishes what those of this one have spent; a reader has none.
+// UseCredentials adds to states what their credentials have spent today, also in the open runs of other workers than
+// the one whose states they are. It publishes what those of this one have spent; a reader has none.
 func UseCredentials(ctx context.Context, s *store.Store, worker string, states map[string]agent.CredentialState) (list []CredentialUse, err error) {
 	own := map[string]float64{}
 	for name, state := range states {

@@ -23,7 +23,7 @@ var (
 	ErrNotFound = errors.New("no such task")
 	// ErrNotEnded means that a task cannot be retried because it has not ended.
 	ErrNotEnded = errors.New("the task has not ended")
-	// ErrNoQuestion is returned by [Desk.Submit] for a message that can only be an answer, if it answers no open question.
+	// ErrNoQuestion is returned by [Desk.Submit] if a message that can only be an answer answers no open question.
 	ErrNoQuestion = errors.New("no open question")
 )
 
@@ -90,7 +90,7 @@ type Receipt struct {
 	ID  string
 	New bool // false if the same task was submitted before
 
-	Answered bool // the message answered a question of the thread's running task, which ID names; it did not become a task
+	Answered bool // the message answered a question of the running task ID and did not become a task
 
 	Position int  // of a new task: how many tasks of its thread come first, a running one included
 	Joins    bool // the live run of its thread will absorb it; otherwise it waits its turn

@@ -97,12 +97,13 @@ type Ending struct {
 	Covers []string     `json:"covers,omitempty"` // absorbed tasks that end with this one
 
 	Published *Published `json:"published,omitempty"` // nil: there was nothing to publish
-	// Also has what was published in further repositories. If nothing was published in the main one, the first of them is Published.
+	// Also has the work published in further repositories. Without work in the main one, the first of them is
+	// Published.
 	Also    []*Published `json:"also,omitempty"`
 	Changed Diffstat     `json:"changed,omitzero"` // by the run, in the clone of its main repository
-	Found   bool         `json:"found,omitempty"`  // Redis had lost the ending, and the final message was found in the thread
+	Found   bool         `json:"found,omitempty"`  // Redis had lost the ending; the final message was in the thread
 
-	Retried time.Time `json:"-"` // when the task was last retried; earlier messages belong to an earlier ending. Set for Close
+	Retried time.Time `json:"-"` // time of the last retry; earlier messages are of an earlier ending. Set for Close
 }
 
 // ForAbsorbed returns the ending of a task that another task's run absorbed, without the fields that only the other

@@ -23,8 +23,8 @@ type Environment struct {
 // Took returns how long the set-up took.
 func (e Environment) Took() time.Duration { return time.Duration(e.Seconds * float64(time.Second)) }
 
-// Environments lists the environments that the live workers keep for a repository, by repository and host, the last used first.
-// Without a name it lists those of all repositories that the visitor sees.
+// Environments lists the environments that the live workers keep for a repository, by repository and host, the last
+// used first. Without a name it lists those of all repositories that the visitor sees.
 func (f *Fleet) Environments(ctx context.Context, repo string) ([]Environment, error) {
 	repo = f.desk.policy.withoutHost(repo)
 	live, err := f.desk.store.Workers.List(ctx)
@@ -58,8 +58,8 @@ func (f *Fleet) Environments(ctx context.Context, repo string) ([]Environment, e
 	return all, nil
 }
 
-// Rebuild makes the next run of a repository set up a new environment on every worker, on behalf of the visitor. Runs that
-// use the old one continue.
+// Rebuild makes the next run of a repository set up a new environment on every worker, on behalf of the visitor. Runs
+// that use the old one continue.
 func (f *Fleet) Rebuild(ctx context.Context, repo string) (store.Rebuild, error) {
 	repo = f.desk.policy.withoutHost(repo)
 	if VisitorOf(ctx).RoleIn(ctx, repo) < Operator {
@@ -74,8 +74,8 @@ func (f *Fleet) Rebuild(ctx context.Context, repo string) (store.Rebuild, error)
 	return f.rebuild(ctx, store.Rebuild{Repo: repo})
 }
 
-// Remove makes the workers remove the environment with a key, as [Fleet.Environments] has it, when no run uses it any more, on
-// behalf of the visitor. A run that needs it afterwards sets it up again.
+// Remove makes the workers remove the environment with a key, as [Fleet.Environments] has it, when no run uses it any
+// more, on behalf of the visitor. A run that needs it afterwards sets it up again.
 func (f *Fleet) Remove(ctx context.Context, key string) (store.Rebuild, error) {
 	all, err := f.Environments(ctx, "")
 	if err != nil {

@@ -33,8 +33,8 @@ const (
 	OfferTime = 10 * time.Minute
 )
 
-// OfferLink offers to link an account in Slack. It returns a code with which the offer can be confirmed once. Redis has only
-// the hash of the code.
+// OfferLink offers to link an account in Slack. It returns a code with which the offer can be confirmed once. Redis has
+// only the hash of the code.
 func OfferLink(ctx context.Context, d *Desk, l Link) (code string, err error) {
 	if one, _ := d.policy.People.Find(slackSource, l.User); one.GitHub != "" {
 		return "", &InputError{Sentence: fmt.Sprintf("An operator has set your account on GitHub: %s.", one.GitHub)}
@@ -72,8 +72,8 @@ func ListLinks(ctx context.Context, s *store.Access) ([]Link, error) {
 	return list, err
 }
 
-// Conflict returns why a link must not be made, or "": an account of the forge is linked to one account in Slack, so that
-// a person who is misled cannot lend theirs to a second one, and what the operator has set counts.
+// Conflict returns why a link must not be made, or "": an account of the forge is linked to one account in Slack, so
+// that a person who is misled cannot lend theirs to a second one, and what the operator has set counts.
 func (p People) Conflict(l Link, others []Link) string {
 	for _, one := range p {
 		if own := one.Slack == l.User; own && one.GitHub != "" || !own && one.Slack != "" && strings.EqualFold(one.GitHub, l.Login) {
@@ -88,8 +88,8 @@ func (p People) Conflict(l Link, others []Link) string {
 	return ""
 }
 
-// linked returns the account on the forge that a person has linked to their account in Slack, and its number, or without a
-// link the account that has the same e-mail address; "" if the operator has set one, or permits neither.
+// linked returns the account on the forge that a person has linked to their account in Slack, and its number, or
+// without a link the account that has the same e-mail address; "" if the operator has set one, or permits neither.
 func (p Policy) linked(ctx context.Context, s *store.Store, user string) (login string, id int64, err error) {
 	if p.Rights == nil {
 		return "", 0, nil
@@ -129,8 +129,7 @@ func firstHalf(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithDeadline(ctx, deadline.Add(-time.Until(deadline)/2))
 }
 
-// loginOf returns the account on the forge of who submits a task, if the front door, a link or
-// a schedule says so.
+// loginOf returns the submitter's login on the forge, as the front door, a link or a schedule gives it, or "" if unknown.
 func loginOf(ctx context.Context, d *Desk, t Task) (string, error) {
 	switch t.Source {
 	case slackSource:

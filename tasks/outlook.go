@@ -31,8 +31,8 @@ func (o *Outlook) Miss(severity store.Severity, what, why, remedy string) {
 	o.Findings = append(o.Findings, store.Finding{Severity: severity, What: what, Why: why, Remedy: remedy})
 }
 
-// Outlook returns what a run with the widest profile would get in a repository. A worker of its pool reads the declaration of the
-// base branch. If none can, the findings say so. Errors are as those of Desk.Offer.
+// Outlook returns what a run with the widest profile would get in a repository. A worker of its pool reads the
+// declaration of the base branch. If none can, the findings say so. Errors are as those of Desk.Offer.
 func (f *Fleet) Outlook(ctx context.Context, name string) (Outlook, error) {
 	name = f.desk.policy.withoutHost(name)
 	repo, err := f.desk.policy.Allowed(name)

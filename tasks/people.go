@@ -75,8 +75,8 @@ func (p People) Asker(t Task) string {
 	return one.Name
 }
 
-// NameOf returns the name of the person who asked for a task: the configured one, the source's or the account. It is published, so
-// the account is that on the forge if the front door knows it; the one there may be a private address.
+// NameOf returns the name of the person who asked for a task: the configured one, the source's or the account. It is
+// published, so the account is that on the forge if the front door knows it; the one there may be a private address.
 func (p People) NameOf(t Task) string {
 	if one, ok := p.Author(t); ok {
 		return one.Name

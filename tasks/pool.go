@@ -81,8 +81,8 @@ func (f *Fleet) Pools(live []store.LiveRecord, seen []store.Worker) []PoolState 
 	return Pools(f.desk.policy.Pools, live, seen)
 }
 
-// Pools returns the default pool and then the others, by name: those in names, which are of repositories, and those with
-// workers or live tasks.
+// Pools returns the default pool and then the others, by name: those in names, which are of repositories, and those
+// with workers or live tasks.
 func Pools(names []string, live []store.LiveRecord, seen []store.Worker) []PoolState {
 	pools := map[string]*PoolState{}
 	at := func(pool string) *PoolState {

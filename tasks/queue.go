@@ -30,8 +30,8 @@ const (
 	// the child still runs. It leaves time for the steps beside the run: set-ups, questions before it, checks.
 	timeoutMargin = 3 * time.Hour
 	noLimit       = 365 * 24 * time.Hour
-	// pollInterval is how long asynq waits after it found nothing, ± 50 %. The worker's hook holds its next request back
-	// until there is something to find.
+	// pollInterval is how long asynq waits after it found nothing, ± 50 %. The worker's hook holds its next request
+	// back until there is something to find.
 	pollInterval = 2 * time.Millisecond
 	// delayedInterval is how often asynq moves scheduled deliveries to the pending list. asynq counts in whole
 	// seconds.
@@ -43,7 +43,7 @@ const (
 type ErrLater struct {
 	At   time.Time
 	Why  string // a clause for people, without amounts of money, host names or texts of other services
-	Tell string // identifies the reason; followers of the task see Why again when Tell changes. Empty: only the status shows Why
+	Tell string // identifies the reason: followers see Why again when it changes. Empty: only the status has Why
 }
 
 func (e *ErrLater) Error() string {
@@ -177,8 +177,8 @@ func (q *Queue) Delivered(ctx context.Context, recs []store.LiveRecord) (present
 	return present, alive, nil
 }
 
-// ToFront makes pending deliveries the next ones of their queue, in this order. It does nothing to deliveries that are not
-// pending.
+// ToFront makes pending deliveries the next ones of their queue, in this order. It does nothing to deliveries that are
+// not pending.
 func (q *Queue) ToFront(ctx context.Context, queue string, deliveries ...string) error {
 	// asynq takes from the right end and adds at the left. Search for a delivery from the end where it is, and not for
 	// one that is not pending: that would read the whole list.
@@ -204,7 +204,7 @@ return 1`
 // deliveries that it processes at once. Its requests to Redis pass the hook.
 func (q *Queue) Server(pool string, concurrency int, hook redis.Hook, shutdown time.Duration, log *slog.Logger) *asynq.Server {
 	o := q.redis.Options()
-	client := q.redis.WithTimeout(o.ReadTimeout) // a copy with the same connections, because a hook is for a whole client
+	client := q.redis.WithTimeout(o.ReadTimeout) // a copy with the same connections: hooks are for whole clients
 	client.AddHook(hook)
 	priorities := map[string]int{}
 	for i, class := range Classes {
@@ -232,7 +232,7 @@ const (
 	Forward         // make the due deliveries of a queue pending
 )
 
-// RequestOf returns what a command of an asynq server asks for, and the queue. Commands that it does not know are Other.
+// RequestOf returns the kind of an asynq server's command, and the queue. Unknown commands are Other.
 func RequestOf(cmd redis.Cmder) (what Request, queue string) {
 	args := cmd.Args()
 	if len(args) < 4 || cmd.Name() != "evalsha" && cmd.Name() != "eval" {

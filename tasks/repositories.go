@@ -34,8 +34,8 @@ func (t Task) Has(repo string) bool {
 	return strings.EqualFold(repo, t.Repo) || slices.ContainsFunc(t.Also, func(one string) bool { return strings.EqualFold(one, repo) })
 }
 
-// SplitRepositories reads repositories that a person wrote as a list: the main one and the further ones, with commas between
-// them.
+// SplitRepositories reads repositories that a person wrote as a list: the main one and the further ones, with commas
+// between them.
 func SplitRepositories(list string) (repo string, also []string) {
 	for i, name := range strings.Split(list, ",") {
 		if name = strings.TrimSpace(name); i == 0 {
@@ -47,8 +47,8 @@ func SplitRepositories(list string) (repo string, also []string) {
 	return repo, also
 }
 
-// withFurther returns a task whose further repositories have the names that the policy knows, and whose profile is limited
-// to what each of them allows. The error is an *InputError.
+// withFurther returns a task whose further repositories have the names that the policy knows, and whose profile is
+// limited to what each of them allows. The error is an *InputError.
 func (p Policy) withFurther(t Task) (Task, error) {
 	if len(t.Also) == 0 {
 		return t, nil
@@ -90,8 +90,8 @@ func (p Policy) withFurther(t Task) (Task, error) {
 	return t, nil
 }
 
-// Now limits a task to what the policy allows now, which may be less than when it was submitted. A main repository that is no
-// longer listed is not trusted; further ones are refused with an *InputError.
+// Now limits a task to what the policy allows now, which may be less than when it was submitted. A main repository that
+// is no longer listed is not trusted; further ones are refused with an *InputError.
 func (p Policy) Now(t Task) (Task, error) {
 	if repo, err := p.Allowed(t.Repo); err == nil {
 		t.Profile = repo.Narrow(t.Profile)
@@ -99,8 +99,8 @@ func (p Policy) Now(t Task) (Task, error) {
 	return p.withFurther(t)
 }
 
-// RoleInAll returns the visitor's lowest role in any of some repositories; without repositories, that in the tasks without
-// one.
+// RoleInAll returns the visitor's lowest role in any of some repositories; without repositories, that in the tasks
+// without one.
 func (v Visitor) RoleInAll(ctx context.Context, repos []string) Role {
 	if len(repos) == 0 {
 		return v.RoleIn(ctx, "")
@@ -123,8 +123,8 @@ func (p Policy) entitleAll(ctx context.Context, by Asker, t Task) (agent.Profile
 	return profile, err
 }
 
-// permitTogether refuses a task that would change a public repository, or be answered there, if the agent also knows private
-// ones, from the task or from its conversation. Its answer is in the description of each pull request.
+// permitTogether refuses a task that would change a public repository, or be answered there, if the agent also knows
+// private ones, from the task or from its conversation. Its answer is in the description of each pull request.
 func (p Policy) permitTogether(ctx context.Context, t Task, others func() ([]string, error)) error {
 	if t.Repo == "" || t.Profile != agent.Write && t.Source != p.Rights.Forge.Name() {
 		return nil
@@ -167,7 +167,7 @@ func (p Policy) permitConversation(ctx context.Context, t Task, by Asker, others
 	return err
 }
 
-// Publications returns the published works of an ending itself, no copies; that of the main repository first if there is one.
+// Publications returns the published works of an ending, not copies of them. The main repository's comes first.
 func (e *Ending) Publications() []*Published {
 	if e.Published == nil {
 		return nil

@@ -23,8 +23,8 @@ type Rights struct {
 	Forge    Permissions // nil: there are no limits
 	Unmapped Unmapped    // what people in Slack may do whose account on the forge is unknown
 	Links    bool        // people may link their account in Slack to one on the forge; see Link
-	// Match finds the account on the forge of a person in Slack by the e-mail address that both have verified, or "". It is nil if
-	// the operator does not want that.
+	// Match finds the account on the forge of a person in Slack by the e-mail address that both have verified, or "".
+	// It is nil if the operator does not want that.
 	Match func(ctx context.Context, user string) (login string, err error)
 	// Lists reports whether the operator permits answers about a private repository in a Slack channel.
 	Lists func(channel, repo string) bool
@@ -43,8 +43,8 @@ type Unmapped string
 
 // The values of Unmapped.
 const (
-	UnmappedAll    Unmapped = ""       // the same as everybody else; answers about private repositories may be posted anywhere
-	UnmappedRead   Unmapped = "read"   // ask errand to read repositories that the operator lists as open, and to work without a repository
+	UnmappedAll    Unmapped = ""       // everything; answers about private repositories may be posted anywhere
+	UnmappedRead   Unmapped = "read"   // read open repositories, and work without a repository
 	UnmappedRefuse Unmapped = "refuse" // nothing
 )
 
@@ -117,14 +117,15 @@ func (p Policy) Permit(ctx context.Context, s *store.Store, t Task) (agent.Profi
 	return t.Profile, nil
 }
 
-// PermitNow checks that the asker of a task may ask errand to read its repository, and to post the answer where they ask.
+// PermitNow checks that the asker may let errand read the task's repository and post the answer where they asked.
 func PermitNow(ctx context.Context, d *Desk, t Task) error {
 	_, err := d.policy.Permit(ctx, d.store, t)
 	return err
 }
 
-// limits returns a person with their account on the forge, and whether there is a limit to what they may do. People at the
-// front door whose account is unknown have their role instead. In Slack, what the operator and the links say now counts.
+// limits returns a person with their account on the forge, and whether there is a limit to what they may do. People at
+// the front door whose account is unknown have their role instead. In Slack, the operator's settings and the links of
+// now count.
 func (p Policy) limits(ctx context.Context, s *store.Store, by Asker) (_ Asker, limited bool, err error) {
 	if p.Rights == nil || p.Rights.Forge == nil {
 		return by, false, nil
@@ -184,8 +185,8 @@ func (p Policy) entitle(ctx context.Context, by Asker, repo string, wanted agent
 	return "", refusal("%s has no access to %s.", by.Login, repo)
 }
 
-// permitChannel refuses a request in Slack about a repository whose answers must not be posted where it was made. Retries elsewhere are
-// answered there, too.
+// permitChannel refuses a request in Slack about a repository whose answers must not be posted where it was made.
+// Retries elsewhere are answered there, too.
 func (p Policy) permitChannel(ctx context.Context, t Task, repo string) error {
 	if t.Source != slackSource || p.Rights.Unmapped == UnmappedAll || strings.HasPrefix(t.Channel, "D") {
 		return nil
@@ -212,7 +213,7 @@ func (p Policy) MayPost(ctx context.Context, channel, repo string) (bool, error)
 	return err == nil && !private, nil
 }
 
-// Conversation is what Rights has to know about a session. The worker stores it with the session, as a part of its notes.
+// Conversation is what Rights must know about a session. The worker stores it in the notes of the session.
 type Conversation struct {
 	// Repos are the repositories that its runs have worked in; "" means work without one. Nil: they are not known.
 	Repos []string `json:"repos"`
@@ -297,8 +298,8 @@ func (p Policy) permitAnswer(ctx context.Context, s *store.Store, id string, q Q
 	return err
 }
 
-// MayWrite reports whether a person may ask errand to change a repository. The error may be an *InputError. limited is false if
-// nothing limits the person, whose source then decides.
+// MayWrite reports whether a person may ask errand to change a repository. The error may be an *InputError. limited is
+// false if nothing limits the person, whose source then decides.
 func MayWrite(ctx context.Context, d *Desk, by Asker, repo string) (may, limited bool, err error) {
 	by, limited, err = d.policy.limits(ctx, d.store, by)
 	if err != nil || !limited {

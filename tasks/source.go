@@ -59,8 +59,8 @@ type Recaller interface {
 	Final(ctx context.Context, t Task, after time.Time) (*Ending, error)
 }
 
-// Reviewer is a Source with reviews of pull requests, which the console shows. Its methods are called in front doors. They
-// must not wait for other services.
+// Reviewer is a Source with reviews of pull requests, which the console shows. Its methods are called in front doors.
+// They must not wait for other services.
 type Reviewer interface {
 	Name() string
 	// Review returns the result of an ended review, or nil if the task is no review with findings.
@@ -79,10 +79,10 @@ type Acceptance struct {
 
 // Learner is a Source that learns from what people do with its results. Its methods are called on workers.
 type Learner interface {
-	// NextLesson returns a lesson to propose for a repository, or nil. Another call soon after does not return it again.
+	// NextLesson returns a lesson to propose for a repository, or nil. It does not return the same one again soon.
 	NextLesson(ctx context.Context, repo string) (*Lesson, error)
-	// Proposed records that a lesson is proposed, or that the base branch has its line if url is empty. It is never returned
-	// again.
+	// Proposed records that a lesson is proposed, or that the base branch has its line if url is empty. It is never
+	// returned again.
 	Proposed(ctx context.Context, repo, key, url string) error
 }
 
@@ -136,8 +136,8 @@ type Report interface {
 // ErrNotHere means that another worker has to post: this one lacks the product where the message goes.
 var ErrNotHere = errors.New("this worker is not set up for the place of the message")
 
-// NoReport is the Report of a source that has no place to post to. The run's events and the ending are in the store, where the
-// console, the command line and the API read them.
+// NoReport is the Report of a source that has no place to post to. The run's events and the ending are in the store,
+// where the console, the command line and the API read them.
 type NoReport struct{}
 
 // Update does nothing: the worker has stored the event already.
@@ -151,10 +151,10 @@ type Brief struct {
 	Prompt agent.Message   // the first user message; empty: the task's prompt
 	System string          // context for the system prompt
 	Base   string          // branch whose content is trusted; empty: the repository's configured base
-	Into   string          // base branch of the pull request; empty: Base. If the work is published on Into itself, there is no pull request
+	Into   string          // base branch of the pull request; empty: Base. Work on Into itself needs none
 	Fixes  int             // the number of the issue that the published work resolves; 0: none
 	Diff   bool            // write base...head to changes.diff in the thread's directory, and tell the agent
-	Since  string          // an earlier head of the same change, as a full SHA: write what is new since then to since.diff, if that head still exists
+	Since  string          // full SHA of an earlier head: write the changes since it, if it still exists, to since.diff
 	Keep   bool            // keep the clone as the thread's last run left it
 	Fresh  bool            // do not continue the thread's conversation
 	Lines  int             // changed lines of the change that is reviewed; 0: it is no review
@@ -212,13 +212,13 @@ type Directories interface {
 	Directory(path string) (string, error)
 }
 
-// Notice reports the result of a task elsewhere than where it was requested: of one on a pull request whose repository is
-// only watched, or of one that no person asked for.
+// Notice reports the result of a task elsewhere than where it was requested: of one on a pull request whose repository
+// is only watched, or of one that no person asked for.
 type Notice struct {
 	Task        Task
 	Ending      Ending
 	Channel     string            // where to post it; empty: where the results of the repository go
-	PullRequest forge.PullRequest // the notices of one pull request are shown together; zero: those of the task's thread
+	PullRequest forge.PullRequest // groups notices; zero: by the task's thread
 	Headline    string            // the result in one line
 	Body        string            // the whole result, in Markdown
 	Quiet       bool              // nothing is new: it can be left out if the pull request has a notice already
@@ -250,8 +250,8 @@ type Published struct {
 	Work
 	PullRequest forge.PullRequestRef `json:"pull_request,omitzero"`
 	Problem     string               `json:"problem,omitempty"`  // one sentence: what failed, and what to do about it
-	Due         bool                 `json:"due,omitempty"`      // the branch is pushed, and the pull request has to be opened or updated
-	Together    []string             `json:"together,omitempty"` // the pull requests that its description names, as "owner/name#3"
+	Due         bool                 `json:"due,omitempty"`      // the branch is pushed, but the pull request is not
+	Together    []string             `json:"together,omitempty"` // pull requests in its description: "owner/name#3"
 }
 
 // Note returns plain text about the published work, a line for each repository; empty if there was nothing to publish.
@@ -301,7 +301,7 @@ type ScheduleDefinition struct {
 	MaxUSD  float64       `json:"budget,omitempty"`  // of a task; 0: the fleet's limit
 	Results string        `json:"results,omitempty"` // Slack channel for the answers; empty: they are not posted
 	By      string        `json:"by,omitempty"`      // who made it through the API; empty: it is in errand.yaml
-	Login   string        `json:"login,omitempty"`   // who made it, on the forge, if that is known: its tasks have the rights of this account
+	Login   string        `json:"login,omitempty"`   // known forge account of its author, whose rights its tasks have
 	Made    time.Time     `json:"made,omitzero"`     // when they did
 }
 

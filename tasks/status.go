@@ -31,7 +31,7 @@ type Status struct {
 	Ended    time.Time     `json:"ended,omitzero"`
 	Retried  time.Time     `json:"retried,omitzero"`    // when it was last retried
 	At       time.Time     `json:"not_before,omitzero"` // the earliest start of a waiting task
-	Why      string        `json:"why,omitempty"`       // why it waits, as a clause; set for a running task only until its work begins
+	Why      string        `json:"why,omitempty"`       // why it waits, as a clause; also set while a run starts
 	Blocked  store.Blocked `json:"-"`                   // the same for the console
 	Cancel   string        `json:"cancelled_by,omitempty"`
 	Ending   *Ending       `json:"ending,omitempty"`
@@ -40,7 +40,7 @@ type Status struct {
 	Posted    bool       `json:"posted"`              // the final message was posted
 	Votes     []Vote     `json:"votes,omitempty"`     // on the answer; not in lists
 
-	Unreadable string `json:"unreadable,omitempty"` // why the record cannot be read and what to do; the prompt says so, too
+	Unreadable string `json:"unreadable,omitempty"` // why the record cannot be read, and a remedy; also in the prompt
 	flaw       string // the same without the ID and the remedy
 }
 
@@ -309,8 +309,8 @@ func SourceOf(id string) string {
 	return source
 }
 
-// inScope reports whether one of the scopes has that kind and name. Unless exact, a name without a source matches that name in
-// every source.
+// inScope reports whether one of the scopes has that kind and name. Unless exact, a name without a source matches that
+// name in every source.
 func inScope(scopes []string, kind, name string, exact bool) bool {
 	for _, s := range scopes {
 		of, ok := strings.CutPrefix(s, kind)

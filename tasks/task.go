@@ -54,7 +54,7 @@ type Task struct {
 	Repo string `json:"repo,omitempty"` // owner/name
 	Ref  string `json:"ref,omitempty"`  // branch, tag or commit; empty: the default branch
 	Dir  string `json:"dir,omitempty"`
-	// Also has further repositories, each of which gets its own clone and pull request. They start at their base branches.
+	// Also has further repositories. Each starts at its base branch, and gets its own clone and pull request.
 	Also []string `json:"repos,omitempty"`
 
 	Actor   string  `json:"actor"`             // who asked: their account in the source
@@ -75,7 +75,7 @@ type Task struct {
 
 	NotBefore time.Time `json:"not_before,omitzero"` // earliest start; zero: at once
 
-	Trace string `json:"trace,omitempty"` // W3C traceparent of the request, whose trace the task's continues; empty: it has its own
+	Trace string `json:"trace,omitempty"` // W3C traceparent of the request's trace, which the task continues; or empty
 
 	Origin json.RawMessage `json:"origin,omitempty"` // the source's return address; only the source reads it
 }

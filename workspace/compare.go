@@ -170,8 +170,8 @@ func splitPatch(text string) (patches []string) {
 
 var errList = errors.New("git's list of changes is not understood")
 
-// readList reads the output of git diff --raw --numstat -z: first the raw entries, then the counts, both in the order of
-// the files.
+// readList reads the output of git diff --raw --numstat -z: first the raw entries, then the counts, both in the order
+// of the files.
 func readList(out string) (files []FileChange, err error) {
 	fields := strings.Split(strings.TrimSuffix(out, "\x00"), "\x00")
 	next := func() (field string) {
@@ -189,7 +189,7 @@ func readList(out string) (files []FileChange, err error) {
 		f.Name = next()
 		files = append(files, f)
 	}
-	for i := range files { // "<added>\t<removed>\t<name>", or of a rename "<added>\t<removed>\t", "<old name>", "<name>"
+	for i := range files { // "<added>\t<removed>\t<name>", or for a rename "<added>\t<removed>\t", "<old>", "<new>"
 		counts := strings.SplitN(next(), "\t", 3)
 		if len(counts) != 3 {
 			return nil, errList

@@ -38,7 +38,7 @@ type Environment struct {
 	From     string        `json:"from"` // what declared the set-up
 	Used     time.Time     `json:"-"`    // by the start of a run
 
-	// Files are the ignored files outside of Dirs, relative to the clone, such as an extension compiled beside its source.
+	// Files are ignored files outside of Dirs, relative to the clone, such as extensions compiled beside their sources.
 	Files []string `json:"files,omitempty"`
 
 	dir string
@@ -54,8 +54,8 @@ func (s Environments) path(id string) string {
 	return filepath.Join(s.w.cfg.Dir, "environments", id)
 }
 
-// Use returns the environment with want's ID, and sets it up first if none exists. fill is called with a new clone of c's
-// base commit and a layer for the home; one process of the machine does that while the others wait. The environment
+// Use returns the environment with want's ID, and sets it up first if none exists. fill is called with a new clone of
+// c's base commit and a layer for the home; one process of the machine does that while the others wait. The environment
 // stays until release is called. If fill fails, its error is returned as it is, and nothing is kept.
 func (s Environments) Use(
 	ctx context.Context, c Clone, want Environment, fill func(ctx context.Context, setUp Clone, home Layer) error,
@@ -196,7 +196,7 @@ func (s Environments) finish(ctx context.Context, e *Environment, setUp Clone, h
 	return os.WriteFile(filepath.Join(e.dir, environmentFile), data, 0o600)
 }
 
-// maxEnvironmentDirs bounds the directories of an environment, because each is a mount of every run. The largest are kept.
+// maxEnvironmentDirs bounds the directories of an environment: each is a mount of every run. The largest are kept.
 const maxEnvironmentDirs = 50
 
 // ignored lists the directories of a clone that git ignores, and the ignored files that are in none of them.
@@ -233,8 +233,8 @@ func (c clone) ignored(ctx context.Context) (dirs, files []string, err error) {
 	return dirs, files, nil
 }
 
-// Versions returns the object IDs of files and directories of the base branch at c.BaseSHA, in order: the same ID means the
-// same content. One that does not exist has the ID "".
+// Versions returns the object IDs of files and directories of the base branch at c.BaseSHA, in order: the same ID means
+// the same content. One that does not exist has the ID "".
 func (s Environments) Versions(ctx context.Context, c Clone, names []string) ([]string, error) {
 	own, release, err := s.w.reach(ctx, c)
 	if err != nil {
@@ -278,8 +278,8 @@ func (s Environments) List() ([]Environment, error) {
 	return all, nil
 }
 
-// Discard moves an environment to the trash, for Empty to remove. It returns false if a run uses it, or has since it was
-// listed.
+// Discard moves an environment to the trash, for Empty to remove. It returns false if a run uses it, or has since it
+// was listed.
 func (s Environments) Discard(e Environment) (bool, error) {
 	held, err := tryLock(e.dir + ".lock")
 	if held == nil || err != nil {

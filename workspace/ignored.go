@@ -44,8 +44,8 @@ func (e *Environment) takeFiles(from string, names []string) error {
 	return nil
 }
 
-// giveFiles copies the files of an environment to a clone. A file is left out that the repository has there, or that git
-// does not ignore there: it would be published.
+// giveFiles copies the files of an environment to a clone. A file is left out that the repository has there, or that
+// git does not ignore there: it would be published.
 func (c clone) giveFiles(ctx context.Context, e Environment, root *os.Root, tracked string) error {
 	given := map[string]bool{}
 	for i, name := range e.Files {

@@ -234,8 +234,8 @@ func (w *Workspace) discardMirror(ctx context.Context, gone Mirror) (bool, error
 	return true, nil
 }
 
-// holdsOurs reports whether the mirror has our commits that are on no branch of the remote. Originals do not count: what
-// the remote gets is their signed copies.
+// holdsOurs reports whether the mirror has our commits that are on no branch of the remote. Originals do not count:
+// what the remote gets is their signed copies.
 func (m mirror) holdsOurs(ctx context.Context) (bool, error) {
 	if !exists(m.dir) {
 		return false, nil // the rest of a mirror that was set aside or partly discarded

@@ -78,8 +78,8 @@ func (s Environments) Layers(ctx context.Context, c Clone, e Environment) ([]Lay
 	return layers, os.WriteFile(filepath.Join(all, layeredFile), []byte(strings.Join(laid, "\x00")), 0o600)
 }
 
-// restoreFrom writes the tracked files of directories that were layers and are none now. A run that committed them wrote
-// them to its layer, and without them they would count as deleted.
+// restoreFrom writes the tracked files of directories that were layers and are none now. A run that committed them
+// wrote them to its layer, and without them they would count as deleted.
 func (c clone) restoreFrom(ctx context.Context, root *os.Root, tracked, laid []string) error {
 	was, is := c.layered(), within(laid)
 	var missing strings.Builder

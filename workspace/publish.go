@@ -41,14 +41,14 @@ type Publication struct {
 	// Permit is called with the commit right before the push. If it returns an error, Publish does not push and
 	// returns that error.
 	Permit func(ctx context.Context, commit string) error
-	// Refuse returns why a text must not be pushed, or "". It gets the messages and patches of the new commits, before Permit is
-	// called. nil: everything may be pushed.
+	// Refuse returns why a text must not be pushed, or "". It gets the messages and patches of the new commits, before
+	// Permit is called. nil: everything may be pushed.
 	Refuse func(text string) string
 }
 
 // Pushed describes the remote's branch after Publish.
 type Pushed struct {
-	Commit  string // the latest of ours on the branch, where others may have added more; empty: there is nothing to publish
+	Commit  string // our latest on the branch, perhaps not its head; empty: nothing to publish
 	Subject string // of the branch's first commit, in one line
 	New     bool   // pushed by this call: the branch did not have all of the work before
 }

@@ -176,11 +176,11 @@ func (m mirror) take(ctx context.Context, s *shadow, l load, branch string, copi
 	return err
 }
 
-// originals are the refs in a mirror of the commits that have signed copies. Each is named after the time at which it was made and
-// its commit, whose own date is up to the run.
+// originals are the refs in a mirror of the commits that have signed copies. Each is named after the time at which it
+// was made and its commit, whose own date is up to the run.
 const originals = "refs/errand/originals/"
 
-// originalsKept is longer than threads usually keep their clones. If a clone is older, Save keeps its commits once more.
+// originalsKept is longer than threads usually keep clones. If a clone is older, Save keeps its commits again.
 const originalsKept = 90 * 24 * time.Hour
 
 // dropOriginals deletes the refs of originals that are old.

@@ -327,7 +327,8 @@ func replaceImports(content string, change func(token string) (string, int)) str
 	for at := strings.IndexByte(content, '@'); at >= 0; {
 		next := at + 1
 		before, _ := utf8.DecodeLastRuneInString(content[:at])
-		word := unicode.IsLetter(before) || unicode.IsDigit(before) // as in an address: the CLI requires white space or punctuation there
+		// The CLI requires white space or punctuation before the @. An address has a letter or a digit there.
+		word := unicode.IsLetter(before) || unicode.IsDigit(before)
 		if written := importForm.FindString(content[next:]); written != "" && !word {
 			token := strings.ReplaceAll(written, `\ `, " ")
 			if by, length := change(token); length > 0 {

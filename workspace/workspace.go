@@ -2,7 +2,8 @@
 // credential, and per thread a shared clone without remote, which belongs to the agent.
 //
 //	<root>/mirrors/<owner>/<name>.git               the mirror; .lock, .use, .fetched, .tmp and .broken lie beside it
-//	<root>/threads/<thread>/repos/<owner>/<name>    the clone; .<name>~index, ~snap, ~tmp, ~old, ~broken, ~strange and ~with lie beside it
+//	<root>/threads/<thread>/repos/<owner>/<name>    the clone; beside it are .<name>~index, ~snap, ~tmp, ~old,
+//	                                                ~broken, ~strange and ~with
 //	<root>/threads/<thread>/files, scratch          see Files and Scratch
 //	<root>/threads/<thread>/files-<name>            see FilesApart
 //	<root>/threads/<thread>/.left, .thread          see Leave; the thread's name

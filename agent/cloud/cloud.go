@@ -1,6 +1,6 @@
-// Package cloud describes the clouds that offer the model: Amazon Bedrock, Google Vertex AI and Microsoft Foundry. The CLI has a mode
-// for each in which it sends its requests unsigned. The gateway of a run sends them on signed, so that no credential of a cloud is
-// within the agent's reach.
+// Package cloud describes the clouds that offer the model: Amazon Bedrock, Google Vertex AI and Microsoft Foundry. The
+// CLI has a mode for each in which its requests are unsigned. The gateway of a run signs them and sends them on, so
+// that no credential of a cloud is within the agent's reach.
 //
 // Each cloud is a package below this one, because each brings its vendor's modules.
 package cloud
@@ -20,32 +20,32 @@ type Provider interface {
 	// Host is where requests go, for people.
 	Host() string
 
-	// Kind describes for what else the CLI could have got this Environment: providers of the same kind take the same questions.
+	// Kind is equal for providers whose Environment is the same: they accept the same requests of the CLI.
 	Kind() string
 
-	// Environment returns the variables with which the CLI sends its requests to base, unsigned. base has no slash at its end.
+	// Environment returns the variables with which the CLI sends unsigned requests to base, which ends without a slash.
 	Environment(base string) map[string]string
 
-	// Question says what a request of the CLI asks for. path is escaped, and begins with the slash behind base. ok is false for what
-	// no run needs.
+	// Question parses a request of the CLI. path is escaped and begins with the slash after base. ok is false for
+	// requests that no run needs.
 	Question(method, path string) (q Question, ok bool)
 
-	// Smallest returns the path of a question to a model, and the anthropic_version in its body; empty: the body names the model, and
-	// has none. An empty model is the one that the CLI starts with.
+	// Smallest returns the path of a request to a model, and the anthropic_version in its body. If the version is
+	// empty, the body names the model instead. An empty model is the one that the CLI starts with.
 	Smallest(model string) (path, named, version string)
 
-	// Direct changes the URL of such a request, which may have been made for another provider of this Kind, to that of the cloud.
+	// Direct changes the URL of a request, perhaps one made for another provider of this Kind, to the cloud's.
 	Direct(u *url.URL)
 
-	// Sign adds the credential to a request, which is changed no more after it. The errors say what is wrong with the credential. It
-	// may wait for a new one, as long as the context of the request allows.
+	// Sign adds the credential to a request, which must not change afterwards. An error explains what is wrong with the
+	// credential. Sign may wait for a new one, as long as the request's context allows.
 	Sign(req *http.Request, body []byte) error
 }
 
-// Question is what a request asks for.
+// Question describes a request to the model.
 type Question struct {
-	Model    string // as the cloud names it; empty: the body says it
-	Streamed bool   // by the path; otherwise the body says it
+	Model    string // the cloud's name of it; empty if only the body has it
+	Streamed bool   // according to the path; if false, the body decides
 	Free     bool   // costs nothing: a list, or a count of tokens
 }
 

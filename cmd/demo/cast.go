@@ -107,8 +107,8 @@ func cast() []part {
 
 const test = "package invoice\n\nimport \"testing\"\n\nfunc TestTotalKeepsCents(t *testing.T) {\n\tif got := Total([]float64{0.29}); got != 29 {\n\t\tt.Errorf(\"Total = %d\", got)\n\t}\n}\n"
 
-// inhabit leaves tasks in the other states of the console: stopped, failed, running, asking, waiting and paused, one with
-// a draft pull request, a second review of the pull request, and a conversation.
+// inhabit leaves tasks in the other states of the console: stopped, failed, running, asking, waiting and paused, one
+// with a draft pull request, a second review of the pull request, and a conversation.
 func (s *scene) inhabit(ctx context.Context, sys *system, t *teller) error {
 	second, err := s.push(ctx, sys, t)
 	if err != nil {

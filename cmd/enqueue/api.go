@@ -46,7 +46,8 @@ func newAPIClient(addr, token string) (*apiClient, error) {
 	if strings.HasPrefix(addr, "http://") || strings.HasPrefix(addr, "https://") {
 		u, err := url.Parse(addr)
 		if err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" {
-			return nil, errors.New("ERRAND_HTTP_ADDR must be host:port or a URL like https://errand.example.com") // do not quote it: it may contain a password
+			// Do not quote it: it may contain a password.
+			return nil, errors.New("ERRAND_HTTP_ADDR must be host:port or a URL like https://errand.example.com")
 		}
 		c.base = addr
 		return c, nil
@@ -65,8 +66,8 @@ func newAPIClient(addr, token string) (*apiClient, error) {
 	return c, nil
 }
 
-// open sends a request, such as GET /api/tasks, and returns the response if its status is 2xx. A body that is not nil is
-// sent as JSON.
+// open sends a request, such as GET /api/tasks, and returns the response if its status is 2xx. A body that is not nil
+// is sent as JSON.
 func (c *apiClient) open(ctx context.Context, request string, body any, header ...string) (*http.Response, error) {
 	var content []byte
 	if body != nil {
@@ -76,7 +77,8 @@ func (c *apiClient) open(ctx context.Context, request string, body any, header .
 		}
 	}
 	method, path, _ := strings.Cut(request, " ")
-	req, err := http.NewRequestWithContext(ctx, method, c.base+path, bytes.NewReader(content)) //nolint:gosec // the user chooses the server
+	address, sent := c.base+path, bytes.NewReader(content)
+	req, err := http.NewRequestWithContext(ctx, method, address, sent) //nolint:gosec // the user chooses the server
 	if err != nil {
 		return nil, fmt.Errorf("request %s: %w", path, err)
 	}

@@ -23,8 +23,8 @@ import (
 	"github.com/errand-fleet/errand/forge/github"
 )
 
-// appCreation creates a GitHub App by GitHub's manifest flow: a page on this machine sends the manifest to GitHub, where a
-// person confirms it, and GitHub sends their browser back with a code for the App's ID, key and webhook secret.
+// appCreation creates a GitHub App by GitHub's manifest flow: a page on this machine sends the manifest to GitHub,
+// where a person confirms it, and GitHub sends their browser back with a code for the App's ID, key and webhook secret.
 type appCreation struct {
 	*terminal
 
@@ -102,8 +102,8 @@ func (c *appCreation) handle(mux *http.ServeMux) {
 	mux.HandleFunc("GET /created", c.receiveCode)
 }
 
-// refuseNames refuses requests whose Host is a name other than localhost: a page elsewhere whose name was rebound to this machine
-// would read what only the person may see. An address cannot be rebound.
+// refuseNames refuses requests whose Host is a name other than localhost: a page elsewhere whose name was rebound to
+// this machine would read what only the person may see. An address cannot be rebound.
 func refuseNames(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		host := (&url.URL{Host: r.Host}).Hostname()

@@ -23,8 +23,8 @@ import (
 	"github.com/errand-fleet/errand/tasks/slack"
 )
 
-// guide sets errand up step by step, with questions in the terminal or in a browser. Each step writes its settings at once, and is
-// skipped if they exist: after an interruption, the guide goes on where it was.
+// guide sets errand up step by step, with questions in the terminal or in a browser. Each step writes its settings at
+// once, and is skipped if they exist: after an interruption, the guide goes on where it was.
 type guide struct {
 	*terminal
 	asker asker
@@ -166,8 +166,8 @@ func (g *guide) setUpModel(ctx context.Context) error {
 	})
 }
 
-// tryModel asks the model's API to count a token, which costs nothing. Only a refused credential is an error of the person: which
-// models there are is known later.
+// tryModel asks the model's API to count a token, which costs nothing. Only a refused credential is an error of the
+// person: which models there are is known later.
 func (g *guide) tryModel(ctx context.Context, header, value string) error {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
@@ -281,7 +281,8 @@ func (g *guide) configure(section string, value any) error {
 		g.say("guide kept", map[string]string{"File": path, "Section": section})
 		return nil
 	}
-	if err := os.WriteFile(path, bytes.Join([][]byte{bytes.TrimRight(text, "\n"), added}, []byte("\n\n")), 0o644); err != nil { //nolint:gosec // has no secrets
+	text = bytes.Join([][]byte{bytes.TrimRight(text, "\n"), added}, []byte("\n\n"))
+	if err := os.WriteFile(path, text, 0o644); err != nil { //nolint:gosec // has no secrets
 		return fmt.Errorf("write settings: %w", err)
 	}
 	g.say("guide added", map[string]string{"File": path, "Added": strings.TrimSpace(string(added))})

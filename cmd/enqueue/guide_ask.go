@@ -66,8 +66,8 @@ func (t *terminal) readLine(label string, secret bool) (string, error) {
 	return strings.TrimSpace(line), nil
 }
 
-// forms puts questions to a browser on this machine. Its path is secret, because other pages of the browser and other users of
-// the machine reach its port too.
+// forms puts questions to a browser on this machine. Its path is secret, because other pages of the browser and other
+// users of the machine reach its port too.
 type forms struct {
 	path    string
 	answers chan map[string]string
@@ -134,7 +134,7 @@ var webAddress = regexp.MustCompile(`https?://\S*[^\s.,;:]`)
 // linked returns a text with its URLs as links.
 func linked(text string) template.HTML {
 	link := `<a href="$0" target="_blank" rel="noreferrer">$0</a>`
-	return template.HTML(webAddress.ReplaceAllString(template.HTMLEscapeString(text), link)) //nolint:gosec // all of it is escaped
+	return template.HTML(webAddress.ReplaceAllString(template.HTMLEscapeString(text), link)) //nolint:gosec // escaped
 }
 
 // ServeHTTP shows what was said and the open question, and takes its answers.

@@ -102,8 +102,8 @@ func (g *guide) setUpEvents(ctx context.Context) error {
 // maxChannels is how many channels the guide shows.
 const maxChannels = 200
 
-// chooseChannels lets the bot join public channels, and says which repository messages there are about. It writes this even if it is
-// nothing, so that the channels are chosen once.
+// chooseChannels lets the bot join public channels, and says which repository messages there are about. It writes this
+// even if it is nothing, so that the channels are chosen once.
 func (g *guide) chooseChannels(ctx context.Context, api *slackapi.Client) error {
 	all, _, err := api.GetConversationsContext(ctx, &slackapi.GetConversationsParameters{ExcludeArchived: true, Limit: maxChannels, Types: []string{"public_channel"}})
 	if err != nil {

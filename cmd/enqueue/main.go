@@ -42,7 +42,7 @@ func run(ctx context.Context, args []string, w world) int {
 	}
 	c, err := wire.Load(w.getenv, config.RoleFrontdoor)
 	if err == nil {
-		if w.getenv("GOGC") == "" { // events leave only garbage: collecting a small heap at every doubling would cost CPU for nothing
+		if w.getenv("GOGC") == "" { // events leave only garbage: collect it less often than usual
 			debug.SetGCPercent(200)
 		}
 		err = serve(wire.Signals(ctx), c, w.stdout, w.stderr, wire.Options{Process: w.process})

@@ -27,8 +27,8 @@ import (
 	"github.com/errand-fleet/errand/tasks/slack"
 )
 
-// initCommand writes configuration files or prints a manifest to stdout and instructions to stderr. Only guide and -create make
-// network requests.
+// initCommand writes configuration files or prints a manifest to stdout and instructions to stderr. Only guide and
+// -create make network requests.
 func initCommand(t *terminal, flags *flag.FlagSet) runFunc {
 	directory := flags.String("dir", ".", "write the files into this `directory`")
 	name := flags.String("name", "errand", "the app's `name`, which is also its mention; it must be unique on GitHub")
@@ -92,11 +92,11 @@ func beginCommand(dir string) string {
 	if abs, err := filepath.Abs(dir); err == nil {
 		dir = abs // another terminal is elsewhere
 	}
-	return "cd '" + strings.ReplaceAll(dir, "'", `'\''`) + "'; set -a; . ./.env; set +a" // programs look for errand.yaml in the current directory
+	return "cd '" + strings.ReplaceAll(dir, "'", `'\''`) + "'; set -a; . ./.env; set +a" // for errand.yaml
 }
 
-// program returns how a shell on this machine calls one of errand's programs: by its name or, if that is not on PATH, by its path
-// beside this program.
+// program returns how a shell on this machine calls one of errand's programs: by its name or, if that is not on PATH,
+// by its path beside this program.
 func program(name string) string {
 	self, err := os.Executable()
 	if err != nil {

@@ -25,7 +25,7 @@ type world struct {
 	environ        []string
 	stdin          io.Reader
 	stdout, stderr io.Writer
-	notify         func() (<-chan os.Signal, func()) // catches SIGINT and SIGTERM until the returned function is called; may be nil
+	notify         func() (<-chan os.Signal, func()) // catches SIGINT and SIGTERM until its stop is called; may be nil
 	patience       time.Duration                     // default: patience
 	pause          time.Duration                     // default: firstPause
 	process        bool                              // the program owns the process
@@ -176,7 +176,7 @@ func exitCode(err error, stderr io.Writer) int {
 	if _, ok := errors.AsType[usageError](err); ok {
 		return int(exitUsage)
 	}
-	if r, ok := errors.AsType[*apiError](err); ok && r.status == http.StatusBadRequest { // the server rejected a flag or an argument
+	if r, ok := errors.AsType[*apiError](err); ok && r.status == http.StatusBadRequest { // a bad flag or argument
 		return int(exitUsage)
 	}
 	return int(exitFailed)

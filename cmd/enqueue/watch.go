@@ -330,7 +330,7 @@ func (f *follower) readEvents(ctx context.Context) (done bool, err error) {
 			return true, nil
 		}
 		if into := n.event.ToolID; n.event.Kind == tasks.Absorbed && n.event.Tool == "" && f.from == f.id && tasks.ValidID(into) {
-			f.from, f.after[into] = into, beforeMillisecond(e.id) // the task was absorbed: its events are among those of the other task
+			f.from, f.after[into] = into, beforeMillisecond(e.id) // absorbed: the other task has the events
 			return false, nil
 		}
 	}

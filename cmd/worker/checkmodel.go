@@ -46,8 +46,8 @@ func checkModel(ctx context.Context, c config.Config, stdout io.Writer) error {
 	return errors.Join(errs...)
 }
 
-// checkGroups returns the credentials for each task: each subscription alone, because only the CLI may ask with it, and all others
-// together. They are for every run: the task is for no repository and no person.
+// checkGroups returns the credentials for each task: each subscription alone, because only the CLI may ask with it, and
+// all others together. They are for every run: the task is for no repository and no person.
 func checkGroups(list []config.Credential) (groups [][]config.Credential) {
 	var others []config.Credential
 	for _, one := range list {

@@ -19,15 +19,15 @@ const (
 
 type repeatedKey struct{}
 
-// Repeated returns a context for requests that are made again and again, such as those of a poll: GitHub is asked only for
-// what has changed since the last time.
+// Repeated returns a context for requests that are made again and again, such as those of a poll: GitHub is asked only
+// for what has changed since the last time.
 func Repeated(ctx context.Context) context.Context {
 	return context.WithValue(ctx, repeatedKey{}, true)
 }
 
-// conditional is a transport for one credential that repeats requests of a [Repeated] context with a condition. Answers that
-// nothing has changed do not count against the rate limit, says GitHub's page "Best practices for using the REST API". It is
-// safe for concurrent use.
+// conditional is a transport for one credential that repeats requests of a [Repeated] context with a condition. Answers
+// that nothing has changed do not count against the rate limit, says GitHub's page "Best practices for using the REST
+// API". It is safe for concurrent use.
 type conditional struct {
 	base    http.RoundTripper
 	answers *answers

@@ -149,8 +149,8 @@ func (f *Forge) diagnoseApp(ctx context.Context) []doctor.Finding {
 	return append(list, f.diagnoseDeliveries(ctx)...)
 }
 
-// grantedApp and grantedInstallation have all permissions by name; go-github does not know all of them. A level that GitHub did
-// not report is absent.
+// grantedApp and grantedInstallation have all permissions by name; go-github does not know all of them. A level that
+// GitHub did not report is absent.
 type (
 	grantedApp struct {
 		github.App

@@ -4,8 +4,8 @@
 // It promises:
 //   - Every HTTP attempt ends within 10 seconds, and no credential follows a redirect to another host.
 //   - An installation token for git opens one repository; for a read-only repository it allows reading only.
-//   - Publish keeps one open pull request per branch. It edits only errand's section of the description, and never merges, approves
-//     or closes anything. MarkReady changes only errand's own pull requests.
+//   - Publish keeps one open pull request per branch. It edits only errand's section of the description, and never
+//     merges, approves or closes anything. MarkReady changes only errand's own pull requests.
 //   - Rate limits become *forge.LimitError, permanent refusals *forge.RefusedError.
 //
 // [App.Manifest] lists the permissions and events that the App needs, and [Forge.Diagnose] checks whether it has them.
@@ -123,8 +123,8 @@ func (f *Forge) Credential(ctx context.Context, repo string) (username, password
 // Login returns the account under which GitHub shows what errand writes.
 func (f *Forge) Login(ctx context.Context) (string, error) { return f.clients.me(ctx) }
 
-// Address returns the login of an account and the address to which GitHub attributes commits without showing the real one.
-// An account's ID stays when it is renamed.
+// Address returns the login of an account and the address to which GitHub attributes commits without showing the real
+// one. An account's ID stays when it is renamed.
 func (f *Forge) Address(ctx context.Context, repo, login string) (string, error) {
 	if login == "" {
 		var err error
@@ -315,8 +315,8 @@ func (f *Forge) access(ctx context.Context, repo string, installation int64, log
 	return s, nil
 }
 
-// Private asks GitHub whether a repository is not public. An internal repository of an enterprise counts as private. The
-// error is forge.ErrNotFound if errand cannot see it.
+// Private asks GitHub whether a repository is not public. An internal repository of an enterprise counts as private.
+// The error is forge.ErrNotFound if errand cannot see it.
 func (f *Forge) Private(ctx context.Context, repo string) (bool, error) {
 	key, now := strings.ToLower(repo), f.cfg.Now()
 	if private, ok := f.private.Get(key, now); ok {

@@ -62,8 +62,8 @@ func (f *Forge) OpenIndicator(ctx context.Context, gh *github.Client, t Indicato
 	return openCommitStatus(ctx, &commitStatus{gh: gh, owner: owner, name: name, sha: t.Commit, url: t.URL})
 }
 
-// HasVerdict reports whether an indicator of errand for a commit is finished, of whatever task. It reports false if GitHub
-// lets errand read none.
+// HasVerdict reports whether an indicator of errand for a commit is finished, of whatever task. It reports false if
+// GitHub lets errand read none.
 func (f *Forge) HasVerdict(ctx context.Context, gh *github.Client, repo, commit string) (bool, error) {
 	owner, name := f.split(repo)
 	var found bool

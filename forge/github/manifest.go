@@ -149,8 +149,8 @@ type CreatedApp struct {
 	Key, WebhookSecret string // the secret is empty without a webhook
 }
 
-// CreateApp exchanges the code with which GitHub has sent a browser back. A code is valid once, for an hour. api is the base
-// URL of the REST API.
+// CreateApp exchanges the code with which GitHub has sent a browser back. A code is valid once, for an hour. api is the
+// base URL of the REST API.
 func CreateApp(ctx context.Context, api, code string) (CreatedApp, error) {
 	base, err := url.Parse(strings.TrimRight(api, "/") + "/")
 	if err != nil {

@@ -25,8 +25,8 @@ const membersQuery = `query($org: String!, $after: String) {
   }
 }`
 
-// VerifiedMembers returns the members of an organisation by their e-mail addresses in the domains that the organisation has
-// proven to GitHub to be its own, in lower case. An address of several members has an empty login.
+// VerifiedMembers returns the members of an organisation by their e-mail addresses in the domains that the organisation
+// has proven to GitHub to be its own, in lower case. An address of several members has an empty login.
 func (f *Forge) VerifiedMembers(ctx context.Context, org string) (map[string]string, error) {
 	what := "read the members of " + org
 	gh, err := f.organisation(ctx, org)

@@ -29,9 +29,9 @@ const (
 	maxSection = 30_000 // bytes; leaves people as much
 )
 
-// Publish opens a pull request for a branch, or updates errand's section in the description of the one that is open. Of that
-// it changes neither the title, nor what people wrote around the section, nor the state. A pull request whose number is
-// known is updated even if it was closed.
+// Publish opens a pull request for a branch, or updates errand's section in the description of the one that is open. Of
+// that it changes neither the title, nor what people wrote around the section, nor the state. A pull request whose
+// number is known is updated even if it was closed.
 func (f *Forge) Publish(ctx context.Context, p forge.Proposal) (forge.PullRequestRef, error) {
 	if f.IsReadOnly(p.Repo) { // it may have become read-only since the task was submitted
 		return forge.PullRequestRef{}, &forge.RefusedError{Sentence: "This repository is only watched; nothing is written to it."}
@@ -121,8 +121,8 @@ func (b publication) find(ctx context.Context) (*github.PullRequest, error) {
 	return nil, nil
 }
 
-// decorate gives a new pull request its labels and a reviewer. go-github would send the labels as a bare list, which GitHub's
-// description does not have.
+// decorate gives a new pull request its labels and a reviewer. go-github would send the labels as a bare list, which
+// GitHub's description does not have.
 func (b publication) decorate(ctx context.Context, pr *github.PullRequest) (err error) {
 	if len(b.Style.Labels) > 0 {
 		path := fmt.Sprintf("repos/%s/%s/issues/%d/labels", b.owner, b.name, pr.GetNumber())
@@ -238,8 +238,8 @@ func renderSection(p forge.Proposal) string {
 		p.Run, p.Commit, url.QueryEscape(p.Thread), mark, fixes, p.Verification, text, asker, p.Source, run, sectionEnd)
 }
 
-// renderTemplate returns a repository's template for what follows errand's section. It notifies no one, and has no section
-// of its own.
+// renderTemplate returns a repository's template for what follows errand's section. It notifies no one, and has no
+// section of its own.
 func renderTemplate(text string) string {
 	if text = strings.TrimSpace(text); text == "" {
 		return ""

@@ -1,7 +1,7 @@
 // Package hostlist describes which hosts a run may reach: the value of `egress` in errand.yaml and .github/errand.yml.
 //
-// A [List] is read from YAML and checked with [List.Problems]. It decides by name and port only; whoever connects checks
-// the addresses. The package keeps no state, so everything in it may be used from any goroutine.
+// A [List] is read from YAML and checked with [List.Problems]. It decides by name and port only; whoever connects
+// checks the addresses. The package keeps no state, so everything in it may be used from any goroutine.
 package hostlist
 
 import (
@@ -81,8 +81,8 @@ func (l List) Plus(hosts []string) List {
 	return List{Mode: Listed, Hosts: slices.Concat(l.Hosts, hosts), Private: l.Private}
 }
 
-// And returns a list that allows what both lists allow. It may allow less: an entry of one list stays if an entry of the other
-// covers it.
+// And returns a list that allows what both lists allow. It may allow less: an entry of one list stays if an entry of
+// the other covers it.
 func (l List) And(other List) List {
 	open := func(l List) bool { return l.Mode == Any || l.Mode == Learn }
 	both := List{Mode: Listed, Private: common(l.Private, other.Private)}
@@ -104,8 +104,8 @@ func (l List) And(other List) List {
 	return both
 }
 
-// common returns the entries of either list that one of the other list covers. An entry * covers what the modes Any and Learn
-// allow.
+// common returns the entries of either list that one of the other list covers. An entry * covers what the modes Any and
+// Learn allow.
 func common(a, b []string) (both []string) {
 	var all [2][]string
 	for i, entries := range [][]string{a, b} {
@@ -248,8 +248,8 @@ func splitEntry(entry string) (host, port string) {
 	return entry, port
 }
 
-// Normalize returns a host as lists have it: a name in lower case without the dot at its end, or an address. ok is false
-// for anything else, such as an address in another notation.
+// Normalize returns a host as lists have it: a name in lower case without the dot at its end, or an address. ok is
+// false for anything else, such as an address in another notation.
 func Normalize(host string) (name string, ok bool) {
 	if ip, err := netip.ParseAddr(host); err == nil {
 		return ip.String(), ip.Zone() == ""

@@ -200,7 +200,7 @@ func (c Config) text(port int) string {
 	line("save", "") // no snapshots: the append-only file or nothing
 	line("appendonly", map[bool]string{true: "yes", false: "no"}[c.AppendOnly])
 	line("appendfsync", c.Fsync)
-	line("maxmemory-policy", "noeviction") // any other policy drops live tasks of errand and asynq (asynq#799, asynq#1144)
+	line("maxmemory-policy", "noeviction") // other policies drop live tasks (asynq#799, asynq#1144)
 	return b.String()
 }
 

@@ -1,9 +1,9 @@
 // Package timetable reads when something is to happen again and again, such as "every weekday at 07:00 Europe/Berlin",
 // and computes the times.
 //
-// A time that names an hour is a time on the clock of its zone: it comes once on every day, also when the clocks change.
-// If they skip it, it comes when they have jumped; if they repeat it, it comes the first time. A time in every hour
-// comes in every hour that passes. The time zones are built in. A [Timetable] may be used from any goroutine.
+// A time that names an hour is a time on the clock of its zone: it comes once on every day, also when the clocks
+// change. If they skip it, it comes when they have jumped; if they repeat it, it comes the first time. A time in every
+// hour comes in every hour that passes. The time zones are built in. A [Timetable] may be used from any goroutine.
 package timetable
 
 import (

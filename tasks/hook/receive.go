@@ -130,7 +130,7 @@ func (e *endpoint) accept(ctx context.Context, d *tasks.Desk, key string, body [
 	prompt, err := render(e.template, body)
 	if err != nil {
 		e.Log.Warn("fill template of hook", "hook", e.Name, "err", err)
-		return accepted{}, fail(http.StatusUnprocessableEntity, "The body is no JSON object that the hook's template fits. The log of the front door says why.")
+		return accepted{}, fail(http.StatusUnprocessableEntity, "The body does not match the hook's template. The front door's log says why.")
 	}
 	first, err := e.first(ctx, key, body)
 	if err != nil || first.Done {

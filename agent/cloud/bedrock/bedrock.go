@@ -40,8 +40,8 @@ type Bedrock struct {
 	signer      *v4.Signer
 }
 
-// renewBefore is how long before they expire credentials of AWS are renewed: a request with them may take a while. By itself the SDK
-// does so only in containers.
+// renewBefore is how long before they expire credentials of AWS are renewed: a request with them may take a while. By
+// itself the SDK does so only in containers.
 const renewBefore = 5 * time.Minute
 
 // renewWait is how long a request waits for new credentials while it could use the earlier ones.
@@ -87,8 +87,8 @@ func (b *Bedrock) Name() string { return "Amazon Bedrock" }
 // Host implements cloud.Provider.
 func (b *Bedrock) Host() string { return b.runtime.Host }
 
-// Kind implements cloud.Provider. The CLI asks the inference profiles of its region's part of the world. Elsewhere than in these two, a
-// region may have its own.
+// Kind implements cloud.Provider. The CLI asks the inference profiles of its region's part of the world. Elsewhere than
+// in these two, a region may have its own.
 func (b *Bedrock) Kind() string {
 	part, _, _ := strings.Cut(b.cfg.Region, "-")
 	if part != "eu" && part != "us" || strings.HasPrefix(b.cfg.Region, "us-gov-") {
@@ -111,8 +111,8 @@ var (
 	invoke  = regexp.MustCompile(`^/model/([^/]+)/(invoke|invoke-with-response-stream|count-tokens)$`)
 	profile = regexp.MustCompile(`^` + profiles + `/([^/]+)$`)
 
-	// identifier is the form of the ID of a model or an inference profile, or of an ARN. Whatever else could become another path at a
-	// gateway that decodes it.
+	// identifier is the form of the ID of a model or an inference profile, or of an ARN. Whatever else could become
+	// another path at a gateway that decodes it.
 	identifier = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:-]*(/[A-Za-z0-9][A-Za-z0-9._:-]*)?$`)
 )
 
@@ -140,7 +140,7 @@ func (b *Bedrock) Question(method, path string) (q cloud.Question, ok bool) {
 	return cloud.Question{Model: model, Streamed: m[2] == "invoke-with-response-stream", Free: m[2] == "count-tokens"}, ok
 }
 
-// Smallest implements cloud.Provider. The CLI asks the inference profile of its part of the world (seen with CLI 2.1.329).
+// Smallest implements cloud.Provider. The CLI uses the inference profile of its part of the world (CLI 2.1.329).
 func (b *Bedrock) Smallest(model string) (path, named, version string) {
 	if model = cmp.Or(model, "claude-opus-5-5"); strings.HasPrefix(model, "claude-") {
 		part, _, _ := strings.Cut(b.cfg.Region, "-")

@@ -49,7 +49,7 @@ func New(cfg Config) (*Foundry, error) {
 	if cfg.Key != "" {
 		return f, nil
 	}
-	// The SDK would ask Microsoft's public cloud about an authority that it does not know, such as that of a private cloud.
+	// The SDK would ask Microsoft's public cloud about an unknown authority, such as that of a private cloud.
 	options := azidentity.DefaultAzureCredentialOptions{DisableInstanceDiscovery: os.Getenv("AZURE_AUTHORITY_HOST") != ""}
 	credential, err := azidentity.NewDefaultAzureCredential(&options)
 	if err != nil {

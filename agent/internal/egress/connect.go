@@ -26,7 +26,8 @@ var reserved = []netip.Prefix{
 	netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("192.0.0.0/24"),
 	netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("192.88.99.0/24"), netip.MustParsePrefix("198.18.0.0/15"),
 	netip.MustParsePrefix("198.51.100.0/24"), netip.MustParsePrefix("203.0.113.0/24"), netip.MustParsePrefix("240.0.0.0/4"),
-	netip.MustParsePrefix("2001::/32"), netip.MustParsePrefix("2001:db8::/32"), netip.MustParsePrefix("2002::/16"), // the first and last contain IPv4 addresses
+	netip.MustParsePrefix("2001::/32"), netip.MustParsePrefix("2002::/16"), // contain IPv4 addresses
+	netip.MustParsePrefix("2001:db8::/32"),
 }
 
 // global contains all public IPv6 addresses. NAT64 (64:ff9b::/96) and other forms of IPv4 addresses are outside.
@@ -185,7 +186,7 @@ func pump(to, from net.Conn, moved *atomic.Int64) {
 		}
 		idle := time.Since(time.Unix(0, moved.Load()))
 		switch {
-		case err == nil && n == chunk, isTimeout(err) && idle < 2*idleLimit: // the other direction reports with a delay of up to idleLimit
+		case err == nil && n == chunk, isTimeout(err) && idle < 2*idleLimit: // the other direction reports late
 			continue
 		case err == nil && closeWrite(to) == nil:
 			return // the other direction may go on

@@ -1,5 +1,5 @@
-// Package egress gives a run with its own network a way to other hosts: an HTTP proxy that connects only to the hosts of
-// a list.
+// Package egress gives a run with its own network a way to other hosts: an HTTP proxy that connects only to the hosts
+// of a list.
 //
 // A [Proxy] serves tunnels (CONNECT) and plain requests (absolute-form http). It resolves names itself and refuses
 // private addresses, checked at the moment of the connection, so that a name cannot change its address in between. In a
@@ -39,7 +39,7 @@ import (
 
 // Config says how the worker itself reaches other hosts.
 type Config struct {
-	Getenv   func(string) string // of the worker; HTTPS_PROXY and its relatives name a proxy that all connections go through
+	Getenv   func(string) string // of the worker; all connections use the proxy in HTTPS_PROXY and similar
 	Log      *slog.Logger
 	Resolver *net.Resolver         // nil: the system's
 	Public   func(netip.Addr) bool // addresses that any host of a list may have; nil: Public
@@ -338,8 +338,8 @@ func (p *Proxy) tunnel(w http.ResponseWriter, req *http.Request, rules *Rules) {
 	})
 }
 
-// serveTunnel takes the connection of a CONNECT request over from the server and passes it to serve, with what the client
-// has sent early. The connection has a deadline.
+// serveTunnel takes the connection of a CONNECT request over from the server and passes it to serve, with what the
+// client has sent early. The connection has a deadline.
 func (p *Proxy) serveTunnel(w http.ResponseWriter, serve func(client net.Conn, early []byte)) {
 	client, buffered, err := http.NewResponseController(w).Hijack()
 	if err != nil {

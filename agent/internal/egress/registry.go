@@ -24,14 +24,14 @@ import (
 	"time"
 )
 
-// Registry is a host whose requests get a credential that the run does not have. Only its requests are decrypted, and only
-// those that read are passed on.
+// Registry is a host whose requests get a credential that the run does not have. Only its requests are decrypted, and
+// only those that read are passed on.
 type Registry struct {
 	Host, Port string   // normalized
 	Credential string   // value of Authorization
 	Secrets    []string // the forms of the credential that no answer may show
 	Paths      []string // the paths that may be read, with everything below them; empty: all
-	Realm      string   // another host that may get the credential for a token; host:port where the port is not 443; may be empty
+	Realm      string   // another host, or host:port, that may get the credential for a token; may be empty
 }
 
 // registry returns the registry at a target, or nil.
@@ -111,8 +111,8 @@ var unsafeHeaders = []string{
 	"X-Http-Method-Override", "X-Http-Method", "X-Method-Override", "X-Original-Url", "X-Rewrite-Url", "Range",
 }
 
-// allows reports whether a run may read a path. A server could read one that contains "..", "\", a parameter (";") or an
-// escape that is escaped ("%") as another.
+// allows reports whether a run may read a path. A server could read one that contains "..", "\", a parameter (";") or
+// an escape that is escaped ("%") as another.
 func (r *Registry) allows(u *url.URL) bool {
 	if !strings.HasPrefix(u.Path, "/") || strings.ContainsAny(u.Path, `\;%`) ||
 		slices.ContainsFunc(strings.Split(u.Path, "/"), func(part string) bool { return part == ".." || part == "." }) {
@@ -124,8 +124,8 @@ func (r *Registry) allows(u *url.URL) bool {
 	})
 }
 
-// maxChecked bounds the answers that are searched for the credential. Those that show it, such as settings for a client,
-// are short.
+// maxChecked bounds the answers that are searched for the credential. Those that show it, such as settings for a
+// client, are short.
 const maxChecked = 64 << 10
 
 // checkAnswer returns an error if an answer shows the credential, for which some registries have a page, or is a token.
@@ -196,8 +196,8 @@ type beginning struct {
 
 func (b *beginning) Read(p []byte) (int, error) { return b.read.Read(p) }
 
-// authority signs the certificates with which the proxy answers for registries. Its key exists only in the memory of this
-// process.
+// authority signs the certificates with which the proxy answers for registries. Its key exists only in the memory of
+// this process.
 type authority struct {
 	mu     sync.Mutex
 	key    *ecdsa.PrivateKey

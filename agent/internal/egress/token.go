@@ -44,8 +44,8 @@ type tokens struct {
 // challengeParameter matches one parameter of a challenge, such as scope="repository:acme/api:pull".
 var challengeParameter = regexp.MustCompile(`(\w+)="([^"]*)"`)
 
-// RoundTrip sends a request with the credential. If the registry wants a token instead, it fetches one with the credential
-// and sends the request again.
+// RoundTrip sends a request with the credential. If the registry wants a token instead, it fetches one with the
+// credential and sends the request again.
 func (c *tokens) RoundTrip(req *http.Request) (*http.Response, error) {
 	res, err := c.base.RoundTrip(req)
 	if err != nil || res.StatusCode != http.StatusUnauthorized || req.ContentLength != 0 {
@@ -180,8 +180,8 @@ func readToken(body []byte) (value string, life time.Duration) {
 // tokenFields are the fields of a JSON object that have a token.
 var tokenFields = []string{"token", "access_token", "refresh_token"}
 
-// holdsToken reports whether an answer, of which the end may be missing, is a JSON object with a field for a token. The value
-// does not matter.
+// holdsToken reports whether an answer, of which the end may be missing, is a JSON object with a field for a token. The
+// value does not matter.
 func holdsToken(begin []byte) bool {
 	d := json.NewDecoder(bytes.NewReader(bytes.TrimPrefix(begin, []byte("\ufeff"))))
 	if first, err := d.Token(); err != nil || first != json.Delim('{') {

@@ -12,21 +12,21 @@ import (
 const (
 	// Limit is how long one call may take.
 	Limit = 30 * time.Second
-	// FailurePause is how long a failure is usually the answer for all.
+	// FailurePause is how long callers usually share a failure.
 	FailurePause = 5 * time.Second
 )
 
-// Shared lets all who need something at the same time wait for one call, each as long as its own context allows. It is safe for
-// concurrent use.
+// Shared gives concurrent callers the result of one call, for which each waits as long as its own context allows. It is
+// safe for concurrent use.
 type Shared[T any] struct {
-	// Get also returns how long its result, or its error, is the answer for later calls of Wait. Its context is not that
-	// of a request, whose end is no reason for others to fail.
+	// Get also returns how long Wait may return its result or error again. Its context does not depend on a caller's,
+	// so that one caller cannot cancel it for the others.
 	Get func(context.Context) (T, time.Duration, error)
 
 	mu    sync.Mutex
-	call  *call[T]  // under way; nil: none
-	last  *call[T]  // that ended last
-	until time.Time // when last counts no more
+	call  *call[T]  // in progress, or nil
+	last  *call[T]  // the last one that ended, or nil
+	until time.Time // when last expires
 }
 
 type call[T any] struct {
@@ -35,7 +35,7 @@ type call[T any] struct {
 	err   error
 }
 
-// Wait returns the last result of Get as long as it counts, and otherwise that of a call which ends after Wait was called.
+// Wait returns the last result of Get until it expires, and otherwise the result of a call that ends after Wait began.
 func (s *Shared[T]) Wait(ctx context.Context) (value T, err error) {
 	s.mu.Lock()
 	c := s.call
@@ -57,7 +57,7 @@ func (s *Shared[T]) Wait(ctx context.Context) (value T, err error) {
 	}
 }
 
-// Renew makes the last value count no more if stale says so.
+// Renew drops the last value if it is stale.
 func (s *Shared[T]) Renew(stale func(T) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -61,7 +61,7 @@ type call struct {
 
 type callKey struct{}
 
-// ask passes a call to the model if the run may ask that model and has money left. path is what the path of the request says.
+// ask passes a call to the model if the run may ask that model and has money left. path describes the request's path.
 func (g *Gateway) ask(w http.ResponseWriter, req *http.Request, proxy http.Handler, path cloud.Question) {
 	size := req.ContentLength
 	if size < 0 || size > maxQuestion {
@@ -244,7 +244,7 @@ const (
 type meter struct {
 	io.ReadCloser
 	first func()                                 // called at the first byte
-	used  func(b Bill, model string, whole bool) // called with the usage so far, and the model that answers if known; whole: it is the total
+	used  func(b Bill, model string, whole bool) // called with the usage so far and the model, if known; whole: total
 
 	limit  int    // maximum length of line; 0: the answer has no usage
 	stream bool   // the body is events, otherwise one JSON object
@@ -259,7 +259,7 @@ type meter struct {
 func newMeter(res *http.Response, first func(), used func(Bill, string, bool)) *meter {
 	m := &meter{ReadCloser: res.Body, first: first, used: used}
 	switch kind, _, _ := strings.Cut(res.Header.Get("Content-Type"), ";"); {
-	case res.StatusCode != http.StatusOK, res.Header.Get("Content-Encoding") != "": // an error, or an encoding that was not requested
+	case res.StatusCode != http.StatusOK, res.Header.Get("Content-Encoding") != "": // an error, or an odd encoding
 	case kind == "text/event-stream":
 		m.stream, m.limit = true, maxEvent
 	case kind == frameType:

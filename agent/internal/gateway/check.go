@@ -17,22 +17,22 @@ import (
 	"github.com/errand-fleet/errand/agent/internal/redact"
 )
 
-// checkLimit bounds the smallest question, with the time for a token. `enqueue doctor` waits twice as long for all checks.
+// checkLimit bounds one probe, including the time to get a token. `enqueue doctor` waits twice as long for all checks.
 const checkLimit = 15 * time.Second
 
-// Checked is what came of the smallest question with a credential.
-type Checked struct {
-	Name   string // of the credential
-	Host   string // that was asked, or the name of a cloud
-	Status int    // of the answer; 0: there was none
-	Said   string // why it is no good; empty if it is
-	Closed bool   // the question was not asked: only the CLI may use a subscription
+// Probe is the result of a one-token request with one credential.
+type Probe struct {
+	Name    string // of the credential
+	Host    string // the host of the request, or the name of a cloud
+	Status  int    // HTTP status; 0 without an answer
+	Problem string // empty on success
+	Closed  bool   // no request was sent: only the CLI may use a subscription
 }
 
-// Check asks the model the smallest question with each credential, in the way that gateways send those of runs. It holds and frees
-// none. Without the name of a model it asks that which the CLI starts with.
-func (u *Upstream) Check(ctx context.Context, model string) []Checked {
-	list := make([]Checked, len(u.keys.keys))
+// Check sends a one-token request with each credential, in the same way as the gateways of runs. The results do not
+// change whether a credential is held. An empty model is the one that the CLI starts with.
+func (u *Upstream) Check(ctx context.Context, model string) []Probe {
+	list := make([]Probe, len(u.keys.keys))
 	var all sync.WaitGroup
 	for i, k := range u.keys.keys {
 		all.Go(func() {
@@ -45,8 +45,8 @@ func (u *Upstream) Check(ctx context.Context, model string) []Checked {
 	return list
 }
 
-func (u *Upstream) check(ctx context.Context, k *key, model string) Checked {
-	c := Checked{Name: k.Name, Host: u.url.Host}
+func (u *Upstream) check(ctx context.Context, k *key, model string) Probe {
+	c := Probe{Name: k.Name, Host: u.url.Host}
 	if k.Cloud != nil {
 		c.Host = k.Cloud.Name()
 	}
@@ -55,9 +55,9 @@ func (u *Upstream) check(ctx context.Context, k *key, model string) Checked {
 	}
 	req, err := u.smallest(ctx, k, k.modelName(model))
 	if err == nil && k.Cloud != nil {
-		body, _ := req.GetBody() // of memory
+		body, _ := req.GetBody() // in memory
 		text, _ := io.ReadAll(body)
-		err = k.Cloud.Sign(req.Clone(ctx), text) // says more than the answer to a run
+		err = k.Cloud.Sign(req.Clone(ctx), text) // gives a more precise error than the answer to a run
 	}
 	if s, ok := k.transport.(*signer); ok && err == nil && s.tokens != nil {
 		_, err = s.current(ctx, "") // likewise
@@ -67,17 +67,17 @@ func (u *Upstream) check(ctx context.Context, k *key, model string) Checked {
 		res, err = k.transport.RoundTrip(req)
 	}
 	if err != nil {
-		c.Said = redact.Clip(err.Error(), 300)
+		c.Problem = redact.Clip(err.Error(), 300)
 		return c
 	}
 	defer res.Body.Close()
 	if c.Status = res.StatusCode; c.Status != http.StatusOK {
-		c.Said = sentence(res)
+		c.Problem = sentence(res)
 	}
 	return c
 }
 
-// modelName returns what the provider calls a model, also one that people choose by the name of its family.
+// modelName returns the provider's name for a model, which may be given as the name of a family.
 func (k *key) modelName(name string) string {
 	if known, ok := k.Names[name]; ok {
 		return known
@@ -88,7 +88,7 @@ func (k *key) modelName(name string) string {
 	return name
 }
 
-// smallest returns the question, without the credential unless it is a header.
+// smallest returns a one-token request. It has the credential only if that is a header.
 func (u *Upstream) smallest(ctx context.Context, k *key, model string) (*http.Request, error) {
 	question := map[string]any{"max_tokens": 1, "messages": []map[string]string{{"role": "user", "content": "Say OK."}}}
 	path, version := messagesPath, ""
@@ -132,7 +132,8 @@ func sentence(res *http.Response) string {
 			Message string `json:"message"`
 		} `json:"error"`
 	}
-	_ = json.Unmarshal(text, &refusal, jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true), json.MatchCaseInsensitiveNames(true)) // otherwise the text itself
+	lenient := json.JoinOptions(jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true), json.MatchCaseInsensitiveNames(true))
+	_ = json.Unmarshal(text, &refusal, lenient) // otherwise the text itself
 	for _, said := range []string{refusal.Error.Message, refusal.Message, string(text)} {
 		if said = strings.TrimSpace(said); said != "" {
 			return res.Status + ": " + redact.Clip(said, 300)

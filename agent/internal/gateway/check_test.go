@@ -61,13 +61,13 @@ func TestCheck(t *testing.T) {
 		t.Fatal(err)
 	}
 	host := strings.TrimPrefix(server.URL, "http://")
-	want := []Checked{
+	want := []Probe{
 		{Name: "good", Host: host, Status: 200},
-		{Name: "bad", Host: host, Status: 401, Said: "401 Unauthorized: invalid x-api-key"},
+		{Name: "bad", Host: host, Status: 401, Problem: "401 Unauthorized: invalid x-api-key"},
 		{Name: "plan", Host: host, Closed: true},
-		{Name: "other", Host: "Sky", Status: 400, Said: "400 Bad Request: The provided model identifier is invalid."},
+		{Name: "other", Host: "Sky", Status: 400, Problem: "400 Bad Request: The provided model identifier is invalid."},
 		{Name: "right", Host: "Sky", Status: 200},
-		{Name: "unsigned", Host: "Sky", Said: "the profile prod does not exist"},
+		{Name: "unsigned", Host: "Sky", Problem: "the profile prod does not exist"},
 	}
 	if diff := cmp.Diff(want, u.Check(t.Context(), "opus")); diff != "" {
 		t.Error(diff)

@@ -42,7 +42,7 @@ func (g *Gateway) cloudRoutes(proxy http.Handler) http.Handler {
 	})
 }
 
-// cloudHeaders are what may pass to a cloud: others choose a faster and more expensive service, or an account that pays.
+// cloudHeaders may pass to a cloud. Others could choose a more expensive service or the account that pays.
 var cloudHeaders = append([]string{"Accept", "Accept-Encoding", "Content-Type", "User-Agent"}, apiHeaders...)
 
 // cleanForCloud removes from a request what could make it cost more.
@@ -67,7 +67,7 @@ type cloudSigner struct {
 }
 
 // RoundTrip signs a request and sends it. Without a credential the answer is the one that the cloud would give, so that
-// the CLI does not ask again. It does if the credential could only not be fetched at the moment.
+// the CLI does not ask again. If the credential cannot be fetched at the moment, the CLI asks again.
 func (s cloudSigner) RoundTrip(req *http.Request) (*http.Response, error) {
 	req = req.Clone(req.Context())
 	maps.Copy(req.Header, s.headers)
@@ -140,7 +140,7 @@ func deniesAccess(res *http.Response) bool {
 	return res.StatusCode == http.StatusForbidden && cloudError(res) == "AccessDeniedException"
 }
 
-// deniesModel reports whether a refusal is about the model and not about the credential: the account may lack one of its models.
+// deniesModel reports whether a refusal is about the model, which the account may lack, and not about the credential.
 func deniesModel(res *http.Response) bool {
 	text := bytes.ToLower(refusalText(res))
 	return deniesAccess(res) && (bytes.Contains(text, []byte("access to the model")) || bytes.Contains(text, []byte("model access")))
@@ -151,8 +151,9 @@ func deniesResource(res *http.Response) bool {
 	return deniesAccess(res) && bytes.Contains(refusalText(res), []byte(" on resource: "))
 }
 
-// quotaHold returns how long a credential is held for a quota of its account in a cloud; 0: a refusal says nothing of one, such as of
-// a short overload. Bedrock has quotas of a day ("Too many tokens per day"), Vertex AI those of a minute ("Quota exceeded for …").
+// quotaHold returns how long to hold a credential because of its account's quota in a cloud; 0 for other refusals, such
+// as a short overload. Bedrock has daily quotas ("Too many tokens per day"), Vertex AI has quotas per minute ("Quota
+// exceeded for …").
 func quotaHold(res *http.Response) time.Duration {
 	switch text := refusalText(res); {
 	case cloudError(res) == "ThrottlingException" && bytes.Contains(text, []byte("per day")):

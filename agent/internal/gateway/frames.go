@@ -6,8 +6,9 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// frameType is the type of Bedrock's streamed answers: frames of total length, length of the headers and their checksum, then headers,
-// payload and a checksum, with numbers of four bytes. The payload of an event is {"bytes": "…"}, with the model's own event in base64.
+// frameType is the type of Bedrock's streamed answers. A frame has its length, the length of its headers, a checksum of
+// both, the headers, the payload and a checksum; numbers have four bytes. The payload is {"bytes": "…"}, the model's
+// event in base64.
 const frameType = "application/vnd.amazon.eventstream"
 
 const (

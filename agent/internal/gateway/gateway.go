@@ -57,11 +57,11 @@ type Gateway struct {
 type Run struct {
 	Model  string                           // the model the run starts with; empty: the CLI's default
 	MaxUSD float64                          // the run may spend this much; 0: any amount
-	Addr   string                           // address at which the run finds the gateway once [Gateway.Serve] is called; empty: the gateway listens on loopback itself
+	Addr   string                           // where the run finds the gateway; empty: on loopback
 	Held   bool                             // refuse everything until [Gateway.Begin], and call Note only after that
 	Note   func(format string, args ...any) // writes to the run's log, from any goroutine, but not after Close
 
-	Credentials []string // names of those that the run may use, if there are several; nil: all, for a run that asks nothing
+	Credentials []string // names of those that the run may use; nil: all, for a run without requests
 }
 
 const messagesPath = "/v1/messages"
@@ -115,7 +115,7 @@ func (u *Upstream) newGateway(run Run, keys *lease) *Gateway {
 	g.over, g.overspend = context.WithCancel(context.Background())
 	g.server = &http.Server{
 		ReadHeaderTimeout: headerLimit, IdleTimeout: idleLimit,
-		ErrorLog:    slog.NewLogLogger(u.cfg.Log.Handler(), slog.LevelDebug), // about clients that go away, which the CLI reports itself
+		ErrorLog:    slog.NewLogLogger(u.cfg.Log.Handler(), slog.LevelDebug), // about clients that disconnect
 		BaseContext: func(net.Listener) context.Context { return ctx },
 		ConnContext: g.conns.Enter,
 		ConnState: func(c net.Conn, s http.ConnState) {
@@ -191,7 +191,7 @@ func (g *Gateway) authenticated(next http.Handler) http.Handler {
 			shown, expected = takeToken(req.URL), g.token
 		}
 		if subtle.ConstantTimeCompare([]byte(shown), []byte(expected)) != 1 {
-			w.Header().Set("Connection", "close")                         // a client without the token must not hold a connection,
+			w.Header().Set("Connection", "close")                         // clients without the token hold no connection,
 			_ = http.NewResponseController(w).SetReadDeadline(time.Now()) // not even by a body that it does not send
 			http.Error(w, "this address serves one run and accepts only the token of that run", http.StatusUnauthorized)
 			return

@@ -13,8 +13,8 @@ import (
 	"github.com/errand-fleet/errand/agent/internal/redact"
 )
 
-// keyed is the transport of a gateway that adds the credential. If there are several and the model says that one cannot be
-// used, it sends the request again with another one, so that the CLI notices nothing.
+// keyed is the transport of a gateway that adds the credential. If there are several and the model says that one cannot
+// be used, it sends the request again with another one, so that the CLI notices nothing.
 type keyed struct{ g *Gateway }
 
 func (t keyed) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -95,7 +95,7 @@ func (t keyed) send(req *http.Request, k *key, again bool) (*http.Response, erro
 }
 
 const (
-	// shortWait is the longest wait that the CLI is left to spend with the same credential, which keeps its prompt cache.
+	// shortWait is the longest wait that is left to the CLI. It keeps its credential, and so its prompt cache.
 	shortWait = 30 * time.Second
 	// holdFor is how long a credential is held if the model does not say until when it cannot be used.
 	holdFor = 5 * time.Minute
@@ -138,7 +138,7 @@ func unusable(res *http.Response, now time.Time) time.Time {
 // maxRefusal bounds the part of a refusal that is read before it is passed on.
 const maxRefusal = 64 << 10
 
-// lacksCredit reports whether an answer with status 400 says that the account has no credit. Its body can still be read.
+// lacksCredit reports whether an answer with status 400 is about missing credit. Its body can still be read.
 func lacksCredit(res *http.Response) bool {
 	var refusal struct {
 		Error struct {

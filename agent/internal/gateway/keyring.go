@@ -19,7 +19,7 @@ type Named struct {
 	Credential
 	Token     func(context.Context) (string, error) // instead of Credential: returns a token; nil: none
 	TokenLife time.Duration                         // how long a token is used
-	Cloud     cloud.Provider                        // instead of Credential; nil: Anthropic's own API, or a gateway like it
+	Cloud     cloud.Provider                        // instead of Credential; nil: Anthropic's API or such a gateway
 	Name      string
 	Weight    float64           // its share of the runs; 0: 1
 	Cap       float64           // most US dollars a day; 0: any amount
@@ -28,7 +28,7 @@ type Named struct {
 	Headers   http.Header       // of requests with it; nil: Config.Headers
 }
 
-// kind describes credentials that can replace each other in a run: the CLI, and the models that it asks, depend on nothing else.
+// kind is equal for credentials that can replace each other in a run: the CLI's behaviour and models depend only on it.
 func (n Named) kind() string {
 	if n.Cloud != nil {
 		return fmt.Sprint(n.Cloud.Kind(), n.Names)
@@ -104,7 +104,7 @@ func (r *keyring) release(k *key) {
 	}
 }
 
-// lease is what a run has of a keyring. It keeps one credential, and the prompt cache with it, as long as that can be used.
+// lease gives a run access to a keyring. It keeps one credential, and so the prompt cache, as long as that is usable.
 // It is safe for concurrent use.
 type lease struct {
 	ring    *keyring
@@ -116,8 +116,8 @@ type lease struct {
 	live    map[*key]float64 // the lease's part of KeyState.Live
 }
 
-// next returns the credential for a request that was already sent with others; nil: all were tried. held says that it is
-// used although it is held: for lack of another one, or to try it again.
+// next returns the credential for a request that was already sent with those in tried, or nil if none is left. held
+// means that the credential is held, and used for lack of another or as a retry.
 func (l *lease) next(tried []*key) (k *key, held bool) {
 	l.ring.mu.Lock()
 	defer l.ring.mu.Unlock()

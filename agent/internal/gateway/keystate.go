@@ -10,22 +10,22 @@ import (
 	"time"
 )
 
-// KeyState is what is known of a credential. Workers share it, so that one learns what the model has said to another.
+// KeyState is the state of a credential. Workers share it, so a refusal of one worker's request is known to all.
 type KeyState struct {
-	Until   time.Time `json:"until,omitzero"`    // left out until then, because the model has refused it
-	Status  int       `json:"status,omitempty"`  // with which it has
-	HeldAt  time.Time `json:"held_at,omitzero"`  // when it did, or has accepted it again; zero: it has done neither
+	Until   time.Time `json:"until,omitzero"`    // held until then, because the model has refused it
+	Status  int       `json:"status,omitempty"`  // HTTP status of the last refusal
+	HeldAt  time.Time `json:"held_at,omitzero"`  // time of the last refusal or the acceptance after it; zero if none
 	Windows []Window  `json:"windows,omitempty"` // limits of a subscription
-	Seen    time.Time `json:"seen,omitzero"`     // when the model said what of them is used; zero: it has not yet
-	Cap     float64   `json:"cap_usd,omitempty"` // most US dollars a day; 0: any amount
+	Seen    time.Time `json:"seen,omitzero"`     // time of the answer that Windows are from; zero if none
+	Cap     float64   `json:"cap_usd,omitempty"` // maximum US dollars a day; 0 is unlimited
 
-	Reported time.Time `json:"reported,omitzero"` // about when a worker last had the credential
+	Reported time.Time `json:"reported,omitzero"` // approximately when a worker last had the credential
 
-	CappedUntil time.Time `json:"-"` // the cap is reached: only runs under way that have no other credential use it
-	Live        float64   `json:"-"` // US dollars that open runs have spent, which are not settled yet: those of this worker, or of the fleet
+	CappedUntil time.Time `json:"-"` // end of the cap; until then only open runs that have no other credential use it
+	Live        float64   `json:"-"` // unsettled US dollars of open runs, of this worker or of the fleet
 }
 
-// Newer returns s with what of o is newer: whether it is held, and its windows.
+// Newer returns s with the hold and the windows of o where those are newer.
 func (s KeyState) Newer(o KeyState) KeyState {
 	if o.HeldAt.After(s.HeldAt) {
 		s.Until, s.Status, s.HeldAt = o.Until, o.Status, o.HeldAt
@@ -36,7 +36,7 @@ func (s KeyState) Newer(o KeyState) KeyState {
 	return s
 }
 
-// nowAfter returns the time of an event that follows one at last, which may be by the clock of another worker.
+// nowAfter returns the current time or, if last is later by another worker's clock, a time just after last.
 func nowAfter(last time.Time) time.Time {
 	if now := time.Now(); now.After(last) {
 		return now
@@ -44,17 +44,17 @@ func nowAfter(last time.Time) time.Time {
 	return last.Add(time.Nanosecond)
 }
 
-// Window is how much of a usage limit is used.
+// Window is the usage of one limit of a subscription.
 type Window struct {
-	Name     string    `json:"name"` // as the API calls it: 5h or 7d
-	Used     float64   `json:"used"` // a part of 1, perhaps more
+	Name     string    `json:"name"` // the API's name: 5h or 7d
+	Used     float64   `json:"used"` // fraction of the limit, which can exceed 1
 	ResetsAt time.Time `json:"resets_at,omitzero"`
 }
 
 // windowNames are the windows that the API reports.
 var windowNames = []string{"5h", "7d"}
 
-// windows reads the windows in the header of an answer; nil: it has none.
+// windows reads the windows in the header of an answer, or returns nil if there are none.
 func windows(h http.Header, now time.Time) (list []Window) {
 	for _, name := range windowNames {
 		used, err := strconv.ParseFloat(h.Get("Anthropic-Ratelimit-Unified-"+name+"-Utilization"), 64)
@@ -67,10 +67,10 @@ func windows(h http.Header, now time.Time) (list []Window) {
 	return list
 }
 
-// MaxReset bounds how far ahead a limit is believed to be lifted: a little more than the longest window.
+// MaxReset is the furthest reset time that is believed: slightly more than the longest window.
 const MaxReset = 8 * 24 * time.Hour
 
-// resetIn returns the time in a header of a subscription's limits; zero: it has none that can be right.
+// resetIn returns the time in a header of a subscription's limits, or zero if it is missing or implausible.
 func resetIn(h http.Header, name string, now time.Time) time.Time {
 	seconds, err := strconv.ParseInt(h.Get("Anthropic-Ratelimit-Unified-"+name), 10, 64)
 	if err != nil || seconds <= now.Unix() || seconds > now.Add(MaxReset).Unix() {
@@ -92,7 +92,7 @@ func (r *keyring) observe(k *key, h http.Header) {
 	}
 }
 
-// States returns what this worker knows of the credentials, by name. The only credential has none.
+// States returns the state of each credential by name. The only credential has no name.
 func (u *Upstream) States() map[string]KeyState {
 	u.keys.mu.Lock()
 	defer u.keys.mu.Unlock()
@@ -103,7 +103,7 @@ func (u *Upstream) States() map[string]KeyState {
 	return all
 }
 
-// Learn takes over what other workers know of credentials if it is newer, and which ones have reached their cap.
+// Learn merges the states that other workers have stored, where they are newer, and takes over which caps are reached.
 func (u *Upstream) Learn(all map[string]KeyState) {
 	u.keys.mu.Lock()
 	defer u.keys.mu.Unlock()
@@ -123,8 +123,8 @@ var ErrCapped = errors.New("the credentials for the model have reached their cap
 // capped reports whether no further run may use a credential.
 func (k *key) capped(now time.Time) bool { return k.state.CappedUntil.After(now) }
 
-// Usable reports whether a run that has not begun may have the credential that it has now, or needs another one because that has
-// reached its cap, or because its kind is held.
+// Usable reports whether a run that has not begun can keep its credential. It needs another one if this one has reached
+// its cap, or if all credentials of its kind are held.
 func (g *Gateway) Usable() bool {
 	g.keys.ring.mu.Lock()
 	defer g.keys.ring.mu.Unlock()
@@ -132,25 +132,25 @@ func (g *Gateway) Usable() bool {
 	return g.keys.current != nil && !g.keys.current.capped(now) && startable(g.keys.allowed, g.keys.kind, now)
 }
 
-// tryAfter is how long after a refusal a held credential is tried again: its account may have been topped up.
+// tryAfter is the time from a refusal to the next try of a held credential: its account may have been topped up.
 const tryAfter = time.Hour
 
 // held reports whether the model has refused a credential until later.
 func (k *key) held(now time.Time) bool { return k.state.Until.After(now) }
 
-// usable reports whether a credential is neither held, or may be tried again, nor capped.
+// usable reports whether a credential is not capped, and is not held or is due for a retry.
 func (k *key) usable(now time.Time) bool {
 	return (!k.held(now) || now.Sub(k.state.HeldAt) >= tryAfter) && !k.capped(now)
 }
 
-// startable reports whether a run may start with a kind of credentials: one of them is neither held nor capped, or none of any kind is.
-// A run with a held one that is tried again could not go on with another one.
+// startable reports whether a run may start with a credential of this kind: one of the kind is free, or none of any
+// kind is. A run that starts with a held one, as a retry, could not switch to another if the model refused it again.
 func startable(keys []*key, kind string, now time.Time) bool {
 	free := slices.DeleteFunc(slices.Clone(keys), func(k *key) bool { return k.held(now) || k.capped(now) })
 	return len(free) == 0 || slices.ContainsFunc(free, func(k *key) bool { return k.kind == kind })
 }
 
-// freeAt returns when it becomes usable.
+// freeAt returns the time when the credential becomes usable.
 func (k *key) freeAt() time.Time {
 	if k.state.CappedUntil.After(k.state.Until) {
 		return k.state.CappedUntil
@@ -158,13 +158,13 @@ func (k *key) freeAt() time.Time {
 	return k.state.Until
 }
 
-// Share is a credential's part of the cost of a run.
+// Share is a credential's share of a run's cost.
 type Share struct {
 	USD   float64 `json:"cost_usd"`
 	Usage Usage   `json:"usage"`
 }
 
-// share adds what a call costs to the share of its credential. The caller holds the traffic's mu.
+// share adds the cost of a call to its credential's share. The caller holds the traffic's mu.
 func (c *call) share(usd float64, u Usage) {
 	if c.key == nil {
 		return
@@ -183,7 +183,7 @@ func (c *call) share(usd float64, u Usage) {
 	c.lease.live[c.key] += usd
 }
 
-// best returns the usable credential that would have the fewest runs for its weight with one more, or nil.
+// best returns the usable credential with the fewest runs per weight, counting the new run, or nil if none is usable.
 func best(keys []*key, usable func(*key) bool) (found *key) {
 	load := func(k *key) float64 { return float64(k.runs+1) / cmp.Or(k.Weight, 1) }
 	for _, k := range keys {
@@ -194,7 +194,7 @@ func best(keys []*key, usable func(*key) bool) (found *key) {
 	return found
 }
 
-// soonest returns the credential that is free first.
+// soonest returns the credential that becomes usable first.
 func soonest(keys []*key) *key {
 	return slices.MinFunc(keys, func(a, b *key) int { return a.freeAt().Compare(b.freeAt()) })
 }

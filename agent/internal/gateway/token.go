@@ -14,7 +14,7 @@ import (
 
 // Pauses between fetches that change nothing.
 const (
-	failurePause = 30 * time.Second // after an error, which is the answer for all requests meanwhile if there is no token
+	failurePause = 30 * time.Second // after an error; without a token, requests get this error meanwhile
 	refusedPause = 5 * time.Second  // after a fetch because a token was refused
 )
 

@@ -211,7 +211,7 @@ func TestTokenCommandFails(t *testing.T) {
 	b := newBank(t)
 	sealed := Named{Name: "sealed", Token: func(context.Context) (string, error) { return "", errors.New("the vault is sealed") }}
 	u, _ := several(t, b, sealed, Named{Name: "open", Token: func(context.Context) (string, error) { return "open", nil }, TokenLife: time.Hour})
-	if c := u.Check(t.Context(), "opus")[0]; c.Status != 0 || c.Said != "the vault is sealed" {
+	if c := u.Check(t.Context(), "opus")[0]; c.Status != 0 || c.Problem != "the vault is sealed" {
 		t.Errorf("checked %+v", c)
 	}
 	g := open(t, u)

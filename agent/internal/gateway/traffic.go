@@ -36,19 +36,19 @@ func (u Usage) Minus(v Usage) Usage {
 // request for an answer; the CLI repeats calls that fail.
 type API struct {
 	Calls     int               `json:"calls"`
-	Usage     Usage             `json:"usage"`                // of all calls, as the model reports it; estimated for calls that were broken off
+	Usage     Usage             `json:"usage"`                // of all calls; estimated for interrupted ones
 	CostUSD   float64           `json:"cost_usd"`             // of all calls, at list price or at Config.Prices
-	Status    int               `json:"status,omitempty"`     // of the latest call that ended; 0: it did not reach the model, or none has ended
+	Status    int               `json:"status,omitempty"`     // of the latest ended call; 0: no answer, or no call
 	Errors    map[int]int       `json:"errors,omitempty"`     // number of failed calls by status
 	Problem   string            `json:"problem,omitempty"`    // why the latest failure did not reach the model
-	RetryAt   time.Time         `json:"retry_at,omitzero"`    // when the latest call, which failed, may be repeated (retry-after); zero: unknown
-	Limits    map[string]string `json:"limits,omitempty"`     // anthropic-ratelimit-* of the latest call that had any, by the rest of the name
-	FirstByte time.Duration     `json:"first_byte,omitempty"` // of the latest answer: from the question to its first byte
+	RetryAt   time.Time         `json:"retry_at,omitzero"`    // when the failed call may be repeated; zero: unknown
+	Limits    map[string]string `json:"limits,omitempty"`     // latest anthropic-ratelimit-* headers, by suffix
+	FirstByte time.Duration     `json:"first_byte,omitempty"` // of the latest answer: time to its first byte
 
 	// If there are several credentials:
 	Credential string           `json:"credential,omitempty"` // name of that of the latest answer
 	Shares     map[string]Share `json:"shares,omitempty"`     // parts of the cost by the name of the credential
-	FreeAt     time.Time        `json:"free_at,omitzero"`     // when the run may use a credential again, because the latest answer says that it cannot use this one; zero: it does not say so
+	FreeAt     time.Time        `json:"free_at,omitzero"`     // when the run has a usable credential again; zero: now
 }
 
 // Unreachable reports whether the latest call that ended did not reach the model.

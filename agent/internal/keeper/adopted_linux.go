@@ -16,8 +16,8 @@ import (
 
 func children(pid int) []int { return supervise.Children(pid) }
 
-// Unlinked returns how many bytes of disk the files take that processes of the run hold open after their removal. Files in
-// memory are left out.
+// Unlinked returns how many bytes of disk the files take that processes of the run hold open after their removal. Files
+// in memory are left out.
 func (p *Process) Unlinked() (total int64) {
 	type file struct{ device, inode uint64 }
 	seen := map[file]bool{}
@@ -90,9 +90,10 @@ func WithEnvironment(variables []string) (holders []string) {
 // re-parented to the next child subreaper above, the worker, which has other children too. Two things distinguish the
 // processes of a run:
 //
-//   - Each carries a mark that it cannot remove: its hard limit of file locks, which no kernel since 2.4.25 enforces. The limit is
-//     inherited, whatever a program does to its environment, session or parent, and only a privileged process may raise it.
-//   - While a run's keeper lives, everything of the run is below it. So a marked child of the worker is a keeper or has lost its keeper.
+//   - Each carries a mark that it cannot remove: its hard limit of file locks, which no kernel since 2.4.25 enforces.
+//     Every child inherits the limit, and only a privileged process may raise it.
+//   - While a run's keeper lives, the whole run is below it. So a marked child of the worker is a keeper or lost its
+//     own.
 
 // liveKeepers has the keepers that this process has started, by process ID. It is global because child processes are.
 var liveKeepers sync.Map

@@ -43,7 +43,7 @@ func openChannels(order Order) (c *channels, err error) {
 		c.closeKeeperEnds()
 		return nil, err
 	}
-	for _, f := range []*os.File{c.stdin.keeper, c.stdout.keeper} { // programs expect blocking files; os sees to its own pipes only
+	for _, f := range []*os.File{c.stdin.keeper, c.stdout.keeper} { // programs expect blocking files
 		_ = syscall.SetNonblock(int(f.Fd()), false)
 	}
 	return c, nil

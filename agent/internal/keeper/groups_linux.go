@@ -17,23 +17,24 @@ import (
 	"github.com/errand-fleet/errand/agent/internal/keeper/supervise"
 )
 
-// Groups are control groups (version 2), one for each run: the kernel holds a run to its memory and its number of processes,
-// divides the processors equally between runs, and kills all processes of a run at once. Without them, the keeper counts.
+// Groups are control groups (version 2), one for each run: the kernel limits the run's memory and number of processes,
+// divides the processors equally between runs, and kills all processes of a run at once. Without them, the keeper
+// counts.
 type Groups struct {
 	dir string // which was delegated to the worker
 }
 
 const (
-	// workerGroup is the child of a delegated group that the worker moves to, because a group with limits for its children
-	// cannot have processes itself.
+	// workerGroup is the child of a delegated group that the worker moves to, because a group with limits for its
+	// children cannot have processes itself.
 	workerGroup = "errand-worker"
 
 	runGroup     = "errand-run-" // is followed by the worker's process ID, and a number that makes it unique
 	workerWeight = "1000"        // of processor time, where a run has 100
 )
 
-// FindGroups moves this process into a child of its own group, if that was delegated to it, and removes what dead workers
-// have left there. The error says why runs cannot have groups. It may be called again.
+// FindGroups moves this process into a child of its own group, if that was delegated to it, and removes what dead
+// workers have left there. The error says why runs cannot have groups. It may be called again.
 func FindGroups() (*Groups, error) { return findGroups("/sys/fs/cgroup") }
 
 func findGroups(mount string) (*Groups, error) {
@@ -62,7 +63,7 @@ func findGroups(mount string) (*Groups, error) {
 		enable += " +cpu"
 	}
 	own := filepath.Join(g.dir, workerGroup)
-	if err := os.Mkdir(own, 0o755); err != nil && !errors.Is(err, os.ErrExist) { //nolint:gosec // as the kernel makes them
+	if err := os.Mkdir(own, 0o755); err != nil && !errors.Is(err, os.ErrExist) { //nolint:gosec // as the kernel's
 		return nil, fmt.Errorf("make a group: %w", err)
 	}
 	err = set(own, "cgroup.procs", strconv.Itoa(os.Getpid()))
@@ -81,7 +82,7 @@ func findGroups(mount string) (*Groups, error) {
 	return g, nil
 }
 
-// try starts a process in a group. A filter of system calls may forbid that (clone3) although the groups can be changed.
+// try starts a process in a group. A system call filter may forbid that (clone3) although groups can be changed.
 func (g *Groups) try() error {
 	one, err := g.open(Order{})
 	if err != nil {
@@ -96,8 +97,8 @@ func (g *Groups) try() error {
 	return nil
 }
 
-// delegated reports whether this process may manage its group. To root every group looks so, and only a container has one
-// that is root's alone: the root of its namespace, which unlike the machine's has events.
+// delegated reports whether this process may manage its group. To root every group looks so, and only a container has
+// one that is root's alone: the root of its namespace, which unlike the machine's has events.
 func (g *Groups) delegated(root bool) bool {
 	if os.Geteuid() != 0 {
 		return unix.Access(g.dir, unix.W_OK) == nil && unix.Access(filepath.Join(g.dir, "cgroup.procs"), unix.W_OK) == nil
@@ -130,7 +131,7 @@ func (g *Groups) open(o Order) (*group, error) {
 	if g == nil {
 		return nil, nil
 	}
-	dir, err := os.MkdirTemp(g.dir, fmt.Sprintf("%s%d-*", runGroup, os.Getpid())) // other Groups of this process have others
+	dir, err := os.MkdirTemp(g.dir, fmt.Sprintf("%s%d-*", runGroup, os.Getpid())) // other Groups have others
 	if err != nil {
 		return nil, fmt.Errorf("make the control group of a run: %w", err)
 	}
@@ -167,8 +168,8 @@ func (g *group) outOfMemory() int64 {
 	return n
 }
 
-// endWhenFull ends a run of which the kernel has killed a process because the run had no memory left. What remains of it
-// would work with half of its processes.
+// endWhenFull ends a run of which the kernel has killed a process because the run had no memory left. What remains of
+// it would work with half of its processes.
 func (g *group) endWhenFull(p *Process) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -193,8 +194,8 @@ func (g *group) remove() {
 	if g.fd != nil {
 		_ = g.fd.Close()
 	}
-	_ = set(g.dir, "cgroup.kill", "1")                                        // since Linux 5.14; before, the sweep kills them
-	for stop := time.Now().Add(time.Second); ; time.Sleep(time.Millisecond) { //nolint:forbidigo // the kernel does not report it
+	_ = set(g.dir, "cgroup.kill", "1")                                        // since 5.14; before, the sweep does it
+	for stop := time.Now().Add(time.Second); ; time.Sleep(time.Millisecond) { //nolint:forbidigo // nothing reports it
 		if err := os.Remove(g.dir); !errors.Is(err, unix.EBUSY) || time.Now().After(stop) {
 			return
 		}

@@ -10,9 +10,9 @@ import (
 )
 
 // sealedPipe is os.Pipe for what the CLI and the worker say to each other. Any process of the same user can open a
-// pipe's end by /proc/<pid>/fd/1, and could then speak for the CLI, or to it. It cannot open the end of a socket:
-// open fails with ENXIO. Each direction has a separate pair, shut down in the other direction, so that it ends as a pipe does: when the
-// last process that may write is dead.
+// pipe's end by /proc/<pid>/fd/1, and could then speak for the CLI, or to it. It cannot open the end of a socket: open
+// fails with ENXIO. Each direction has a separate pair, shut down in the other direction, so that it ends as a pipe
+// does: when the last process that may write is dead.
 //
 // The buffers keep the kernel's size: 208 KiB, of which short lines use 1 KiB each, so that about as much fits in as
 // into a pipe.

@@ -5,9 +5,9 @@
 // re-parented to its keeper, which kills and reaps what is left when the CLI has ended. When the worker's end of the
 // control pipe closes, or the worker falls silent, the keeper ends the run. docs/concurrency.md has the measurements.
 //
-// This package is the worker's side: a [Program] starts a [Process]. Package supervise is the keeper's side. Both import
-// only the standard library and x/sys. Functions may be called from any goroutine. On systems other than Linux a keeper
-// contains no more than the CLI's process group.
+// This package is the worker's side: a [Program] starts a [Process]. Package supervise is the keeper's side. Both
+// import only the standard library and x/sys. Functions may be called from any goroutine. On systems other than Linux a
+// keeper contains no more than the CLI's process group.
 package keeper
 
 import (
@@ -151,8 +151,8 @@ func (p *Program) Start(ctx context.Context, order Order, s Sandbox) (*Process, 
 	return process, nil
 }
 
-// startKeeper starts the process of a keeper, in a separate group if that is possible, and closes the keeper's ends of the
-// channels.
+// startKeeper starts the process of a keeper, in a separate group if that is possible, and closes the keeper's ends of
+// the channels.
 func (p *Program) startKeeper(program *os.File, c *channels, order Order, s Sandbox) (*exec.Cmd, *group, error) {
 	defer c.closeKeeperEnds()
 	own, err := p.Groups.open(order)
@@ -174,11 +174,11 @@ func (p *Program) startKeeper(program *os.File, c *channels, order Order, s Sand
 func spawn(program *os.File, c *channels, order Order, s Sandbox, in *group) (*exec.Cmd, error) {
 	cmd := &exec.Cmd{
 		Path: executable(program), Args: []string{Name}, Dir: "/",
-		// A process that sleeps needs one processor and a small heap; GOMAXPROCS keeps its threads, and so its memory, few.
-		Env:   []string{"GOMAXPROCS=1", "GOGC=10", "GOTRACEBACK=none", "GORACE=atexit_sleep_ms=0"}, // the last for tests with -race
+		// A sleeping process needs one processor and a small heap; GOMAXPROCS limits its threads and their memory.
+		Env:   []string{"GOMAXPROCS=1", "GOGC=10", "GOTRACEBACK=none", "GORACE=atexit_sleep_ms=0"},
 		Stdin: c.stdin.keeper, Stdout: c.stdout.keeper, Stderr: c.stderr.keeper,
-		// Executing a file by its descriptor needs the descriptor among these: to its pipe for errors the Go runtime gives, in
-		// the child, the number above the highest one that it knows of (forkAndExecInChild1).
+		// Executing a file by its descriptor needs the descriptor among these: to its pipe for errors the Go runtime
+		// gives, in the child, the number above the highest one that it knows of (forkAndExecInChild1).
 		ExtraFiles: []*os.File{c.control.keeper, c.status.keeper, program},
 		// In a new session: a terminal's Ctrl-C and hang-up concern the worker, and the agent must not reach a
 		// terminal.

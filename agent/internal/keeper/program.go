@@ -19,9 +19,9 @@ import (
 // probeTimeout bounds how long errand-keeper takes to print its version.
 const probeTimeout = 10 * time.Second
 
-// Program is the program that the keepers of a worker execute: the file errand-keeper beside the worker's own or, if there
-// is none, the worker's own program again, which costs more memory and time. The zero value is ready to use. Once the
-// program was found it stays open, so that an upgrade of its file does not concern a running worker.
+// Program is the program that the keepers of a worker execute: the file errand-keeper beside the worker's own or, if
+// there is none, the worker's own program again, which costs more memory and time. The zero value is ready to use. Once
+// the program was found it stays open, so that an upgrade of its file does not concern a running worker.
 type Program struct {
 	Path   string       // of errand-keeper; empty: beside the worker's program
 	Groups *Groups      // of the runs; nil: they have none
@@ -109,7 +109,7 @@ func (p *Program) CheckOverlays(ctx context.Context, dir string) error {
 		return fmt.Errorf("try an overlay: %w", err)
 	}
 	defer func() {
-		_ = os.Chmod(filepath.Join(dir, "work", "work"), 0o700) //nolint:gosec // the kernel makes this directory, without any permission
+		_ = os.Chmod(filepath.Join(dir, "work", "work"), 0o700) //nolint:gosec // made by the kernel without rights
 		_ = os.RemoveAll(dir)
 	}()
 	o := Overlay{Lower: filepath.Join(dir, "lower"), Upper: filepath.Join(dir, "upper"), Work: filepath.Join(dir, "work"), At: filepath.Join(dir, "at")}

@@ -14,7 +14,7 @@ import (
 // ownProgram is this program, even if its file was replaced by an upgrade.
 const ownProgram = "/proc/self/exe"
 
-// firstFD is the lowest descriptor of a program: a keeper's own ones, which are below, are in place when it is executed.
+// firstFD is the lowest descriptor of a program. A keeper's own descriptors are below it when it is executed.
 const firstFD = 16
 
 func openProgram(path string) (*os.File, error) {
@@ -53,8 +53,8 @@ func overlaid(cmd *exec.Cmd, at int, all []Overlay) error {
 	return nil
 }
 
-// Readable names those programs, of this process and of its keepers, that their user can read. Of the others, the kernel
-// hides the processes from their first instruction on; MakePrivate takes effect some milliseconds later.
+// Readable names those programs, of this process and of its keepers, that their user can read. Of the others, the
+// kernel hides the processes from their first instruction on; MakePrivate takes effect some milliseconds later.
 func (p *Program) Readable() (names []string) {
 	readable := func(path string) bool { return unix.Faccessat(unix.AT_FDCWD, path, unix.R_OK, unix.AT_EACCESS) == nil }
 	if readable(ownProgram) {

@@ -389,6 +389,6 @@ func (s *Stream) notice(text string) {
 func (s *Stream) event(e Event) {
 	e.Time = s.at
 	e.Text, e.Input = s.Redactor.String(e.Text), s.Redactor.JSON(e.Input)
-	e.Tool, e.ToolID, e.Agent = s.Redactor.String(e.Tool), s.Redactor.String(e.ToolID), s.Redactor.String(e.Agent) // also written by the model
+	e.Tool, e.ToolID, e.Agent = s.Redactor.String(e.Tool), s.Redactor.String(e.ToolID), s.Redactor.String(e.Agent)
 	s.Handler.Event(e)
 }

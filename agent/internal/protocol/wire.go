@@ -206,8 +206,8 @@ func (e *excerpt) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 func excerptOf(v jsontext.Value) excerpt {
 	switch v.Kind() {
 	case '"':
-		text, _ := jsontext.AppendUnquote(nil, v[:min(len(v), excerptBytes/2)]) // decodes a truncated string as far as it goes
-		if len(text) < 5*maxPreview && len(v) > excerptBytes/2 {                // Redactor.Head reads up to 4*maxPreview
+		text, _ := jsontext.AppendUnquote(nil, v[:min(len(v), excerptBytes/2)]) // decodes truncated strings, too
+		if len(text) < 5*maxPreview && len(v) > excerptBytes/2 {                // Redactor.Head reads 4*maxPreview
 			text, _ = jsontext.AppendUnquote(nil, v[:min(len(v), excerptBytes)])
 		}
 		return excerpt(text)

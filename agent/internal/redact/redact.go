@@ -42,7 +42,7 @@ func New(secrets ...string) *Redactor {
 	return r.with(secrets)
 }
 
-// Known returns a Redactor for the given secrets alone. It changes nothing else, such as signatures that must stay valid.
+// Known returns a Redactor for only the given secrets. It keeps everything else, such as signatures, valid.
 func Known(secrets ...string) *Redactor { return new(Redactor).with(secrets) }
 
 func (r *Redactor) with(secrets []string) *Redactor {

@@ -111,7 +111,7 @@ func (l *Log) Line(line string) {
 
 // put requires mu.
 func (l *Log) put(text []byte) {
-	text = l.redactor.Bytes(redact.Plain(text)) // in this order: a terminal sequence inside a secret would hide it from the redactor
+	text = l.redactor.Bytes(redact.Plain(text)) // first Plain: terminal sequences could hide a secret
 	if bytes.IndexByte(text, '\n') >= 0 {
 		text = bytes.ReplaceAll(text, []byte("\n"), []byte("\n             "))
 	}

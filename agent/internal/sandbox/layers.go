@@ -30,7 +30,7 @@ func (l Layer) overlay() keeper.Overlay {
 	return keeper.Overlay{Lower: l.Lower, Upper: l.Upper(), Work: filepath.Join(l.Changes, "work"), At: filepath.Join(l.Changes, "merged")}
 }
 
-// layers prepares the layers of a run. It returns what bubblewrap mounts in addition, and the overlays that exist before.
+// layers prepares the layers of a run. It returns bubblewrap's further mounts, and the overlays that exist before.
 func (b *Bwrap) layers(ctx context.Context, run Run) (mounts []mount, overlays []keeper.Overlay, err error) {
 	if run.SeenAs != "" {
 		mounts = append(mounts, mount{at: run.SeenAs, how: "--bind", from: run.Dir})
@@ -51,8 +51,8 @@ func (b *Bwrap) layers(ctx context.Context, run Run) (mounts []mount, overlays [
 	return mounts, overlays, nil
 }
 
-// copyLayers copies the layers of a run without a sandbox to where it works, and returns its home; empty: its own. What a
-// run finds in the place of a layer stays as it is.
+// copyLayers copies the layers of a run without a sandbox to where it works, and returns its home; empty: its own. What
+// a run finds in the place of a layer stays as it is.
 func copyLayers(ctx context.Context, run Run) (home string, err error) {
 	for _, l := range run.Layers {
 		if l.At == "" {

@@ -59,7 +59,7 @@ type Config struct {
 	Shown   []string      // files and directories below hidden ones that runs may read; they must exist
 	Log     *slog.Logger
 
-	CheckOverlays func(ctx context.Context, dir string) error // reports why there can be no overlays below a directory, or nil
+	CheckOverlays func(ctx context.Context, dir string) error // says why a directory cannot have overlays, or nil
 }
 
 // Bwrap prepares the sandboxes of runs. Once bubblewrap was seen to work, that is not checked again; if it does not
@@ -69,7 +69,7 @@ type Bwrap struct {
 
 	mu         sync.Mutex
 	path       string // of bubblewrap, once it was seen to work
-	noUserns   bool   // it has --disable-userns, as versions since 0.8 do; the seccomp filter also prevents user namespaces
+	noUserns   bool   // it has --disable-userns (since 0.8); seccomp prevents user namespaces, too
 	ownNetwork bool   // it was seen to give a run its own network
 	warned     bool   // that runs share the machine's network
 	overlays   bool   // they were seen to work

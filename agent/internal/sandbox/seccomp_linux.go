@@ -39,7 +39,7 @@ func filter() ([]bpf.Instruction, error) {
 		return nil, errors.ErrUnsupported
 	}
 	refuse := func(errno unix.Errno) bpf.Instruction {
-		return bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(errno)} //nolint:gosec // the kernel's are below 4096
+		return bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(errno)} //nolint:gosec // below 4096
 	}
 	allow := bpf.RetConstant{Val: unix.SECCOMP_RET_ALLOW}
 	program := []bpf.Instruction{

@@ -66,9 +66,9 @@ func (d Dirs) Restore(a Archive, id, workDir string) error {
 	return nil
 }
 
-// Save packs the session as the CLI has saved it so far; nil if none can be used. The CLI may be writing to it, and
-// so may its tools: Save follows no link out of the directory, does not wait for a pipe, and bounds all sizes. It removes the
-// secrets of the redactor, which may be nil.
+// Save packs the session as the CLI has saved it so far; nil if none can be used. The CLI may be writing to it, and so
+// may its tools: Save follows no link out of the directory, does not wait for a pipe, and bounds all sizes. It removes
+// the secrets of the redactor, which may be nil.
 func (d Dirs) Save(id string, secrets *redact.Redactor) []byte {
 	top, err := os.OpenRoot(d.Root)
 	if err != nil {
@@ -164,7 +164,7 @@ const (
 // Bounds of a session.
 const (
 	maxSession = 64 << 20 // bytes, unpacked; a session of hours has a few megabytes
-	maxPacked  = 8 << 20  // bytes, packed, that others agree to keep; if it is more, the conversation goes without the other files
+	maxPacked  = 8 << 20  // packed bytes that others store; above it, only the conversation is packed
 	maxFiles   = 10_000   // each long tool result is one, each sub-agent two
 )
 

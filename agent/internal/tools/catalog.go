@@ -147,7 +147,7 @@ type Tool struct {
 	Name        string          // unique in its run: lower-case letters, digits and _, at most 48 bytes
 	Description string          // for the agent: what the tool does, and when to use it
 	Input       json.RawMessage // JSON schema (2020-12) of the arguments: an object
-	ReadOnly    bool            // it changes nothing: the CLI makes calls of such tools concurrently, of others one after another
+	ReadOnly    bool            // it changes nothing, so the CLI makes its calls concurrently
 
 	// Run makes a call, on its own goroutine; several calls may run at once. Its arguments fit the schema. The agent
 	// gets its text, or its error, redacted. ctx ends with the run, with the run's cause, or when the agent withdraws

@@ -142,8 +142,8 @@ type Rule struct {
 	// command, a URL, a query. A * matches any characters. In a path it stops at a slash, and ** does not: docs/** is
 	// docs and everything below it. Empty: any call.
 	//
-	// A path is also matched with its links resolved and, in one of Policy.Clones, relative to that. An Allow has to fit
-	// everything that a call is about, any other action some of it.
+	// A path is also matched with its links resolved and, in one of Policy.Clones, relative to that. An Allow has to
+	// fit everything that a call is about, any other action some of it.
 	Input  string
 	Action Action
 	Reason string // for the agent with Deny, for the person with Ask

@@ -14,14 +14,15 @@ import (
 const (
 	// riseAfter is how long more workers must be needed, so that a burst of short tasks starts none.
 	riseAfter = 30 * time.Second
-	// fallAfter is how long fewer workers must be needed. Stopping a worker interrupts its runs, which continue elsewhere.
+	// fallAfter is how long fewer workers must be needed, because stopping a worker interrupts its runs.
 	fallAfter = 10 * time.Minute
 	// usualSlots is the number of slots of a worker while none has ever been alive.
 	usualSlots = 4
 )
 
-// scale computes the number of workers that a pool should have. The number follows the need slowly: it is at least what was
-// needed throughout riseAfter, and at most what was needed at some time in fallAfter. So it turns at most twice in fallAfter.
+// scale computes the number of workers that a pool should have. The number follows the need slowly: it is at least what
+// was needed throughout riseAfter, and at most what was needed at some time in fallAfter. So it turns at most twice in
+// it.
 type scale struct {
 	slots  int // of a worker
 	wanted int
@@ -115,8 +116,8 @@ func (s *scale) slotsOf(f Fleet) int {
 	return s.slots
 }
 
-// next returns the number that is wanted when need workers are needed. It begins with the number of workers that there are, because a
-// front door that has just started does not know what was needed before.
+// next returns the number that is wanted when need workers are needed. It begins with the number of workers that there
+// are, because a front door that has just started does not know what was needed before.
 func (s *scale) next(need, workers int, now time.Time) int {
 	if s.needed == nil {
 		s.wanted, s.needed = workers, []needed{{now, workers}}

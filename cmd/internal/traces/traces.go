@@ -1,9 +1,9 @@
-// Package traces exports one trace for each task over OTLP: from the event to the final message, across front door, queue,
-// workers, runs and tool calls.
+// Package traces exports one trace for each task over OTLP: from the event to the final message, across front door,
+// queue, workers, runs and tool calls.
 //
-// A trace is made when the task's final message was posted, from what the store has noted meanwhile, so traces cost a front
-// door and a running task nothing. They contain IDs and names of tools, but no text: no prompts, notices or errors, nor what
-// tools were called with. All functions may be called from any goroutine.
+// A trace is made when the task's final message was posted, from what the store has noted meanwhile, so traces cost a
+// front door and a running task nothing. They contain IDs and names of tools, but no text: no prompts, notices or
+// errors, nor what tools were called with. All functions may be called from any goroutine.
 package traces
 
 import (

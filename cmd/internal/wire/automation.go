@@ -82,13 +82,13 @@ func (p *Parts) webhookBody(ctx context.Context, id string) (body any, ended tim
 	return web.Task(s), s.Ended, err
 }
 
-// automation makes the sources of tasks that start without a person. told may have no Slack.
-func (p *Parts) automation(told *board) ([]tasks.Source, error) {
+// automation makes the sources of tasks that start without a person.
+func (p *Parts) automation(notices *slackBoard) ([]tasks.Source, error) {
 	results := intake.Results{Log: p.Log, May: func(ctx context.Context, channel, repo string) (bool, error) {
 		return p.policy.MayPost(ctx, channel, repo)
 	}}
-	if told.slack != nil {
-		results.Board = told
+	if notices.slack != nil {
+		results.Board = notices
 	}
 	timed, err := schedule.New(schedule.Config{
 		Schedules: schedules(p.Config), Memory: p.Store.Memos, Lists: p.Store.Access, Results: results, Log: p.Log,

@@ -34,7 +34,7 @@ func CheckCredentials(ctx context.Context, r *agent.Runner, model string) (found
 	return found
 }
 
-// modelCheck is the last check of the model. It is used again for a minute, because each asks the provider, and every viewer may want one.
+// modelCheck is the last check of the model. It is kept for a minute, because each one sends requests to the provider.
 type modelCheck struct {
 	mu    sync.Mutex
 	at    time.Time
@@ -47,7 +47,8 @@ func (p *Parts) checkModel(ctx context.Context) []doctor.Finding {
 		p.model.mu.Lock()
 		defer p.model.mu.Unlock()
 		if time.Since(p.model.at) > time.Minute {
-			p.model.found = CheckCredentials(context.WithoutCancel(ctx), p.runner, p.Config.Model.Name) // others get it, too
+			// Not cancelled with this request, because others get the result too.
+			p.model.found = CheckCredentials(context.WithoutCancel(ctx), p.runner, p.Config.Model.Name)
 			p.model.at = time.Now()
 		}
 		return p.model.found

@@ -253,17 +253,17 @@ func Signals(ctx context.Context) context.Context {
 	return ctx
 }
 
-// board posts the results of watched GitHub repositories to Slack. The GitHub source needs it before the Slack source
-// exists, so slack is set later, but before anything runs.
-type board struct {
-	slack *slack.Source // nil without Slack: then no repository is only watched
+// slackBoard posts the results of watched GitHub repositories to Slack. The GitHub source needs it before the Slack
+// source exists, so slack is set later, but before anything runs.
+type slackBoard struct {
+	slack *slack.Source // nil without Slack; then no repository is only watched
 }
 
 // Watches reports whether a repository is only watched.
-func (b *board) Watches(repo string) bool { return b.slack != nil && b.slack.Watches(repo) }
+func (b *slackBoard) Watches(repo string) bool { return b.slack != nil && b.slack.Watches(repo) }
 
 // Tell posts a notice to Slack.
-func (b *board) Tell(ctx context.Context, n tasks.Notice) error { return b.slack.Tell(ctx, n) }
+func (b *slackBoard) Tell(ctx context.Context, n tasks.Notice) error { return b.slack.Tell(ctx, n) }
 
 // diagnoser is a source that can check how its service is set up.
 type diagnoser interface {

@@ -33,8 +33,8 @@ func newMatcher(orgs []string, email func(context.Context, string) (string, erro
 	return &matcher{orgs: orgs, email: email, members: members, cache: intake.Cache[map[string]string]{Life: membersLife, ErrorLife: membersError, Now: time.Now}}
 }
 
-// login returns the account, or "" if there is none or GitHub refuses to say: diagnose says why. An error means that it is
-// not known now.
+// login returns the account, or "" if there is none or GitHub refuses to say: diagnose says why. An error means that it
+// is not known now.
 func (m *matcher) login(ctx context.Context, user string) (login string, err error) {
 	email, err := m.email(ctx, user)
 	if err != nil || email == "" {

@@ -32,8 +32,8 @@ func credentials(c config.Config) (list []agent.ModelCredential) {
 	return list
 }
 
-// credentialCloud returns what opens the cloud of a credential; nil: it has none. The base URLs of clouds are for all of their
-// credentials.
+// credentialCloud returns what opens the cloud of a credential; nil: it has none. The base URLs of clouds are for all
+// of their credentials.
 func credentialCloud(c config.Cloud, one config.Credential) func(key string) (cloud.Provider, error) {
 	if one.Provider == "" {
 		return nil
@@ -48,8 +48,8 @@ func credentialCloud(c config.Cloud, one config.Credential) func(key string) (cl
 }
 
 // credentialName returns the name under which workers share the limits of the model's credential, or of all credentials
-// together. It is the same on every worker. A secret cannot be derived from it, because it is long and random; what else it is of,
-// such as a cloud's region or a command, is no secret.
+// together. It is the same on every worker. It is a hash of the credentials, which are too long and random to be
+// guessed from it. Its other inputs, such as a region or a command, are not secret.
 func credentialName(c config.Config) string {
 	secret := c.Model.APIKey.Reveal() + c.Model.OAuthToken.Reveal() + c.Model.AuthToken.Reveal() + c.Model.TokenCommand
 	several := agent.CredentialSecrets(credentials(c), os.Getenv)
@@ -75,7 +75,7 @@ func credentialName(c config.Config) string {
 	return hex.EncodeToString(sum[:6])
 }
 
-// modelPrices are what the operator says that models cost at a provider. They are not nil, which in a credential means those of another one.
+// modelPrices returns the operator's prices at a provider. The list is never nil, which would mean the runner's prices.
 func modelPrices(c config.Config, provider string) agent.PriceList {
 	list := agent.PriceList{}
 	for _, m := range c.Routing.PricesOf(provider) {
@@ -86,7 +86,7 @@ func modelPrices(c config.Config, provider string) agent.PriceList {
 	return list
 }
 
-// modelHeaders returns the further headers of requests to the model. They are for an operator's gateway: a cloud's own address gets none.
+// modelHeaders returns the operator's headers for requests to the model. A cloud's own address gets none.
 func modelHeaders(c config.Config, provider string) http.Header {
 	headers, cl := http.Header{}, c.Cloud
 	bases := map[string]string{config.ProviderBedrock: cl.BedrockURL, config.ProviderVertex: cl.VertexURL, config.ProviderFoundry: cl.FoundryURL}
@@ -110,7 +110,7 @@ func modelToken(c config.Config, command string) agent.ModelToken {
 	}}
 }
 
-// modelCloud returns the cloud that offers the model; nil: none is used. It may have a profile of AWS or a file of Google.
+// modelCloud returns the cloud that offers the model, or nil. It may have an AWS profile or a Google file.
 func modelCloud(c config.Cloud, profile, file string) (cloud.Provider, error) {
 	ctx := context.Background() // files are read, and Google's library may ask whether this is a machine of Google
 	switch {

@@ -24,7 +24,7 @@ import (
 func (p *Parts) client() (*redis.Client, error) {
 	o, sentinels, err := p.Config.Redis.Options()
 	if err != nil {
-		return nil, errors.New("parse REDIS_URL: it is not of the form redis://:password@host:6379/0") // err would quote it
+		return nil, errors.New("parse REDIS_URL: it is not of the form redis://:password@host:6379/0") // err quotes it
 	}
 	const patience, retries, idle = 2 * time.Second, 1, 3 // idle connections: a fleet has hundreds of processes
 	var c *redis.Client
@@ -43,9 +43,9 @@ func (p *Parts) client() (*redis.Client, error) {
 	return c, nil
 }
 
-// connections is a go-redis hook and limiter that leaves a Redis which has become a replica. A hosted Redis keeps its address in
-// a fail-over, but old connections may stay with the old master, which then refuses writes, answers reads with old data
-// and is silent to subscribers. go-redis closes only the connection that a write was refused on.
+// connections is a go-redis hook and limiter that leaves a Redis which has become a replica. A hosted Redis keeps its
+// address in a fail-over, but old connections may stay with the old master, which then refuses writes, answers reads
+// with old data and is silent to subscribers. go-redis closes only the connection that a write was refused on.
 type connections struct {
 	mu   sync.Mutex
 	open map[net.Conn]time.Time // when it was made; also closed ones, until the next

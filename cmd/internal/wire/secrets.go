@@ -11,8 +11,8 @@ import (
 	"github.com/errand-fleet/errand/workspace"
 )
 
-// repositorySecrets returns the secrets of repositories, by name in lower case: those of set-ups, or only those that the agent
-// gets too.
+// repositorySecrets returns the secrets of repositories, by name in lower case: those of set-ups, or only those that
+// the agent gets too.
 func repositorySecrets(c config.Config, agent bool) map[string]map[string]string {
 	all := map[string]map[string]string{}
 	for name, repository := range c.Routing.Repositories {

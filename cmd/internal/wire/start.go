@@ -271,7 +271,8 @@ func contained(c config.Config) (problems config.Problems) {
 	if c.Worker.Sandbox != config.SandboxAuto {
 		return problems
 	}
-	c.Routing.MCP, c.Routing.Registries, c.Routing.Credentials, c.Cloud = nil, nil, nil, config.Cloud{} // mistakes there are reported separately
+	// Mistakes in these are reported separately.
+	c.Routing.MCP, c.Routing.Registries, c.Routing.Credentials, c.Cloud = nil, nil, nil, config.Cloud{}
 	r, err := newRunner(c, redactor(c), slog.New(slog.DiscardHandler))
 	if err != nil {
 		return problems // load reports the setting
@@ -337,7 +338,7 @@ func (p *Parts) checkObjects(ctx context.Context) []doctor.Finding {
 func (p *Parts) logFindings(ctx context.Context, about string, findings []store.Finding) {
 	levels := map[store.Severity]slog.Level{store.Fatal: slog.LevelError, store.Warning: slog.LevelWarn}
 	for _, f := range findings {
-		p.Log.Log(ctx, levels[f.Severity], about, "what", f.What, "why", f.Why, "remedy", f.Remedy) //nolint:sloglint // one of two constants; a note is LevelInfo, which is 0
+		p.Log.Log(ctx, levels[f.Severity], about, "what", f.What, "why", f.Why, "remedy", f.Remedy) //nolint:sloglint // a constant
 	}
 }
 

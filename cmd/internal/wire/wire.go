@@ -58,7 +58,7 @@ type Parts struct {
 	connections  connections   // to Redis, of all clients
 	policy       tasks.Policy
 	registry     *prometheus.Registry
-	commands     func(ctx context.Context, repo, base string) ([]string, error) // lists a repository's verification commands; may be nil
+	commands     func(ctx context.Context, repo, base string) ([]string, error) // a repository's checks; may be nil
 	objects      objects.Bucket
 	webhooks     *webhook.Webhooks
 	notices      []store.Finding // about the configuration
@@ -207,11 +207,11 @@ func pools(c config.Config) (names []string) {
 // sources creates the configured sources.
 func (p *Parts) sources(o Options) error {
 	c, asked := p.Config, metrics.NewServices(p.registry)
-	var told board
+	var notices slackBoard
 	if c.GitHub.Enabled() {
 		hub, err := githubforge.New(githubforge.Config{
 			APIURL: c.GitHub.APIURL, URL: c.GitHub.URL, Token: c.GitHub.Token.Reveal(), AppID: c.GitHub.AppID, AppKey: []byte(c.GitHub.AppKey.Reveal()),
-			Polled: c.GitHub.Poll > 0, ReadOnly: told.Watches, Log: p.Log, HTTP: &http.Client{Transport: asked.Transport("github", http.DefaultTransport)},
+			Polled: c.GitHub.Poll > 0, ReadOnly: notices.Watches, Log: p.Log, HTTP: &http.Client{Transport: asked.Transport("github", http.DefaultTransport)},
 		})
 		if err != nil {
 			return err
@@ -222,7 +222,7 @@ func (p *Parts) sources(o Options) error {
 			Repository:     func(name string) bool { _, ok := p.policy.Repository(name); return ok },
 			Base:           func(name string) string { repo, _ := p.policy.Repository(name); return repo.Base },
 			Repositories:   slices.Sorted(maps.Keys(c.Routing.Repositories)), Quiet: o.Quiet, PollEvery: o.Look,
-			ForkLabel: c.Routing.GitHub.Label, ForkRuns: c.Routing.GitHub.Runs, Bots: c.Routing.GitHub.Bots, Board: &told,
+			ForkLabel: c.Routing.GitHub.Label, ForkRuns: c.Routing.GitHub.Runs, Bots: c.Routing.GitHub.Bots, Board: &notices,
 			Memory: p.Store.Memos, Limiter: p.Store.Memos, ConsoleURL: c.HTTP.PublicURL, Log: p.Log,
 		})
 		if err != nil {
@@ -247,7 +247,7 @@ func (p *Parts) sources(o Options) error {
 		if err != nil {
 			return err
 		}
-		p.Sources, told.slack = append(p.Sources, s), s
+		p.Sources, notices.slack = append(p.Sources, s), s
 		if hub, ok := p.Forge.(*githubforge.Forge); ok && len(allowed.MatchEmail) > 0 {
 			p.matcher = newMatcher(allowed.MatchEmail, s.Email, hub.VerifiedMembers)
 			p.policy.Rights.Match = p.matcher.login
@@ -257,7 +257,7 @@ func (p *Parts) sources(o Options) error {
 	if err != nil {
 		return err
 	}
-	more, err := p.automation(&told)
+	more, err := p.automation(&notices)
 	p.Sources = append(append(p.Sources, s), more...)
 	return err
 }
@@ -385,7 +385,7 @@ func Logger(w io.Writer, c config.Config, people bool) *slog.Logger {
 			case error:
 				a.Value = slog.StringValue(r.String(v.Error()))
 			case slog.Level:
-				a.Value = slog.StringValue(v.String()) // the handlers' own form; with ReplaceAttr they would use reflection
+				a.Value = slog.StringValue(v.String()) // the handlers' own form; ReplaceAttr would use reflection
 			}
 		}
 		return a

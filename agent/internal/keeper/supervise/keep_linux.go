@@ -71,7 +71,7 @@ func keep(control, status *os.File) int {
 // setName shows the keeper's name in lists of processes: it was executed as a file of another name.
 func setName() {
 	if name, err := unix.BytePtrFromString(Name); err == nil {
-		_ = unix.Prctl(unix.PR_SET_NAME, uintptr(unsafe.Pointer(name)), 0, 0, 0) //nolint:gosec // the kernel reads a string
+		_ = unix.Prctl(unix.PR_SET_NAME, uintptr(unsafe.Pointer(name)), 0, 0, 0) //nolint:gosec // a C string
 		runtime.KeepAlive(name)
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// overlay mounts what its arguments order and then executes the command in them, if there is one. It needs namespaces of
-// its own for users and mounts, and CAP_SYS_ADMIN there; the command gets no capability, unless the user is root.
+// overlay mounts what its arguments order and then executes the command in them, if there is one. It needs namespaces
+// of its own for users and mounts, and CAP_SYS_ADMIN there; the command gets no capability, unless the user is root.
 func overlay(args []string) error {
 	var all []Overlay
 	if len(args) == 0 {

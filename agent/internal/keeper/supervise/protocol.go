@@ -1,8 +1,8 @@
-// Package supervise is the keeper's side of package keeper: what runs in the process between worker and CLI. The program
-// errand-keeper contains nothing else, so the package imports little: each run has a process of it.
+// Package supervise is the keeper's side of package keeper: what runs in the process between worker and CLI. The
+// program errand-keeper contains nothing else, so the package imports little: each run has a process of it.
 //
-// [Main] is the keeper. The rest of what is exported is for package keeper, the worker's side; this file has all that the
-// two say to each other.
+// [Main] is the keeper. Package keeper, the worker's side, uses the other exported names. This file has the protocol
+// between the two.
 package supervise
 
 import (
@@ -21,8 +21,8 @@ import (
 // one that `ps` shows, except in a sandbox: bubblewrap always passes the path of its program as argv[0].
 const Name = "errand-keeper"
 
-// OverlayName is the program's first argument when it mounts overlays. The next one is a JSON list of them, and the rest the
-// command that it executes then: bubblewrap's. Without a command it only tries.
+// OverlayName is the program's first argument when it mounts overlays. The next one is a JSON list of them, and the
+// rest the command that it executes then: bubblewrap's. Without a command it only tries.
 const OverlayName = "errand-overlays"
 
 // Overlay shows what is in Lower, with the changes in Upper, at At. All are directories; Upper and Work are on one file
@@ -52,14 +52,14 @@ type Order struct {
 	Args          []string      `json:"args"` // with argv[0]
 	Env           []string      `json:"env"`
 	Dir           string        `json:"dir"`
-	Ports         []int         `json:"ports,omitempty"`          // in a sandbox: listen on these ports of loopback and pass the sockets to the worker
+	Ports         []int         `json:"ports,omitempty"`          // in a sandbox: loopback ports that the worker serves
 	Secret        string        `json:"secret,omitempty"`         // readable for the CLI at descriptor 3; empty: none
 	OrphanGrace   time.Duration `json:"orphan_grace"`             // from TERM to KILL when the worker died
-	WorkerTimeout time.Duration `json:"worker_timeout,omitempty"` // silence of the worker after which the run is ended; 0: never
-	MaxProcesses  int           `json:"max_processes,omitempty"`  // processes and threads above which the run is ended; 0: no limit
-	MaxMemory     int64         `json:"max_memory,omitempty"`     // bytes of all processes together above which the run is ended; 0: no limit
-	RunDir        string        `json:"run_dir,omitempty"`        // the run's own directory, which the keeper removes when the worker died
-	LockLimit     uint64        `json:"lock_limit,omitempty"`     // the mark of every process of the run, set by Start: see package keeper; 0: none
+	WorkerTimeout time.Duration `json:"worker_timeout,omitempty"` // silence of the worker that ends the run; 0: none
+	MaxProcesses  int           `json:"max_processes,omitempty"`  // maximum processes and threads; 0: no limit
+	MaxMemory     int64         `json:"max_memory,omitempty"`     // maximum bytes of all processes; 0: no limit
+	RunDir        string        `json:"run_dir,omitempty"`        // removed by the keeper if the worker died
+	LockLimit     uint64        `json:"lock_limit,omitempty"`     // mark of the run's processes; see package keeper
 
 	// Sealed makes stdin and stdout a protocol that no other process can open. Scripts get pipes, because they write to
 	// /dev/stdout by name.
@@ -83,11 +83,11 @@ type Exit struct {
 	Code      int           `json:"code"`             // -1 if a signal ended the CLI
 	Signal    string        `json:"signal,omitempty"` // name of that signal
 	Stopped   bool          `json:"stopped"`          // the CLI was alive when the keeper stopped it
-	Silence   time.Duration `json:"silence"`          // how long the worker was silent if that ended the run; 0: it did not
-	Processes int           `json:"processes"`        // number of processes and threads if that ended the run; 0: it did not
-	Memory    int64         `json:"memory"`           // bytes of all processes together if that ended the run; 0: it did not
+	Silence   time.Duration `json:"silence"`          // silence of the worker that ended the run, or 0
+	Processes int           `json:"processes"`        // processes and threads, if they ended the run, or 0
+	Memory    int64         `json:"memory"`           // bytes of all processes, if they ended the run, or 0
 	Peak      int64         `json:"peak"`             // the most that the processes had together, as far as it was seen
-	OOM       int64         `json:"oom"`              // processes of the keeper's memory cgroup that ran out of memory meanwhile
+	OOM       int64         `json:"oom"`              // processes in the keeper's memory cgroup without memory
 	Swept     int           `json:"swept"`            // processes that had outlived the CLI and were killed
 	Stuck     int           `json:"stuck"`            // processes that did not die within KillTimeout
 	CPU       time.Duration `json:"cpu"`

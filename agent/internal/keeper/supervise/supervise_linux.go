@@ -160,14 +160,14 @@ func (s *supervisor) checkWorker() {
 	s.term(max(0, limit+min(s.order.OrphanGrace, SilenceGrace)-silence))
 }
 
-// checkUse ends a run that has too many processes, as a fork bomb has, or too much memory. They are counted every second,
-// and at once when the machine has many more processes, or much less free memory, than before.
+// checkUse ends a run that has too many processes, as a fork bomb has, or too much memory. They are counted every
+// second, and at once when the machine has many more processes, or much less free memory, than before.
 func (s *supervisor) checkUse() {
 	var info unix.Sysinfo_t
 	if s.order.MaxProcesses == 0 && s.order.MaxMemory == 0 || unix.Sysinfo(&info) != nil {
 		return
 	}
-	more := int(int16(info.Procs - s.threads))             //nolint:gosec // the kernel counts with 16 bits, and so wraps around
+	more := int(int16(info.Procs - s.threads))             //nolint:gosec // 16 bits in the kernel, so it wraps around
 	free := int64(info.Freeram) * int64(max(1, info.Unit)) //nolint:gosec // far below 2^63
 	much := s.order.MaxProcesses > 0 && more >= s.order.MaxProcesses/4 || s.order.MaxMemory > 0 && s.free-free >= s.order.MaxMemory/8
 	if s.processes == 0 && s.memory == 0 && time.Since(s.counted) < time.Second && !much {

@@ -29,7 +29,7 @@ func (o *Out) Page(getenv func(string) string) (done func()) {
 	pager := exec.Command("sh", "-c", command) //nolint:noctx // the reader ends it
 	pager.Stdout, pager.Stderr = o.w, os.Stderr
 	if getenv("LESS") == "" {
-		pager.Env = append(pager.Environ(), "LESS=FRX") // as git: quit if all fits on the screen, keep colours, leave the text there
+		pager.Env = append(pager.Environ(), "LESS=FRX") // like git: quit if it fits, keep colours and text
 	}
 	pipe, err := pager.StdinPipe()
 	if err == nil {
