@@ -23,6 +23,8 @@ const (
 	diskPoll  = time.Second     // between looks at how much the file systems hold
 	diskQuiet = 5 * time.Second // at least, between measurements if the file systems do not grow
 	diskEvery = time.Minute     // at most, between those
+
+	diskPatience = 5 * time.Second // at most, before a run begins to work
 )
 
 // More than this slows down the machine and each measurement, however little disk it takes.
@@ -80,6 +82,15 @@ func (w *diskWatch) begin(ctx context.Context) {
 	if w.limit > 0 {
 		w.before, _ = w.size(ctx) // too deep is found again
 		w.most = w.before.entries + maxEntries
+	}
+}
+
+// wait waits until begin has measured, so that all that the run writes is counted. A large directory on a slow disk does
+// not delay the run for longer than diskPatience.
+func (w *diskWatch) wait() {
+	select {
+	case <-w.begun:
+	case <-time.After(diskPatience):
 	}
 }
 

@@ -133,8 +133,8 @@ type Report interface {
 	Close(ctx context.Context, e Ending) error
 }
 
-// ErrNotHere means that another worker has to post: this one lacks the product where the message goes.
-var ErrNotHere = errors.New("this worker is not set up for the place of the message")
+// ErrNotHere means that another worker has to post a message: this one is not set up for the product where it goes.
+var ErrNotHere = errors.New("this worker is not set up for it")
 
 // NoReport is the Report of a source that has no place to post to. The run's events and the ending are in the store,
 // where the console, the command line and the API read them.

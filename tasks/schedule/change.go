@@ -33,6 +33,9 @@ func (s *Source) all(ctx context.Context) ([]*series, error) {
 		var one *series
 		err := json.Unmarshal([]byte(entries[name]), &made)
 		if err == nil {
+			_, err = tasks.ParseBranch(made.Branch) // earlier versions did not check it
+		}
+		if err == nil {
 			one, err = s.series(made)
 		}
 		if err == nil && !slices.ContainsFunc(s.fixed, func(one *series) bool { return one.Name == name }) {

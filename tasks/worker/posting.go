@@ -15,12 +15,14 @@ import (
 )
 
 const (
-	posters      = 8                // messages that a worker posts at once, so that a source that hangs does not delay the others
-	maxPosts     = 300              // attempts to post a final message: about a day's worth at the longest pause
-	postLimit    = 50 * time.Second // for one attempt, which may post several parts; shorter than the outbox's lease
-	noticeLimit  = 15 * time.Second // for posting one notice
-	noticesApart = 15 * time.Second // between two notices about a task: positions change often, and Slack limits edits
-	maxNotices   = 1000             // kept for later; others are dropped, because the task's status has the reason
+	posters        = 8              // messages that a worker posts at once, so that a source that hangs does not delay the others
+	maxPosts       = 300            // attempts to post a final message: about a day's worth at the longest pause
+	elsewhereMax   = 24 * time.Hour // how long a message is left to a worker that is set up for its place
+	elsewherePause = 5 * time.Second
+	postLimit      = 50 * time.Second // for one attempt, which may post several parts; shorter than the outbox's lease
+	noticeLimit    = 15 * time.Second // for posting one notice
+	noticesApart   = 15 * time.Second // between two notices about a task: positions change often, and Slack limits edits
+	maxNotices     = 1000             // kept for later; others are dropped, because the task's status has the reason
 )
 
 // outboxPoster posts the final messages of this and other workers' tasks. It is safe for concurrent use.
@@ -90,7 +92,12 @@ func (o *outboxPoster) send(ctx context.Context, p store.Post, report tasks.Repo
 	if errors.Is(err, store.ErrStale) {
 		return // the task was retried
 	}
-	if err != nil && p.Attempt >= maxPosts {
+	elsewhere := errors.Is(err, tasks.ErrNotHere)
+	if elsewhere && time.Since(m.at) < elsewhereMax {
+		o.warn(o.Store.Outbox.Postpone(ctx, p, time.Now().Add(elsewherePause)), "leave final message to another worker", "run", p.ID)
+		return
+	}
+	if elsewhere || err != nil && p.Attempt >= maxPosts {
 		o.Log.Error("final message dropped: it could not be posted", "run", p.ID, "attempt", p.Attempt, "err", err)
 		err = nil
 	}
@@ -162,16 +169,20 @@ func (o *outboxPoster) postEnding(ctx context.Context, p store.Post, report task
 		return m, store.ErrStale
 	}
 	m.at = rec.Ended
-	var source tasks.Source
-	if m.task, source, err = o.tasks.read(rec); err != nil {
-		return m, err
+	task, source, absent := o.tasks.read(rec)
+	if absent != nil && !errors.Is(absent, tasks.ErrNotHere) {
+		return m, absent
 	}
+	m.task = task
 	ending, err := tasks.ReadEnding(rec)
 	if err != nil {
 		return m, err
 	}
 	if ending != nil {
 		m.ending = *ending
+	}
+	if absent != nil {
+		return m, absent
 	}
 	m.ending.Retried = rec.Retried
 	if err := o.publisher.proposeDue(ctx, m.task, &m.ending); err != nil {

@@ -217,7 +217,7 @@ func (d *taskReader) read(rec store.Record) (tasks.Task, tasks.Source, error) {
 			return t, s, nil
 		}
 	}
-	return t, nil, fmt.Errorf("task %s is from source %q, which this worker does not have", t.ID, t.Source)
+	return t, nil, fmt.Errorf("task %s is from source %q: %w", t.ID, t.Source, tasks.ErrNotHere)
 }
 
 // noteUnreadable records that a task cannot be read, for operators.

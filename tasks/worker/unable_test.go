@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -16,6 +17,7 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/internal/format"
 	"github.com/google/go-cmp/cmp"
+	"github.com/redis/go-redis/v9"
 	"golang.org/x/sys/unix"
 )
 
@@ -362,6 +364,52 @@ func TestMessageWithoutTheSource(t *testing.T) {
 	other.outbox.posting.Wait()
 	if p, ok, err := f.store.Outbox.Take(t.Context(), id); err != nil || !ok || p.Attempt != 1 {
 		t.Errorf("%+v, %t, %v", p, ok, err)
+	}
+}
+
+// nowhere is a source that cannot post from this worker.
+type nowhere struct{ tasks.Source }
+
+func (nowhere) Open(context.Context, tasks.Task) (tasks.Report, error) {
+	return nil, fmt.Errorf("open: %w", tasks.ErrNotHere)
+}
+
+// A final message that no worker can post is given up after a day, however often it was tried.
+func TestMessageThatNoWorkerCanPost(t *testing.T) {
+	t.Parallel()
+	for name, source := range map[string]func(tasks.Source) tasks.Source{
+		"no such source": func(s tasks.Source) tasks.Source { return renamed{s} },
+		"no such place":  func(s tasks.Source) tasks.Source { return nowhere{s} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFleet(t)
+			w := f.idle(func(c *Config) { c.Sources = []tasks.Source{source(f.source)} })
+			id := f.submit(f.task("a", "x"))
+			e := tasks.Ending{Kind: tasks.Cancelled, At: time.Now()}
+			if _, err := tasks.EndWaiting(t.Context(), f.store, id, e); err != nil {
+				t.Fatal(err)
+			}
+			post := func(due time.Time) (waits bool) {
+				t.Helper()
+				f.put("errand:task:"+id, "outbox", "400")
+				score := redis.Z{Score: float64(due.UnixMicro()), Member: id}
+				if err := f.rdb.ZAdd(t.Context(), "errand:outbox", score).Err(); err != nil {
+					t.Fatal(err)
+				}
+				w.outbox.postDue(t.Context())
+				w.outbox.posting.Wait()
+				return f.rdb.ZScore(t.Context(), "errand:outbox", id).Err() == nil
+			}
+			if !post(time.Now()) {
+				t.Error("given up at once")
+			}
+			old := time.Now().Add(-25 * time.Hour)
+			f.put("errand:task:"+id, "ended", strconv.FormatInt(old.UnixMicro(), 10))
+			if post(old) {
+				t.Error("not given up")
+			}
+		})
 	}
 }
 
