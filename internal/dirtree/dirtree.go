@@ -63,8 +63,9 @@ func remove(dir string, last []string) error {
 }
 
 // Walk calls visit for dir and each entry below it, for a directory before it is read. It makes directories without
-// permissions readable while it reads them, and leaves out what vanishes meanwhile and what is another user's. A
-// directory below more than depth others ends the walk with ErrTooDeep; 0: none is too deep.
+// permissions readable while it reads them, and leaves out what vanishes meanwhile and what is another user's. Modes
+// that others set meanwhile stay. A directory below more than depth others ends the walk with ErrTooDeep; 0: none is
+// too deep.
 func Walk(dir string, depth int, visit func(parent *os.Root, e fs.DirEntry) error) error {
 	return from(dir, func(parent *os.Root, info fs.FileInfo) error {
 		return walker{depth, visit}.entry(parent, fs.FileInfoToDirEntry(info), 0)
@@ -95,6 +96,15 @@ func from(dir string, do func(parent *os.Root, info fs.FileInfo) error) error {
 	return do(parent, info)
 }
 
+// restore gives a directory the mode that it had before it got all permissions, unless that was changed, or the
+// directory replaced, since.
+func restore(parent *os.Root, had fs.FileInfo) {
+	now, err := parent.Lstat(had.Name())
+	if err == nil && os.SameFile(now, had) && now.Mode() == had.Mode()|0o700 {
+		_ = parent.Chmod(had.Name(), had.Mode())
+	}
+}
+
 type walker struct {
 	depth int
 	visit func(parent *os.Root, e fs.DirEntry) error
@@ -112,7 +122,7 @@ func (w walker) entry(parent *os.Root, e fs.DirEntry, above int) error {
 		return nil // it has vanished
 	}
 	if mode := info.Mode(); mode.Perm()&0o500 != 0o500 && parent.Chmod(e.Name(), mode|0o700) == nil {
-		defer func() { _ = parent.Chmod(e.Name(), mode) }()
+		defer restore(parent, info) // its entries can only be found meanwhile
 	}
 	root, err := parent.OpenRoot(e.Name())
 	if err != nil {

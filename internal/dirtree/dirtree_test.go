@@ -129,3 +129,34 @@ func TestWalk(t *testing.T) {
 		t.Errorf("walked: %v", err)
 	}
 }
+
+// A directory that another process changes or replaces while it is read stays as that process leaves it.
+func TestWalkKeepsChanges(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "dir")
+	write(t, dir, map[string]string{"changed/file": "x", "replaced/file": "x", "same/file": "x"})
+	err := nobody.Call(t, dir, func() error {
+		if err := chmod(0, dir+"/changed", dir+"/replaced", dir+"/same"); err != nil {
+			return err
+		}
+		return dirtree.Walk(dir, 0, func(parent *os.Root, e fs.DirEntry) error {
+			switch in := filepath.Base(parent.Name()); {
+			case e.IsDir():
+				return nil
+			case in == "changed":
+				return os.Chmod(dir+"/changed", 0o750)
+			case in == "replaced":
+				return errors.Join(os.Rename(dir+"/replaced", dir+"/moved"), os.Mkdir(dir+"/replaced", 0o700))
+			}
+			return nil
+		})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]fs.FileMode{"changed": 0o750, "replaced": 0o700, "same": 0} {
+		if info, err := os.Stat(dir + "/" + name); err != nil || info.Mode().Perm() != want {
+			t.Errorf("%s is left as %v, %v", name, info.Mode(), err)
+		}
+	}
+}
