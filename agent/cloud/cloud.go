@@ -6,6 +6,7 @@
 package cloud
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -38,8 +39,23 @@ type Provider interface {
 	Direct(u *url.URL)
 
 	// Sign adds the credential to a request, which must not change afterwards. An error explains what is wrong with the
-	// credential. Sign may wait for a new one, as long as the request's context allows.
+	// credential, or is ErrUnreachable. Sign may wait for a new one, as long as the request's context allows.
 	Sign(req *http.Request, body []byte) error
+}
+
+// ErrUnreachable says that the service that gives credentials could not be reached or failed, and nothing of a
+// credential.
+var ErrUnreachable = errors.New("the service that gives credentials cannot be reached or fails")
+
+// Unfetched returns why a token was not fetched: err, with ErrUnreachable if the credential is not the cause. status is
+// that of the service's answer; 0: none is known. Without an answer the cause may be the credential, unless it has had
+// a token.
+func Unfetched(err error, status int, had bool) error {
+	failed := status >= http.StatusInternalServerError || status == http.StatusTooManyRequests
+	if refused := status >= http.StatusBadRequest; failed || had && !refused {
+		return fmt.Errorf("%w: %w", ErrUnreachable, err)
+	}
+	return err
 }
 
 // Question describes a request to the model.

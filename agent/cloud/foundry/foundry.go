@@ -72,7 +72,11 @@ func lasting(credential azcore.TokenCredential) func(context.Context) (azcore.Ac
 		if time.Now().Before(last.ExpiresOn) {
 			return last, min(fetch.FailurePause, time.Until(last.ExpiresOn)), nil
 		}
-		return token, fetch.FailurePause, err
+		status := 0
+		if e, ok := errors.AsType[*azidentity.AuthenticationFailedError](err); ok && e.RawResponse != nil {
+			status = e.RawResponse.StatusCode
+		}
+		return token, fetch.FailurePause, cloud.Unfetched(err, status, last.Token != "")
 	}
 }
 

@@ -3,14 +3,20 @@ package foundry
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
+
+	"github.com/errand-fleet/errand/agent/cloud"
 )
 
 // credential gives what it has.
@@ -73,5 +79,49 @@ func TestFoundry(t *testing.T) {
 	}
 	if _, err := New(Config{}); err == nil {
 		t.Error("there is no resource")
+	}
+}
+
+// A failure of the service that gives tokens is not one of the credential.
+func TestUnreachable(t *testing.T) {
+	t.Parallel()
+	const has, refuses, fails, gone = http.StatusOK, http.StatusBadRequest, http.StatusServiceUnavailable, 0
+	for name, c := range map[string]struct {
+		answers     []int
+		unreachable bool
+	}{
+		"closed after a token": {[]int{has, gone}, true}, "fails after a token": {[]int{has, fails}, true},
+		"refuses after a token": {[]int{has, refuses}, false}, "fails at first": {[]int{fails}, true},
+		"refuses at first": {[]int{refuses}, false}, "limits at first": {[]int{http.StatusTooManyRequests}, true},
+	} {
+		var status atomic.Int32
+		server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+			at := "https://" + req.Host + "/tenant"
+			if req.Method == http.MethodGet {
+				_, _ = fmt.Fprintf(w, `{"issuer": %[1]q, "authorization_endpoint": %[1]q, "token_endpoint": %[1]q}`, at)
+				return
+			}
+			w.WriteHeader(int(status.Load()))
+			_, _ = fmt.Fprint(w, `{"access_token": "t", "expires_on": 1}`) // it expired in 1970
+		}))
+		t.Cleanup(server.Close)
+		var options azidentity.ClientSecretCredentialOptions
+		options.Cloud.ActiveDirectoryAuthorityHost, options.DisableInstanceDiscovery = server.URL, true
+		options.Transport, options.Retry.MaxRetries = server.Client(), -1
+		credential, err := azidentity.NewClientSecretCredential("tenant", "worker", "secret", &options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		get := lasting(credential)
+		for i, answer := range c.answers {
+			if status.Store(int32(answer)); answer == gone {
+				server.Close()
+			}
+			_, _, err := get(t.Context())
+			last := i == len(c.answers)-1
+			if (err != nil) != last || errors.Is(err, cloud.ErrUnreachable) != (last && c.unreachable) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
 	}
 }

@@ -80,7 +80,11 @@ func lasting(source oauth2.TokenSource) func(context.Context) (*oauth2.Token, ti
 		if last != nil && time.Now().Before(last.Expiry) {
 			return last, min(fetch.FailurePause, time.Until(last.Expiry)), nil
 		}
-		return nil, fetch.FailurePause, err
+		status := 0
+		if e, ok := errors.AsType[*oauth2.RetrieveError](err); ok {
+			status = e.Response.StatusCode
+		}
+		return nil, fetch.FailurePause, cloud.Unfetched(err, status, last != nil)
 	}
 }
 

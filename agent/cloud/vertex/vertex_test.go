@@ -1,16 +1,25 @@
 package vertex
 
 import (
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/pem"
 	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"golang.org/x/oauth2"
+	"golang.org/x/oauth2/jwt"
 
 	"github.com/errand-fleet/errand/agent/cloud"
 )
@@ -138,6 +147,44 @@ func TestDirectToAnotherProject(t *testing.T) {
 		}
 		if _, err := New(t.Context(), Config{Project: "other", Region: "eu", File: file}); err == nil || !strings.Contains(err.Error(), "find credentials of Google") {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// A failure of the service that gives tokens is not one of the credential.
+func TestUnreachable(t *testing.T) {
+	t.Parallel()
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pair := pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)})
+	const has, refuses, fails, gone = http.StatusOK, http.StatusBadRequest, http.StatusServiceUnavailable, 0
+	for name, c := range map[string]struct {
+		answers     []int
+		unreachable bool
+	}{
+		"closed after a token": {[]int{has, gone}, true}, "fails after a token": {[]int{has, fails}, true},
+		"refuses after a token": {[]int{has, refuses}, false}, "fails at first": {[]int{fails}, true},
+		"refuses at first": {[]int{refuses}, false}, "limits at first": {[]int{http.StatusTooManyRequests}, true},
+	} {
+		var status atomic.Int32
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(int(status.Load()))
+			_, _ = io.WriteString(w, `{"access_token": "t", "id_token": "e30.eyJleHAiOjF9."}`) // it expired in 1970
+		}))
+		t.Cleanup(server.Close)
+		config := jwt.Config{Email: "worker@acme.example", PrivateKey: pair, TokenURL: server.URL}
+		get := lasting(config.TokenSource(t.Context()))
+		for i, answer := range c.answers {
+			if status.Store(int32(answer)); answer == gone {
+				server.Close()
+			}
+			_, _, err := get(t.Context())
+			last := i == len(c.answers)-1
+			if (err != nil) != last || errors.Is(err, cloud.ErrUnreachable) != (last && c.unreachable) {
+				t.Errorf("%s: %v", name, err)
+			}
 		}
 	}
 }

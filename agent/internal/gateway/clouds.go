@@ -98,6 +98,9 @@ func (s cloudSigner) RoundTrip(req *http.Request) (*http.Response, error) {
 
 // temporary reports whether an error says that a service could not be reached or failed, and nothing of a credential.
 func temporary(err error) bool {
+	if errors.Is(err, cloud.ErrUnreachable) {
+		return true
+	}
 	if e, ok := errors.AsType[*net.DNSError](err); ok {
 		return !e.IsNotFound
 	}

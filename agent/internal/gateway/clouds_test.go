@@ -155,7 +155,7 @@ func TestCloudGetsSignedRequests(t *testing.T) {
 	}
 	for name, err := range map[string]error{
 		"refused": &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}, "timeout": context.DeadlineExceeded,
-		"no name server": &net.DNSError{IsTimeout: true},
+		"no name server": &net.DNSError{IsTimeout: true}, "unreachable": cloud.ErrUnreachable,
 	} {
 		s.mu.Lock()
 		s.fail = fmt.Errorf("renew: %w", err)
