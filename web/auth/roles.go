@@ -3,6 +3,7 @@ package auth
 import (
 	"cmp"
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
 	"strings"
@@ -99,15 +100,16 @@ func matches(p, name string) bool {
 // How long the forge's answers count, how long it may take to answer, and how many answers are kept.
 const (
 	readTime  = 5 * time.Minute
-	errorTime = 5 * time.Second // of a question that the forge did not answer
+	errorTime = 5 * time.Second // of an error; after a question without an answer, nothing is asked for this time
 	askTime   = 2 * time.Second
 	maxReads  = 20_000
 )
 
 // readCache holds the forge's answers by login and repository.
 type readCache struct {
-	mu    sync.Mutex
-	until map[[2]string]reading
+	mu     sync.Mutex
+	until  map[[2]string]reading
+	silent time.Time // until then the forge is not asked, because it has not answered a question in time
 }
 
 type reading struct {
@@ -120,15 +122,19 @@ func (a *Access) reads(ctx context.Context, repo, login string, log *slog.Logger
 	a.once.Do(func() { a.cache = &readCache{until: map[[2]string]reading{}} })
 	key := [2]string{strings.ToLower(repo), strings.ToLower(login)}
 	a.cache.mu.Lock()
-	known, found := a.cache.until[key]
+	known, silent := a.cache.until[key], a.cache.silent
 	a.cache.mu.Unlock()
-	if found && time.Now().Before(known.until) {
+	switch now := time.Now(); {
+	case now.Before(known.until):
 		return known.ok
+	case now.Before(silent):
+		return false
 	}
 	asking, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
 	life := readTime
 	ok, err := a.Forge(asking, repo, login)
+	late := errors.Is(asking.Err(), context.DeadlineExceeded)
 	if err != nil {
 		if ctx.Err() != nil {
 			return false
@@ -141,6 +147,10 @@ func (a *Access) reads(ctx context.Context, repo, login string, log *slog.Logger
 	if len(a.cache.until) >= maxReads {
 		clear(a.cache.until)
 	}
-	a.cache.until[key] = reading{ok, time.Now().Add(life)}
+	until := time.Now().Add(life)
+	a.cache.until[key] = reading{ok, until}
+	if err != nil && late { // a list with several repositories would wait for each of them
+		a.cache.silent = until
+	}
 	return ok
 }
