@@ -19,8 +19,8 @@ import (
 // to time one front door polls the open pull requests and submits tasks for what it finds. If an event was handled
 // before, the poll submits the same task, which is a duplicate.
 
-// actionPolled is the action of work that the poller found.
-const actionPolled = "polled"
+// actionPolled is the action of work that the poller found. Tasks in Redis have it, so the word stays.
+const actionPolled = "looked"
 
 const (
 	// maxPollBack is how far back a poll goes at most, and margin the assumed clock difference to GitHub.
@@ -267,7 +267,7 @@ func (l polledPull) review(ctx context.Context, me string, v repositoryPoll) err
 			return err
 		}
 	}
-	id := tasks.NewID(l.p.now(), sourceName, fmt.Sprintf("poll-%d-%s", l.o.Number, hub.ShortSHA(l.o.Head)))
+	id := tasks.NewID(l.p.now(), sourceName, fmt.Sprintf("look-%d-%s", l.o.Number, hub.ShortSHA(l.o.Head)))
 	t := l.p.interpreter.reviewTask(id, author, l.pr, l.o)
 	t.me = me
 	if why == nil && hub.IsFork(l.pr) && labelled(l.pr, l.p.interpreter.gate.forkLabel) {

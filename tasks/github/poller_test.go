@@ -154,6 +154,20 @@ func TestMissedForkLabel(t *testing.T) {
 	}
 }
 
+// Redis has tasks of earlier versions, which have these words.
+func TestStoredNamesOfPolls(t *testing.T) {
+	t.Parallel()
+	f, look := looker(t)
+	look(time.Hour)
+	f.hub.Deliver("")
+	f.open()
+	look(DefaultPollEvery)
+	task := f.only()
+	if action := must(originOf(task)).Action; action != "looked" || !strings.Contains(task.ID, "-github-look-") {
+		t.Errorf("a poll made the task %s with the action %s", task.ID, action)
+	}
+}
+
 // A poll does not repeat a label that an event has brought.
 func TestForkLabelIsHandledOnce(t *testing.T) {
 	t.Parallel()
