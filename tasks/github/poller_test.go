@@ -184,6 +184,50 @@ func TestForkLabelIsHandledOnce(t *testing.T) {
 	}
 }
 
+// A label that a new head gets while a poll is still at the earlier one is left for the next poll.
+func TestForkLabelAfterAPushDuringAPoll(t *testing.T) {
+	t.Parallel()
+	const listEvents = "GET /repos/{o}/{r}/issues/{n}/events"
+	clock := githubfake.NewClock(time.Date(2026, 11, 22, 8, 0, 0, 0, time.UTC), 0)
+	w := newWorld(t, githubfake.Config{Now: clock.Now},
+		[]func(*config){func(c *config) { c.Hub.Token, c.Now = "ghp_test", clock.Now }})
+	f := w.listen()
+	w.src.reconfigure(func(c *Config) { c.Repositories = []string{repo} })
+	f.hub.SetPermission(repo, "ben", "write")
+	if err := lookAgain(f); err != nil {
+		t.Fatal(err)
+	}
+	f.hub.Deliver("")
+	n := f.fork("theirs")
+	f.label(n, DefaultForkLabel, "dependabot[bot]") // approves nothing
+	clock.Pass(time.Minute)
+	hold := make(chan struct{})
+	f.hub.Fail(listEvents, githubfake.Failure{Hold: hold})
+	done := make(chan error, 1)
+	go func() { done <- lookAgain(f) }()
+	w.wait(func() bool { return len(w.hub.Calls(listEvents)) > 0 })
+	head := must(f.hub.PushPR(t.Context(), repo, n, map[string]string{"fix.go": "package main\n"}))
+	clock.Pass(time.Second)
+	if err := f.hub.UnlabelPR(repo, n, DefaultForkLabel); err != nil {
+		t.Fatal(err)
+	}
+	f.label(n, DefaultForkLabel, "ben")
+	close(hold)
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if all := f.tasks(); len(all) != 0 {
+		t.Errorf("for the earlier head: %+v", all)
+	}
+	clock.Pass(DefaultPollEvery)
+	if err := lookAgain(f); err != nil {
+		t.Error(err)
+	}
+	if task := f.only(); task.Ref != head || task.Actor != "ben" {
+		t.Errorf("submitted %+v", task)
+	}
+}
+
 // lookAgain looks although it is not due.
 func lookAgain(f front) error {
 	if err := f.src.newPoller(f.desk).changePollState(f.Context(),

@@ -260,7 +260,12 @@ func (l polledPull) missedApproval(ctx context.Context, t draft, since, handled 
 	label := l.p.interpreter.gate.forkLabel
 	last, err := l.p.api.lastEvent(ctx, l.gh, l.o, func(e *github.IssueEvent) bool { return isLabelling(e, label) })
 	at, by := last.GetCreatedAt().Time, last.GetActor()
-	if err != nil || at.Before(since) || !at.After(handled) || movedSince(l.pr, at) || by.GetType() == "Bot" {
+	if err != nil || at.Before(since) || !at.After(handled) || by.GetType() == "Bot" {
+		return err
+	}
+	// The label may be newer than the list of pull requests. If it is for another head, the next poll finds it.
+	_, now, err := l.p.api.currentPull(ctx, l.o)
+	if err != nil || now.GetHead().GetSHA() != l.o.Head || movedSince(now, at) {
 		return err
 	}
 	t.Actor, t.origin.ApprovedBy = by.GetLogin(), cmp.Or(by.GetLogin(), ghost)
