@@ -123,9 +123,10 @@ func (p *Provider) identify(ctx context.Context, code string, a attempt) (Identi
 	return p.identity(id.Subject, claims), nil
 }
 
-// away marks an error as errAway if the provider did not answer, or with its own failure.
+// away marks an error as errAway if the provider did not answer in time, or with its own failure.
 func away(err error) error {
-	_, silent := errors.AsType[*url.Error](err)
+	_, unreached := errors.AsType[*url.Error](err)
+	silent := unreached || errors.Is(err, context.DeadlineExceeded) // go-github returns this one as it is
 	refused, _ := errors.AsType[*oauth2.RetrieveError](err)
 	failed, _ := errors.AsType[*github.ErrorResponse](err)
 	if silent || refused != nil && refused.Response.StatusCode >= http.StatusInternalServerError ||
