@@ -74,19 +74,16 @@ func TestForkWaitsForLabel(t *testing.T) {
 			w.Errorf("noted %+v", p)
 		}
 		f.send("pull_request", must(w.hub.Payload("reopened", repo, n, "stranger")), githubfake.SendOptions{})
-		again := count(3, "reopened after the word")
-		if err := brief(w, again); err != nil || again.Profile != agent.Untrusted {
-			w.Errorf("%s %v", again.Profile, err)
-		}
+		count(2, "reopened after the word") // its review runs
 
 		// An approval without write access should run nothing, even if another person has approved.
 		f.label(n, DefaultForkLabel, "cleo")
-		wantInput(w.T, brief(w, count(4, "a reader's label")), "cleo has no write access to acme/api.")
+		wantInput(w.T, brief(w, count(3, "a reader's label")), "cleo has no write access to acme/api.")
 
 		// An approval should not cover later pushes, and later approvals not earlier ones.
 		must(w.hub.PushPR(w.Context(), repo, n, map[string]string{"evil.go": "package main\n"}))
 		count(0, "pushed, and what was agreed to is not there any more")
-		wantInput(w.T, brief(w, again), "Superseded")
+		wantInput(w.T, brief(w, task), "Superseded")
 	})
 }
 

@@ -113,17 +113,19 @@ func TestMissedForkLabel(t *testing.T) {
 			n := f.fork("theirs")
 			f.hub.Deliver("")
 			look(DefaultPollEvery)
-			f.label(n, DefaultForkLabel, "dependabot[bot]")
-			look(DefaultPollEvery)
-			if all := f.tasks(); len(all) != 0 {
-				t.Fatalf("before the label: %+v", all)
-			}
 			label := func(login string) {
 				t.Helper()
 				if err := f.hub.UnlabelPR(repo, n, DefaultForkLabel); err != nil {
 					t.Fatal(err)
 				}
 				f.label(n, DefaultForkLabel, login)
+			}
+			f.label(n, DefaultForkLabel, "dependabot[bot]")
+			look(DefaultPollEvery)
+			label("errand")
+			look(DefaultPollEvery)
+			if all := f.tasks(); len(all) != 0 {
+				t.Fatalf("before a person's label: %+v", all)
 			}
 			label("ben")
 			for range 3 { // the second one covers the time of the label again
@@ -177,6 +179,10 @@ func TestForkLabelIsHandledOnce(t *testing.T) {
 	n := f.fork("theirs")
 	f.label(n, DefaultForkLabel, "ben")
 	task := f.only()
+	if err := brief(f.world, task); err != nil {
+		t.Error(err)
+	}
+	f.label(n, "documentation", "ben") // changes the pull request while its review runs
 	look(DefaultPollEvery)
 	look(DefaultPollEvery)
 	if again := f.only(); again.ID != task.ID {

@@ -221,19 +221,13 @@ func (i *interpreter) labeled(ctx context.Context, desk *tasks.Desk, d delivery)
 		return "", err
 	}
 	t.origin.ApprovedBy = e.GetSender().GetLogin()
-	response, err = i.submitApproved(ctx, desk, t, e.GetPullRequest())
-	if err == nil {
-		err = i.memory.changeState(ctx, t.origin, func(p *prState) error {
-			p.approvalSeen(e.GetPullRequest().GetUpdatedAt().Time)
-			return nil
-		})
-	}
-	return response, err
+	return i.submitApproved(ctx, desk, t, e.GetPullRequest(), e.GetPullRequest().GetUpdatedAt().Time)
 }
 
-// submitApproved submits the review of a fork's head that a person has approved with the label.
+// submitApproved submits the review of a fork's head that a person has approved with the label, at that time. Later
+// events and polls find the same review.
 func (i *interpreter) submitApproved(
-	ctx context.Context, desk *tasks.Desk, t draft, pr *github.PullRequest,
+	ctx context.Context, desk *tasks.Desk, t draft, pr *github.PullRequest, at time.Time,
 ) (response string, err error) {
 	if t, err = i.settings.applyTo(ctx, t, pr); err != nil {
 		return "", err
@@ -244,14 +238,19 @@ func (i *interpreter) submitApproved(
 			receipt, err = i.submit(ctx, desk, t)
 			return receipt.New, err
 		})
-	return submitted(receipt, err)
-}
-
-// approvalSeen records that the label of that time has been handled.
-func (p *prState) approvalSeen(at time.Time) {
-	if at.After(p.Started) {
-		p.Started = at
+	if err != nil {
+		return "", err
 	}
+	err = i.memory.changeState(ctx, t.origin, func(p *prState) error {
+		if at.After(p.Started) {
+			p.Started = at
+		}
+		if p.Head == t.origin.Head || p.recordUpdateTime(pr.GetUpdatedAt().Time) == nil {
+			p.Head, p.Review = t.origin.Head, t.ID
+		}
+		return nil
+	})
+	return submitted(receipt, err)
 }
 
 // missedApproval submits the review of a fork's head that a person has given the label since then, unless the head may
@@ -260,8 +259,11 @@ func (l polledPull) missedApproval(ctx context.Context, t draft, since, handled 
 	label := l.p.interpreter.gate.forkLabel
 	last, err := l.p.api.lastEvent(ctx, l.gh, l.o, func(e *github.IssueEvent) bool { return isLabelling(e, label) })
 	at, by := last.GetCreatedAt().Time, last.GetActor()
-	if err != nil || at.Before(since) || !at.After(handled) || by.GetType() == "Bot" {
+	if err != nil || at.Before(since) || !at.After(handled) {
 		return err
+	}
+	if by.GetType() == "Bot" || unwanted(l.pr, by.GetLogin(), t.me) != "" {
+		return nil
 	}
 	// The label may be newer than the list of pull requests. If it is for another head, the next poll finds it.
 	_, now, err := l.p.api.currentPull(ctx, l.o)
@@ -270,12 +272,6 @@ func (l polledPull) missedApproval(ctx context.Context, t draft, since, handled 
 	}
 	t.Actor, t.origin.ApprovedBy = by.GetLogin(), cmp.Or(by.GetLogin(), ghost)
 	t.ID = tasks.NewID(at, sourceName, fmt.Sprintf("label-%d-%s", l.o.Number, hub.ShortSHA(l.o.Head)))
-	if _, err = l.p.interpreter.submitApproved(ctx, l.p.desk, t, l.pr); err != nil {
-		return err
-	}
-	return l.p.memory.changeState(ctx, l.o, func(p *prState) error {
-		p.approvalSeen(at)
-		p.Head, p.Review = l.o.Head, t.ID
-		return nil
-	})
+	_, err = l.p.interpreter.submitApproved(ctx, l.p.desk, t, l.pr, at)
+	return err
 }
