@@ -6,11 +6,15 @@
 package cloud
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
+
+	"github.com/errand-fleet/errand/agent/internal/fetch"
 )
 
 // Provider is the model in a cloud. It is safe for concurrent use.
@@ -47,10 +51,30 @@ type Provider interface {
 // credential.
 var ErrUnreachable = errors.New("the service that gives credentials cannot be reached or fails")
 
-// Unfetched returns why a token was not fetched: err, with ErrUnreachable if the credential is not the cause. status is
-// that of the service's answer; 0: none is known. Without an answer the cause may be the credential, unless it has had
-// a token.
-func Unfetched(err error, status int, had bool) error {
+// Lasting returns the Get of a [fetch.Shared] for tokens of get, which keeps a token until it is time to renew it. If
+// that fails, the last token is used as long as it lasts. status returns that of the service's answer in an error of
+// get; 0: none is known.
+func Lasting[T any](
+	get func(context.Context) (T, error), expiry func(T) time.Time, status func(error) int,
+) func(context.Context) (T, time.Duration, error) {
+	var last T
+	had := false
+	return func(ctx context.Context) (T, time.Duration, error) {
+		token, err := get(ctx)
+		if err == nil {
+			last, had = token, true
+			return token, 0, nil
+		}
+		if had && time.Now().Before(expiry(last)) {
+			return last, min(fetch.FailurePause, time.Until(expiry(last))), nil
+		}
+		return token, fetch.FailurePause, unfetched(err, status(err), had)
+	}
+}
+
+// unfetched returns why a token was not fetched: err, with ErrUnreachable if the credential is not the cause. Without
+// an answer the cause may be the credential, unless it has had a token.
+func unfetched(err error, status int, had bool) error {
 	failed := status >= http.StatusInternalServerError || status == http.StatusTooManyRequests
 	if refused := status >= http.StatusBadRequest; failed || had && !refused {
 		return fmt.Errorf("%w: %w", ErrUnreachable, err)

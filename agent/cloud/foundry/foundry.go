@@ -55,29 +55,19 @@ func New(cfg Config) (*Foundry, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find credentials of Entra ID: %w", err)
 	}
-	f.tokens.Get = lasting(credential)
+	get := func(ctx context.Context) (azcore.AccessToken, error) {
+		return credential.GetToken(ctx, policy.TokenRequestOptions{Scopes: []string{scope}})
+	}
+	f.tokens.Get = cloud.Lasting(get, func(t azcore.AccessToken) time.Time { return t.ExpiresOn }, status)
 	return f, nil
 }
 
-// lasting returns tokens of a credential, which keeps them until it is time to renew them. If that fails, the last one
-// is used as long as it lasts.
-func lasting(credential azcore.TokenCredential) func(context.Context) (azcore.AccessToken, time.Duration, error) {
-	var last azcore.AccessToken
-	return func(ctx context.Context) (azcore.AccessToken, time.Duration, error) {
-		token, err := credential.GetToken(ctx, policy.TokenRequestOptions{Scopes: []string{scope}})
-		if err == nil {
-			last = token
-			return token, 0, nil
-		}
-		if time.Now().Before(last.ExpiresOn) {
-			return last, min(fetch.FailurePause, time.Until(last.ExpiresOn)), nil
-		}
-		status := 0
-		if e, ok := errors.AsType[*azidentity.AuthenticationFailedError](err); ok && e.RawResponse != nil {
-			status = e.RawResponse.StatusCode
-		}
-		return token, fetch.FailurePause, cloud.Unfetched(err, status, last.Token != "")
+// status returns that of the service's answer in an error of a credential; 0: it has none.
+func status(err error) int {
+	if e, ok := errors.AsType[*azidentity.AuthenticationFailedError](err); ok && e.RawResponse != nil {
+		return e.RawResponse.StatusCode
 	}
+	return 0
 }
 
 // Name implements cloud.Provider.

@@ -61,31 +61,19 @@ func New(ctx context.Context, cfg Config) (*Vertex, error) {
 		return nil, fmt.Errorf("find credentials of Google: %w", err)
 	}
 	v := &Vertex{cfg: cfg, base: base}
-	v.tokens.Get = lasting(found.TokenSource)
+	get := func(context.Context) (*oauth2.Token, error) { return found.TokenSource.Token() }
+	v.tokens.Get = cloud.Lasting(get, func(t *oauth2.Token) time.Time { return t.Expiry }, status)
 	v.models = regexp.MustCompile(`^/projects/` + regexp.QuoteMeta(cfg.Project) + `/locations/` + regexp.QuoteMeta(cfg.Region) +
 		publisher + `([^/:]+):(rawPredict|streamRawPredict)$`)
 	return v, nil
 }
 
-// lasting returns tokens of a source, which keeps them until it is time to renew them. If that fails, the last one is
-// used as long as it lasts.
-func lasting(source oauth2.TokenSource) func(context.Context) (*oauth2.Token, time.Duration, error) {
-	var last *oauth2.Token
-	return func(context.Context) (*oauth2.Token, time.Duration, error) {
-		token, err := source.Token()
-		if err == nil {
-			last = token
-			return token, 0, nil
-		}
-		if last != nil && time.Now().Before(last.Expiry) {
-			return last, min(fetch.FailurePause, time.Until(last.Expiry)), nil
-		}
-		status := 0
-		if e, ok := errors.AsType[*oauth2.RetrieveError](err); ok {
-			status = e.Response.StatusCode
-		}
-		return nil, fetch.FailurePause, cloud.Unfetched(err, status, last != nil)
+// status returns that of the service's answer in an error of a token's source; 0: it has none.
+func status(err error) int {
+	if e, ok := errors.AsType[*oauth2.RetrieveError](err); ok {
+		return e.Response.StatusCode
 	}
+	return 0
 }
 
 // find returns the credential in a file, or else Google's application default: a file, workload identity, or the machine's account.

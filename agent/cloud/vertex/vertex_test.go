@@ -5,20 +5,14 @@ import (
 	"crypto/rsa"
 	"crypto/x509"
 	"encoding/pem"
-	"errors"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"testing"
-	"testing/synctest"
-	"time"
 
-	"golang.org/x/oauth2"
 	"golang.org/x/oauth2/jwt"
 
 	"github.com/errand-fleet/errand/agent/cloud"
@@ -68,35 +62,6 @@ func TestQuestion(t *testing.T) {
 			t.Errorf("%s: %+v %v", request, q, ok)
 		}
 	}
-}
-
-// source gives what it has.
-type source struct {
-	token *oauth2.Token
-	err   error
-}
-
-func (s *source) Token() (*oauth2.Token, error) { return s.token, s.err }
-
-// A token that cannot be renewed is used until it expires.
-func TestFailedRenewal(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s := &source{token: &oauth2.Token{AccessToken: "first", Expiry: time.Now().Add(time.Minute)}}
-		get := lasting(s)
-		if _, _, err := get(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		s.token, s.err = nil, errors.New("unreachable")
-		time.Sleep(58 * time.Second) //nolint:forbidigo // in a bubble
-		if token, life, err := get(t.Context()); err != nil || token.AccessToken != "first" || life != 2*time.Second {
-			t.Errorf("%v for %v, %v", token, life, err)
-		}
-		time.Sleep(3 * time.Second) //nolint:forbidigo // in a bubble
-		if token, _, err := get(t.Context()); err == nil {
-			t.Errorf("%v is used after its end", token)
-		}
-	})
 }
 
 func TestDirect(t *testing.T) {
@@ -151,40 +116,25 @@ func TestDirectToAnotherProject(t *testing.T) {
 	}
 }
 
-// A failure of the service that gives tokens is not one of the credential.
-func TestUnreachable(t *testing.T) {
+// The errors of Google's library have the status of the service's answer, and none if there was no answer.
+func TestStatus(t *testing.T) {
 	t.Parallel()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
 		t.Fatal(err)
 	}
 	pair := pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)})
-	const has, refuses, fails, gone = http.StatusOK, http.StatusBadRequest, http.StatusServiceUnavailable, 0
-	for name, c := range map[string]struct {
-		answers     []int
-		unreachable bool
-	}{
-		"closed after a token": {[]int{has, gone}, true}, "fails after a token": {[]int{has, fails}, true},
-		"refuses after a token": {[]int{has, refuses}, false}, "fails at first": {[]int{fails}, true},
-		"refuses at first": {[]int{refuses}, false}, "limits at first": {[]int{http.StatusTooManyRequests}, true},
-	} {
-		var status atomic.Int32
+	for _, answer := range []int{http.StatusBadRequest, http.StatusTooManyRequests, http.StatusServiceUnavailable, 0} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			w.WriteHeader(int(status.Load()))
-			_, _ = io.WriteString(w, `{"access_token": "t", "id_token": "e30.eyJleHAiOjF9."}`) // it expired in 1970
+			w.WriteHeader(answer)
 		}))
 		t.Cleanup(server.Close)
+		if answer == 0 {
+			server.Close()
+		}
 		config := jwt.Config{Email: "worker@acme.example", PrivateKey: pair, TokenURL: server.URL}
-		get := lasting(config.TokenSource(t.Context()))
-		for i, answer := range c.answers {
-			if status.Store(int32(answer)); answer == gone {
-				server.Close()
-			}
-			_, _, err := get(t.Context())
-			last := i == len(c.answers)-1
-			if (err != nil) != last || errors.Is(err, cloud.ErrUnreachable) != (last && c.unreachable) {
-				t.Errorf("%s: %v", name, err)
-			}
+		if _, err := config.TokenSource(t.Context()).Token(); err == nil || status(err) != answer {
+			t.Errorf("status %d, want %d, of %v", status(err), answer, err)
 		}
 	}
 }
