@@ -9,6 +9,7 @@ import (
 	"strings"
 	"text/template"
 
+	"github.com/errand-fleet/errand/internal/refname"
 	"github.com/errand-fleet/errand/internal/timetable"
 )
 
@@ -155,12 +156,9 @@ func (r Routing) AutomationResults() map[string]string {
 	return all
 }
 
-// notInBranch matches what a task may not name as its branch either (tasks.ParseBranch).
-var notInBranch = regexp.MustCompile(`[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//|/\.|\.lock(/|$)|^[-/.]|[/.]$|^refs/`)
-
 // branch reports a name that no branch has, or a ref such as the head of a pull request, which may be from a fork.
 func (v routingCheck) branch(name string, path []string) {
-	if notInBranch.MatchString(name) {
+	if !refname.Branch(name) {
 		v.add(fmt.Sprintf("is %q, which is not the name of a branch", name), "write it without refs/heads/, like main", path...)
 	}
 }

@@ -24,6 +24,7 @@ import (
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/forge"
+	"github.com/errand-fleet/errand/internal/refname"
 	"github.com/errand-fleet/errand/internal/untrusted"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks/internal/format"
@@ -187,12 +188,9 @@ const (
 	DiffLog   = "diff"   // its Changes; only in the store
 )
 
-// notInBranch matches what git check-ref-format forbids.
-var notInBranch = regexp.MustCompile(`[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//|/\.|\.lock(/|$)|^[-/.]|[/.]$`)
-
 // ParseBranch checks the name of a branch that a person wrote. The error is an *InputError.
 func ParseBranch(name string) (string, error) {
-	if notInBranch.MatchString(name) || strings.HasPrefix(name, "refs/") {
+	if !refname.Branch(name) {
 		return "", &InputError{Sentence: fmt.Sprintf("%q is not the name of a branch.", name)}
 	}
 	return name, nil

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+
+	"github.com/errand-fleet/errand/internal/refname"
 )
 
 var (
@@ -18,9 +20,6 @@ var (
 	// the last may begin with a dot: acme/.github exists.
 	repoName = regexp.MustCompile(`^([A-Za-z0-9_][A-Za-z0-9_.-]{0,99}/)+\.?[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$`)
 	fullSHA  = regexp.MustCompile(`^[0-9a-f]{40}$`)
-	// notInRef matches what git check-ref-format forbids. A name without it cannot be a revision expression (main~1,
-	// a..b).
-	notInRef = regexp.MustCompile(`[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//|/\.|\.lock(/|$)|^[-/.]|[/.]$`)
 	// mirrored matches the refs that a mirror copies; its other refs are errand's.
 	mirrored = regexp.MustCompile(`^refs/(heads|tags|pull)/`)
 	// ownRef matches the refs of a clone that belong to the agent.
@@ -38,7 +37,7 @@ func (w Want) check() error {
 	}
 	for _, ref := range []string{w.Ref, w.Base, w.Own} {
 		foreign := strings.HasPrefix(ref, "refs/") && !mirrored.MatchString(ref)
-		if len(ref) > 1024 || notInRef.MatchString(ref) || foreign {
+		if len(ref) > 1024 || !refname.Valid(ref) || foreign {
 			return fmt.Errorf("%w: %.100q is not a name for one", ErrRef, ref)
 		}
 	}

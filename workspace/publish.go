@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/errand-fleet/errand/internal/refname"
 )
 
 // Errors of Publish that callers can distinguish, in addition to ErrNotFound and ErrAuth. The work stays in the clone
@@ -71,7 +73,7 @@ func (w *Workspace) Publish(ctx context.Context, c Clone, p Publication) (Pushed
 }
 
 func (w *Workspace) publish(ctx context.Context, c Clone, p Publication) (Pushed, error) {
-	if !publishable.MatchString(p.Branch) || notInRef.MatchString(p.Branch) || strings.HasPrefix(p.Branch, "refs/") {
+	if !publishable.MatchString(p.Branch) || !refname.Branch(p.Branch) {
 		return Pushed{}, fmt.Errorf("%w: %.100q is no branch for it", ErrUnfit, p.Branch)
 	}
 	own, release, err := w.reach(ctx, c)

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/errand-fleet/errand/internal/refname"
 )
 
 // fileSteps are the maximum file sizes that Snapshot tries, until the result is small enough. 0 means no files.
@@ -210,10 +212,11 @@ func sum(data []byte) string { return fmt.Sprintf("%x", sha256.Sum256(data)) }
 // open validates a bundle and returns the commits that it requires of the mirror, and its pack, if any.
 func (b Bundle) open(repo string) (needs []string, pack []byte, err error) {
 	// Fields that become git arguments must have the form that Snapshot gives them.
-	ok := b.Repo == repo && fullSHA.MatchString(b.Head) && (b.Work == "" || fullSHA.MatchString(b.Work)) && !notInRef.MatchString(b.Branch)
+	ok := b.Repo == repo && fullSHA.MatchString(b.Head) && (b.Work == "" || fullSHA.MatchString(b.Work))
+	ok = ok && refname.Valid(b.Branch)
 	tips := []string{b.Head}
 	for name, sha := range b.Refs {
-		ok = ok && ownRef.MatchString(name) && !notInRef.MatchString(name) && fullSHA.MatchString(sha)
+		ok = ok && ownRef.MatchString(name) && refname.Valid(name) && fullSHA.MatchString(sha)
 		tips = append(tips, sha)
 	}
 	switch {

@@ -1,0 +1,20 @@
+// Package refname checks the names of branches and other refs of git, which become arguments of git.
+//
+// All functions are pure and may be called from any goroutine.
+package refname
+
+import (
+	"regexp"
+	"strings"
+)
+
+// forbidden matches what git check-ref-format forbids. A name without it cannot be a revision expression (main~1,
+// a..b).
+var forbidden = regexp.MustCompile(`[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//|/\.|\.lock(/|$)|^[-/.]|[/.]$`)
+
+// Valid reports whether a name can be that of a ref. An empty name is valid.
+func Valid(name string) bool { return !forbidden.MatchString(name) }
+
+// Branch reports whether a name is valid and no full name of a ref. That may be the head of a pull request, which may
+// be from a fork.
+func Branch(name string) bool { return Valid(name) && !strings.HasPrefix(name, "refs/") }
