@@ -320,39 +320,15 @@ func TestCloudAccounts(t *testing.T) {
 	}
 }
 
-// An account that lacks the model, and has no other one beside it, is held, so that the task is repeated with a credential of another kind.
-func TestCloudWithoutTheModel(t *testing.T) {
-	t.Parallel()
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("X-Amzn-Errortype", "AccessDeniedException")
-		w.WriteHeader(http.StatusForbidden)
-		_, _ = io.WriteString(w, `{"message":"You don't have access to the model."}`)
-	}))
-	t.Cleanup(server.Close)
-	base, err := cloud.Base(server.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	u, _ := several(t, newBank(t), Named{Name: "aws", Cloud: &sky{base: base}}, apiKey("key"))
-	g := open(t, u)
-	status, _ := send(t, http.MethodPost, u.Access(g).Cloud["SKY_URL"]+"/ask/claude-opus-5-5", `{}`)
-	if api := g.Seen(); status != http.StatusForbidden || api.FreeAt.IsZero() || api.FreeAt.After(time.Now()) || u.States()["aws"].Until.IsZero() {
-		t.Errorf("status %d, seen %+v, known %+v", status, api, u.States()["aws"])
-	}
-	if next := open(t, u); next.start.Name != "key" {
-		t.Errorf("the next run has %s", next.start.Name)
-	}
-}
-
-// A run that asks for what the policy of the only account forbids does not take that account from the others.
-func TestForbiddenProfileHoldsNothing(t *testing.T) {
-	t.Parallel()
+// denying returns an upstream with an account of AWS that denies access to Opus, and an API key.
+func denying(t *testing.T, message string) *Upstream {
+	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		if strings.Contains(req.URL.Path, "opus") {
 			w.Header().Set("X-Amzn-Errortype", "AccessDeniedException")
 			w.WriteHeader(http.StatusForbidden)
-			_, _ = io.WriteString(w, `{"message":"x is not authorized to perform: bedrock:InvokeModel on resource: y"}`)
+			_, _ = fmt.Fprintf(w, `{"message":%q}`, message)
 			return
 		}
 		_, _ = io.WriteString(w, `{"usage":{"input_tokens":1,"output_tokens":1}}`)
@@ -363,6 +339,29 @@ func TestForbiddenProfileHoldsNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	u, _ := several(t, newBank(t), Named{Name: "aws", Cloud: &sky{base: base}}, apiKey("key"))
+	return u
+}
+
+// An account that lacks the model, and has no other one beside it, is held, so that the task is repeated with a
+// credential of another kind.
+func TestCloudWithoutTheModel(t *testing.T) {
+	t.Parallel()
+	u := denying(t, "You don't have access to the model.")
+	g := open(t, u)
+	status, _ := send(t, http.MethodPost, u.Access(g).Cloud["SKY_URL"]+"/ask/claude-opus-5-5", `{}`)
+	api, known := g.Seen(), u.States()["aws"]
+	if status != http.StatusForbidden || api.FreeAt.IsZero() || api.FreeAt.After(time.Now()) || known.Until.IsZero() {
+		t.Errorf("status %d, seen %+v, known %+v", status, api, known)
+	}
+	if next := open(t, u); next.start.Name != "key" {
+		t.Errorf("the next run has %s", next.start.Name)
+	}
+}
+
+// A run that asks for what the policy of the only account forbids does not take that account from the others.
+func TestForbiddenProfileHoldsNothing(t *testing.T) {
+	t.Parallel()
+	u := denying(t, "x is not authorized to perform: bedrock:InvokeModel on resource: y")
 	g := open(t, u)
 	for _, c := range []struct {
 		model  string
