@@ -165,9 +165,10 @@ type Runner struct {
 	model   *gateway.Upstream // how all runs reach the model
 	network *egress.Network   // how they reach other hosts
 
-	// Limits for the CLI's first answer, its exit after the end of the session, its silence, its answer to a ping, and
-	// for the keeper after Grace; and the interval at which the CLI is asked for its usage. Tests shorten them.
-	startLimit, exitLimit, pingAfter, pingLimit, keeperLimit, usedEvery time.Duration
+	// Limits for the CLI's first answer, its exit after the end of the session, its silence, its answer to a ping, for
+	// the keeper after Grace, and for a run's wait for the first measurement of its disk; and the interval at which the
+	// CLI is asked for its usage. Tests shorten them.
+	startLimit, exitLimit, pingAfter, pingLimit, keeperLimit, diskPatience, usedEvery time.Duration
 
 	lines *protocol.Budget // memory of all runs for long lines of the CLI's output
 
@@ -184,7 +185,8 @@ func New(c Config) (*Runner, error) {
 	r := &Runner{
 		cfg: c, log: c.Log, getenv: c.Getenv,
 		startLimit: time.Minute, exitLimit: 20 * time.Second, pingAfter: pingAfter, pingLimit: pingLimit, keeperLimit: keeper.EndTimeout,
-		usedEvery: usedEvery, silentLimit: keeper.WorkerTimeout, keepers: &keeper.Program{Path: c.Keeper, Log: c.Log},
+		diskPatience: diskPatience, usedEvery: usedEvery, silentLimit: keeper.WorkerTimeout,
+		keepers: &keeper.Program{Path: c.Keeper, Log: c.Log},
 	}
 	r.lines = protocol.NewBudget(protocol.MaxLines)
 	if r.log == nil {

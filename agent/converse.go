@@ -40,7 +40,7 @@ func (l *liveRun) begin() bool {
 	if !ok {
 		return false
 	}
-	l.disk.wait()
+	l.disk.wait(l.r.diskPatience)
 	l.known = readCallable(answer, l.spec.Profile)
 	if err := l.known.check(l.spec.Prompt); err != nil {
 		l.cancel(unfit{err})

@@ -86,11 +86,11 @@ func (w *diskWatch) begin(ctx context.Context) {
 }
 
 // wait waits until begin has measured, so that all that the run writes is counted. A large directory on a slow disk does
-// not delay the run for longer than diskPatience.
-func (w *diskWatch) wait() {
+// not delay the run for longer than limit.
+func (w *diskWatch) wait(limit time.Duration) {
 	select {
 	case <-w.begun:
-	case <-time.After(diskPatience):
+	case <-time.After(limit):
 	}
 }
 

@@ -6,10 +6,12 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/errand-fleet/errand/agent/internal/agenttest"
+	"github.com/errand-fleet/errand/agent/internal/runlog"
 	"github.com/errand-fleet/errand/internal/dirtree"
 	"github.com/errand-fleet/errand/internal/nobody"
 )
@@ -47,6 +49,44 @@ func TestTooMuchDisk(t *testing.T) {
 			inSandbox(t, "shell", tooMuch)
 		})
 	}
+}
+
+// A run does not wait long until its directories are measured. What it adds afterwards counts all the same.
+func TestSlowMeasurement(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, "shell")
+	b.cfg.MaxDisk, b.diskPatience, b.pingAfter = 40<<20, time.Millisecond, 5*time.Minute
+	working, measured := filepath.Join(b.dir, "working"), filepath.Join(b.dir, "measured")
+	if err := errors.Join(syscall.Mkfifo(working, 0o600), syscall.Mkfifo(measured, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	s := Spec{ID: unique("slow-measurement"), Dir: b.dir, Profile: Write, Limit: 5 * time.Minute}
+	s.Prompt.Text = "echo >working; read <measured; head -c 60M /dev/zero >big; sleep 1000"
+	log, err := runlog.Open(b.cfg.LogDir, s.ID, nil, b.cfg.Redactor, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	l, e := b.launch(t.Context(), invocation{cli: self, spec: s, host: &host{}, log: log})
+	if e != nil {
+		t.Fatal(e)
+	}
+	defer l.removeDirs()
+	l.hosted.Go(func() {
+		_, err := os.ReadFile(working)
+		l.disk.begin(l.ctx)
+		if err = errors.Join(err, os.WriteFile(measured, []byte("\n"), 0)); err != nil {
+			t.Error(err)
+		}
+		l.disk.run(l.ctx, l.process, l.cancel)
+	})
+	finished, cause := l.converse(t.Context())
+	l.wait()
+	l.closeNetwork()
+	if res := l.result(finished, cause); res.Outcome != Failed || res.Error.Class != ClassDisk {
+		t.Errorf("result %+v, %v", res, res.Error)
+	}
+	b.gone(t)
 }
 
 // What a tool hides from an ordinary user counts, and so does the number of files and of directories below one another.
