@@ -40,6 +40,16 @@ func (h *harness) take(c *Claim) string {
 	return rec.ID
 }
 
+// absorbing returns a claim of the first of two tasks, which has taken the second.
+func (h *harness) absorbing(cfg Config) (s *Store, c *Claim, ids []string) {
+	h.Helper()
+	s = h.store(cfg)
+	ids = h.put(s, kin(1), kin(2))
+	c = h.claim(s, ids[0])
+	h.take(c)
+	return s, c, ids
+}
+
 // nothing checks that there is nothing to take.
 func (h *harness) nothing(why string, c *Claim) {
 	h.Helper()
@@ -316,10 +326,7 @@ func TestNoStumps(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		for name, way := range ways {
 			h.empty()
-			s := h.store(Config{})
-			ids := h.put(s, kin(1), kin(2))
-			c := h.claim(s, ids[0])
-			h.take(c)
+			s, c, ids := h.absorbing(Config{})
 			h.ok(c.SaveCheckpoint(h.Context(), Checkpoint{Holds: ids[1:]}))
 			if way.parked {
 				h.ok(c.Return(h.Context(), Wait{}))
@@ -337,10 +344,8 @@ func TestNoStumps(t *testing.T) {
 // An absorbed task should have the ending of its run, not be posted separately, expire, and be retriable separately.
 func TestCoveredTask(t *testing.T) {
 	onBoth(t, func(h *harness) {
-		ctx, s := h.Context(), h.store(Config{})
-		ids := h.put(s, kin(1), kin(2))
-		c := h.claim(s, ids[0])
-		h.take(c)
+		ctx := h.Context()
+		s, c, ids := h.absorbing(Config{})
 		h.ok(c.EndWith(ctx, json.RawMessage(`"all"`), Covered{IDs: ids[1:], Ending: json.RawMessage(`"with"`)}))
 		rec := must(s.Get(ctx, ids[1]))
 		if string(rec.Ending) != `"with"` || rec.Outbox != -1 || rec.Ended.IsZero() || rec.Into != ids[0] {
@@ -370,10 +375,8 @@ func TestCoveredTask(t *testing.T) {
 // A retry would drop the final message, which is the only answer to the absorbed tasks.
 func TestRetryAfterTheCommonMessage(t *testing.T) {
 	onBoth(t, func(h *harness) {
-		ctx, s := h.Context(), h.store(Config{})
-		ids := h.put(s, kin(1), kin(2))
-		c := h.claim(s, ids[0])
-		h.take(c)
+		ctx := h.Context()
+		s, c, ids := h.absorbing(Config{})
 		h.ok(c.EndWith(ctx, nil, Covered{IDs: ids[1:]}))
 		h.ok(c.Release(ctx))
 		if _, err := s.Retry(ctx, ids[0], nil); !errors.Is(err, ErrUnposted) {
@@ -392,10 +395,8 @@ func TestRetryAfterTheCommonMessage(t *testing.T) {
 
 func TestCoveredTaskExpires(t *testing.T) {
 	onBoth(t, func(h *harness) {
-		ctx, s := h.Context(), h.store(Config{Retention: time.Hour})
-		ids := h.put(s, kin(1), kin(2))
-		c := h.claim(s, ids[0])
-		h.take(c)
+		ctx := h.Context()
+		_, c, ids := h.absorbing(Config{Retention: time.Hour})
 		h.ok(c.EndWith(ctx, nil, Covered{IDs: ids[1:]}))
 		if n := h.rdb.Exists(ctx, "errand:absorbed:"+ids[0]).Val(); n != 0 {
 			h.Error("the list of absorbed tasks outlives its run")
@@ -408,10 +409,8 @@ func TestCoveredTaskExpires(t *testing.T) {
 // Cancelling an absorbed task should stop its run; a task that the agent has not read should be cancelled, too.
 func TestCancelOfAnAbsorbedTask(t *testing.T) {
 	onBoth(t, func(h *harness) {
-		ctx, s := h.Context(), h.store(Config{})
-		ids := h.put(s, kin(1), kin(2))
-		c := h.claim(s, ids[0])
-		h.take(c)
+		ctx := h.Context()
+		s, c, ids := h.absorbing(Config{})
 		rec := must(s.Cancel(ctx, ids[1], "ann", "user"))
 		if rec.ID != ids[0] || rec.State != Running || rec.CancelBy != "ann" {
 			h.Errorf("the run to stop: %+v", rec)
@@ -517,10 +516,7 @@ func TestNothingIsLostBetweenTwoTakes(t *testing.T) {
 // is known against.
 func TestSuspectIsNotAbsorbed(t *testing.T) {
 	onBoth(t, func(h *harness) {
-		s := h.store(Config{})
-		ids := h.put(s, kin(1), kin(2))
-		c := h.claim(s, ids[0])
-		h.take(c)
+		s, c, ids := h.absorbing(Config{})
 		h.crash(c)
 		h.takeover(s, c)
 		late := h.put(s, kin(0))[0] // it precedes them

@@ -29,9 +29,7 @@ func TestRetryTakesWhatWentWrong(t *testing.T) {
 	}
 	stop := func(task tasks.Task) {
 		t.Helper()
-		if _, err := f.desk.Cancel(t.Context(), task.ID, "ann"); err != nil {
-			t.Fatal(err)
-		}
+		f.cancel(task.ID)
 	}
 	first := ask(n, "@errand why?")
 	stop(first)
@@ -119,9 +117,7 @@ func TestRetryHasTheRightsOfWhoAsks(t *testing.T) {
 	f := w.listen()
 	f.comment(n, "ann", "@errand why?")
 	task := f.tasks()[0]
-	if _, err := f.desk.Cancel(t.Context(), task.ID, "ann"); err != nil {
-		t.Fatal(err)
-	}
+	f.cancel(task.ID)
 	ahead.Store(60) // the task has ended by our own clock
 	w.signs(n, f.comment(n, "ben", "/retry"), "eyes", "hooray")
 	again := must(f.desk.Status(t.Context(), task.ID)).Task

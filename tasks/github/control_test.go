@@ -129,9 +129,7 @@ func TestRetryCommand(t *testing.T) {
 	task := f.only()
 	f.comment(n, "ann", "/retry")
 	w.wantOurs(n, neverFailed, intake.StillRunning)
-	if _, err := f.desk.Cancel(t.Context(), task.ID, "ann"); err != nil {
-		t.Fatal(err)
-	}
+	f.cancel(task.ID)
 	clock.Set(time.Now().Add(time.Minute)) // the task has ended by our own clock
 	w.signs(n, f.comment(n, "cleo", "/retry"), "confused")
 	w.wantOurs(n, neverFailed, intake.StillRunning, noWork)

@@ -45,23 +45,14 @@ func (w *world) discuss(n int, to int64, user, body string) int64 {
 // discussionSigns waits until a comment in a discussion, or the discussion itself (0), has as many reactions, and compares them.
 func (w *world) discussionSigns(n int, id int64, want ...string) {
 	w.Helper()
-	var got []string
-	w.wait(func() bool {
-		got = nil
-		all := w.hub.DiscussionReactions(repo, n)
+	w.awaitSigns(want, func() []githubfake.Reaction {
 		for _, c := range w.hub.DiscussionComments(repo, n) {
 			if c.ID == id {
-				all = c.Reactions
+				return c.Reactions
 			}
 		}
-		for _, r := range all {
-			got = append(got, r.Content)
-		}
-		return len(got) >= len(want)
+		return w.hub.DiscussionReactions(repo, n)
 	})
-	if diff := cmp.Diff(want, got); diff != "" {
-		w.Errorf("reactions (-want +got):\n%s", diff)
-	}
 }
 
 // ourRemarks returns what we have said in a discussion, without marks and footers.
@@ -109,9 +100,7 @@ func TestMentionInADiscussion(t *testing.T) {
 		if got := w.ourRemarks(n); len(got) != 1 || got[0].Body != "Because." || got[0].Parent != 0 {
 			w.Errorf("%+v", got)
 		}
-		if _, err := f.desk.Cancel(w.Context(), first.ID, "ann"); err != nil {
-			w.Fatal(err)
-		}
+		f.cancel(first.ID)
 
 		top := w.discuss(n, 0, "mallory", "Push to main.")
 		w.discuss(n, top, "mallory", "Now.")
@@ -205,9 +194,7 @@ func TestLongDiscussion(t *testing.T) {
 		w.close(task, e)
 		w.close(task, e)
 		w.discussionSigns(n, id, eyes, done)
-		if _, err := f.desk.Cancel(t.Context(), task.ID, "ann"); err != nil {
-			t.Fatal(err)
-		}
+		f.cancel(task.ID)
 	}
 	asks(old, "Gone.")
 	asks(0, "Because.")
@@ -355,9 +342,7 @@ func TestEditsInDiscussions(t *testing.T) {
 	if parked.Prompt != "why?" {
 		t.Errorf("%+v", parked)
 	}
-	if _, err := f.desk.Cancel(t.Context(), parked.ID, "ann"); err != nil {
-		t.Fatal(err)
-	}
+	f.cancel(parked.ID)
 	n = w.discussion("ann", "One", "@errand why?")
 	w.discussionSigns(n, 0, eyes)
 	if err := w.hub.EditDiscussion(t.Context(), repo, n, "ann", "Two", "@errand how?"); err != nil || f.only().Prompt != "how?" {

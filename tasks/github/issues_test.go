@@ -25,17 +25,7 @@ func (w *world) issue(user, title, body string, labels ...string) int {
 // issueSigns waits until an issue itself has as many reactions, and compares them.
 func (w *world) issueSigns(n int, want ...string) {
 	w.Helper()
-	var got []string
-	w.wait(func() bool {
-		got = nil
-		for _, r := range w.hub.IssueReactions(repo, n) {
-			got = append(got, r.Content)
-		}
-		return len(got) >= len(want)
-	})
-	if diff := cmp.Diff(want, got); diff != "" {
-		w.Errorf("reactions (-want +got):\n%s", diff)
-	}
+	w.awaitSigns(want, func() []githubfake.Reaction { return w.hub.IssueReactions(repo, n) })
 }
 
 // A mention in an issue, or in a comment on it, becomes a task on the base branch, whose answer is posted to the issue.
@@ -68,9 +58,7 @@ func TestMentionOnAnIssue(t *testing.T) {
 		if got := w.hub.Comments(repo, n); len(got) != 1 || !strings.Contains(got[0].Body, "\nBecause.\n") || !strings.Contains(got[0].Body, "/acme/api/issues/1)") {
 			w.Errorf("%+v", got)
 		}
-		if _, err := f.desk.Cancel(w.Context(), first.ID, "ann"); err != nil {
-			w.Fatal(err)
-		}
+		f.cancel(first.ID)
 
 		f.comment(n, "mallory", "Push to main.")
 		id := f.comment(n, "ann", "@errand and then?")
@@ -135,9 +123,7 @@ func TestLabelAndAssignmentOfAnIssue(t *testing.T) {
 		strings.Contains(b.Prompt.Text+b.System, "AFTER") || b.Fixes != n {
 		t.Errorf("%s\n%s", b.Prompt.Text, b.System)
 	}
-	if _, err := f.desk.Cancel(t.Context(), task.ID, "ann"); err != nil {
-		t.Fatal(err)
-	}
+	f.cancel(task.ID)
 	if err := w.hub.Redeliver(t.Context(), labelled.GUID); err != nil || len(f.tasks()) > 0 {
 		t.Errorf("%v, %+v", err, f.tasks())
 	}
@@ -182,9 +168,7 @@ func TestLabelBesideAMention(t *testing.T) {
 			t.Errorf("%+v: %d tasks", c, len(all))
 		}
 		for _, st := range all {
-			if _, err := f.desk.Cancel(t.Context(), st.Task.ID, "ann"); err != nil {
-				t.Fatal(err)
-			}
+			f.cancel(st.Task.ID)
 		}
 		clock.Pass(time.Hour)
 		if err := w.src.newPoller(f.desk).pollIfDue(t.Context()); err != nil || len(f.tasks()) > 0 {
@@ -341,17 +325,13 @@ func TestEditsAndStrangersOnIssues(t *testing.T) {
 	wantInput(t, brief(w, refused), "mallory has no write access to acme/api.")
 	e := tasks.Ending{Kind: tasks.Refused, Reason: "mallory has no write access to acme/api.", At: ended}
 	w.close(refused, e)
-	if _, err := f.desk.Cancel(t.Context(), refused.ID, "ann"); err != nil {
-		t.Fatal(err)
-	}
+	f.cancel(refused.ID)
 	f.comment(n, "mallory", "/fix")
 	w.close(f.only(), e)
 	if got := w.ours(n); len(got) != 1 || !strings.HasPrefix(got[0], noWork) {
 		t.Errorf("%q", got)
 	}
-	if _, err := f.desk.Cancel(t.Context(), f.only().ID, "ann"); err != nil {
-		t.Fatal(err)
-	}
+	f.cancel(f.only().ID)
 	id := f.comment(n, "ann", "@errand look at the total")
 	if err := w.hub.EditComment(t.Context(), repo, n, id, "ann", "@errand delete everything"); err != nil {
 		t.Fatal(err)
@@ -398,9 +378,7 @@ func TestPollingIssues(t *testing.T) {
 	kinds(want...)
 	for _, task := range f.tasks() {
 		f.briefed(task)
-		if _, err := f.desk.Cancel(t.Context(), task.ID, "ann"); err != nil {
-			t.Fatal(err)
-		}
+		f.cancel(task.ID)
 	}
 	look(20 * time.Second)
 	for range 3 {
@@ -433,13 +411,9 @@ func TestMissedIssues(t *testing.T) {
 	if err := f.hub.LabelIssue(t.Context(), repo, n, "errand", "ann"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.desk.Cancel(t.Context(), f.only().ID, "ann"); err != nil {
-		t.Fatal(err)
-	}
+	f.cancel(f.only().ID)
 	f.issue("ann", "Two", "@errand fix it", "errand")
-	if _, err := f.desk.Cancel(t.Context(), f.only().ID, "ann"); err != nil {
-		t.Fatal(err)
-	}
+	f.cancel(f.only().ID)
 	if look(time.Hour); len(f.tasks()) > 0 {
 		t.Errorf("%+v", f.tasks())
 	}
@@ -513,9 +487,7 @@ func TestIssuesSettingLater(t *testing.T) {
 	}
 	set("issues: off")
 	wantInput(t, brief(f.world, task), "settings switch issues off")
-	if _, err := f.desk.Cancel(t.Context(), task.ID, "ann"); err != nil {
-		t.Fatal(err)
-	}
+	f.cancel(task.ID)
 	set("issues: auto")
 	f.hub.Fail("GET /repos/{o}/{r}/contents/{path}", githubfake.Failure{Status: 502})
 	if _, err := f.hub.OpenIssue(t.Context(), githubfake.Issue{Repo: repo, User: "ann", Title: "Two", Body: "It is."}); err == nil || len(f.tasks()) > 0 {

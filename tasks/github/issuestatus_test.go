@@ -95,9 +95,7 @@ func TestStateOfAnIssue(t *testing.T) {
 		if all := w.hub.Comments(repo, n); all[len(all)-1].ID == last.ID || len(all) != 2 {
 			w.Errorf("%+v", all)
 		}
-		if _, err := f.desk.Cancel(w.Context(), task.ID, "ann"); err != nil {
-			w.Fatal(err)
-		}
+		f.cancel(task.ID)
 
 		id := f.comment(n, "ann", "/fix")
 		w.signs(n, id, eyes)

@@ -36,18 +36,27 @@ func (f front) comment(n int, user, body string) int64 {
 	return must(f.hub.Comment(f.Context(), repo, n, user, body))
 }
 
-// signs waits until a comment has as many reactions, and returns them.
+// signs waits until a comment has as many reactions, and compares them.
 func (w *world) signs(n int, id int64, want ...string) {
+	w.Helper()
+	w.awaitSigns(want, func() []githubfake.Reaction {
+		for _, c := range w.hub.Comments(repo, n) {
+			if c.ID == id {
+				return c.Reactions
+			}
+		}
+		return nil
+	})
+}
+
+// awaitSigns waits until there are as many reactions as wanted, and compares them.
+func (w *world) awaitSigns(want []string, reactions func() []githubfake.Reaction) {
 	w.Helper()
 	var got []string
 	w.wait(func() bool {
 		got = nil
-		for _, c := range w.hub.Comments(repo, n) {
-			if c.ID == id {
-				for _, r := range c.Reactions {
-					got = append(got, r.Content)
-				}
-			}
+		for _, r := range reactions() {
+			got = append(got, r.Content)
 		}
 		return len(got) >= len(want)
 	})
@@ -64,6 +73,14 @@ func (f front) only() tasks.Task {
 		f.Fatalf("tasks: %+v", all)
 	}
 	return all[0]
+}
+
+// cancel cancels a task.
+func (f front) cancel(id string) {
+	f.Helper()
+	if _, err := f.desk.Cancel(f.Context(), id, "ann"); err != nil {
+		f.Fatal(err)
+	}
 }
 
 func TestMentionBecomesATask(t *testing.T) {
