@@ -16,6 +16,7 @@ var (
 	heading = regexp.MustCompile(`(?m)^#+ +(.*)$`)
 	fenced  = regexp.MustCompile("(?ms)^ *```.*?^ *```$")
 	tested  = regexp.MustCompile(`\b(?:Test|Fuzz)[A-Z]\w+`)
+	helper  = regexp.MustCompile("(?m)^\\| `(\\w+)` \\|")
 	named   = regexp.MustCompile(`\bdocs/[a-z][a-z-]*(?:/[a-z0-9-]+)?\.md\b`)
 )
 
@@ -83,6 +84,34 @@ func TestLinks(t *testing.T) {
 				t.Errorf("%s: link to %s: no such heading", name, link[1])
 			}
 		}
+	}
+}
+
+// TestHelpers checks that docs/architecture.md lists all helpers below internal, and nothing else.
+func TestHelpers(t *testing.T) {
+	h, err := measure(os.DirFS("../.."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc, err := os.ReadFile("../../docs/architecture.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want, got []string
+	for dir := range h.packages {
+		if name, ok := strings.CutPrefix(dir, "internal/"); ok {
+			want = append(want, name)
+		}
+	}
+	_, rest, _ := strings.Cut(string(doc), "\n| package | does |\n")
+	table, _, _ := strings.Cut(rest, "\n\n")
+	for _, row := range helper.FindAllStringSubmatch(table, -1) {
+		got = append(got, row[1])
+	}
+	slices.Sort(want)
+	slices.Sort(got)
+	if !slices.Equal(got, want) {
+		t.Errorf("docs/architecture.md lists %q, internal has %q", got, want)
 	}
 }
 
