@@ -12,9 +12,9 @@ import (
 // a..b).
 var forbidden = regexp.MustCompile(`[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//|/\.|\.lock(/|$)|^[-/.]|[/.]$`)
 
-// Valid reports whether a name can be that of a ref. An empty name is valid.
+// Valid reports whether a name can be that of a ref. The empty name is valid.
 func Valid(name string) bool { return !forbidden.MatchString(name) }
 
-// Branch reports whether a name is valid and no full name of a ref. That may be the head of a pull request, which may
-// be from a fork.
+// Branch reports whether a name can be that of a branch. Full names of refs cannot: refs/pull/1/head would be the head
+// of a pull request, possibly one from a fork.
 func Branch(name string) bool { return Valid(name) && !strings.HasPrefix(name, "refs/") }

@@ -62,7 +62,7 @@ func New(cfg Config) (*Foundry, error) {
 	return f, nil
 }
 
-// status returns that of the service's answer in an error of a credential; 0: it has none.
+// status returns the HTTP status of the answer that caused an error of a credential, or 0 if there was no answer.
 func status(err error) int {
 	if e, ok := errors.AsType[*azidentity.AuthenticationFailedError](err); ok && e.RawResponse != nil {
 		return e.RawResponse.StatusCode

@@ -68,7 +68,7 @@ func New(ctx context.Context, cfg Config) (*Vertex, error) {
 	return v, nil
 }
 
-// status returns that of the service's answer in an error of a token's source; 0: it has none.
+// status returns the HTTP status of the answer that caused an error of a token source, or 0 if there was no answer.
 func status(err error) int {
 	if e, ok := errors.AsType[*oauth2.RetrieveError](err); ok {
 		return e.Response.StatusCode
