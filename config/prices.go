@@ -53,25 +53,6 @@ func (c Config) providersInUse() (list []string) {
 	return list
 }
 
-// PricedModel is a pattern of models and their price.
-type PricedModel struct {
-	Pattern string
-	Price
-}
-
-// PricesOf returns the prices at a provider: its own before those of any, longer patterns before shorter ones.
-func (r Routing) PricesOf(provider string) (list []PricedModel) {
-	for _, name := range []string{provider, ProviderAny} {
-		patterns := slices.SortedFunc(maps.Keys(r.Prices[name]), func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
-		for _, pattern := range patterns {
-			p := r.Prices[name][pattern]
-			p.CacheRead = cmp.Or(p.CacheRead, *p.Input/10)
-			list = append(list, PricedModel{strings.ToLower(pattern), p})
-		}
-	}
-	return list
-}
-
 // maxPrice bounds a Price.
 const maxPrice = 1e6
 

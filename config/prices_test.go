@@ -1,49 +1,6 @@
 package config
 
-import (
-	"testing"
-
-	"github.com/google/go-cmp/cmp"
-)
-
-const pricesYAML = `prices:
-  bedrock:
-    eu.*: {input: 5.5, output: 27.5, cache_read: 0.3}
-    EU.anthropic.claude-opus*: {input: 6, output: 30, cache_write: 7, cache_write_1h: 11}
-  any:
-    glm-*: {input: 1, output: 2}
-`
-
-func TestPrices(t *testing.T) {
-	t.Parallel()
-	var p Problems
-	r := parseRouting(&p, "f", []byte(pricesYAML))
-	if len(p) > 0 {
-		t.Fatal(p)
-	}
-	glm := PricedModel{"glm-*", Price{Input: new(1.0), Output: new(2.0), CacheRead: 0.1}}
-	want := []PricedModel{
-		{"eu.anthropic.claude-opus*", Price{Input: new(6.0), Output: new(30.0), CacheWrite: 7, CacheWriteHour: 11, CacheRead: 0.6}},
-		{"eu.*", Price{Input: new(5.5), Output: new(27.5), CacheRead: 0.3}},
-		glm,
-	}
-	if diff := cmp.Diff(want, r.PricesOf(ProviderBedrock)); diff != "" {
-		t.Errorf("prices of Bedrock (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff([]PricedModel{glm}, r.PricesOf(Config{}.Provider())); diff != "" {
-		t.Errorf("prices of Anthropic (-want +got):\n%s", diff)
-	}
-}
-
-// A model may be free if both prices say so.
-func TestFreeModel(t *testing.T) {
-	t.Parallel()
-	var p Problems
-	r := parseRouting(&p, "f", []byte("prices: {any: {a: {input: 0, output: 0}}}"))
-	if list := r.PricesOf(ProviderVertex); len(p) > 0 || len(list) != 1 {
-		t.Errorf("%v, prices %+v", p, list)
-	}
-}
+import "testing"
 
 func TestPriceProblems(t *testing.T) {
 	t.Parallel()

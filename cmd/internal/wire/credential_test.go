@@ -8,6 +8,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/config"
 )
 
@@ -56,6 +59,41 @@ func TestSeveralCredentials(t *testing.T) {
 	}
 	if _, err := Load(getenv, config.RoleFrontdoor); err != nil {
 		t.Errorf("a front door: %v", err)
+	}
+}
+
+func TestPrices(t *testing.T) {
+	t.Parallel()
+	c := load(t, `prices:
+  bedrock:
+    eu.*: {input: 5.5, output: 27.5, cache_read: 0.3}
+    EU.anthropic.claude-opus*: {input: 6, output: 30, cache_write: 7, cache_write_1h: 11}
+  any:
+    glm-*: {input: 1, output: 2}
+`)
+	glm := agent.ModelPrice{Pattern: "glm-*", Price: agent.Price{Input: 1, Output: 2, CacheRead: 0.1}}
+	want := agent.PriceList{
+		{
+			Pattern: "eu.anthropic.claude-opus*",
+			Price:   agent.Price{Input: 6, Output: 30, CacheWrite: 7, CacheWriteHour: 11, CacheRead: 0.6},
+		},
+		{Pattern: "eu.*", Price: agent.Price{Input: 5.5, Output: 27.5, CacheRead: 0.3}},
+		glm,
+	}
+	if diff := cmp.Diff(want, modelPrices(c, config.ProviderBedrock)); diff != "" {
+		t.Errorf("prices of Bedrock (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(agent.PriceList{glm}, modelPrices(c, c.Provider())); diff != "" {
+		t.Errorf("prices of Anthropic (-want +got):\n%s", diff)
+	}
+}
+
+// A model may be free if both prices say so.
+func TestFreeModel(t *testing.T) {
+	t.Parallel()
+	c := load(t, "prices: {any: {a: {input: 0, output: 0}}}")
+	if list := modelPrices(c, config.ProviderVertex); len(list) != 1 {
+		t.Errorf("prices %+v", list)
 	}
 }
 

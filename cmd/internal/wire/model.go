@@ -75,13 +75,19 @@ func credentialName(c config.Config) string {
 	return hex.EncodeToString(sum[:6])
 }
 
-// modelPrices returns the operator's prices at a provider. The list is never nil, which would mean the runner's prices.
+// modelPrices returns the operator's prices at a provider: its own before those of any, longer patterns before shorter
+// ones. The list is never nil, which would mean the runner's prices.
 func modelPrices(c config.Config, provider string) agent.PriceList {
 	list := agent.PriceList{}
-	for _, m := range c.Routing.PricesOf(provider) {
-		list = append(list, agent.ModelPrice{Pattern: m.Pattern, Price: agent.Price{
-			Input: *m.Input, Output: *m.Output, CacheRead: m.CacheRead, CacheWrite: m.CacheWrite, CacheWriteHour: m.CacheWriteHour,
-		}})
+	longest := func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) }
+	for _, name := range []string{provider, config.ProviderAny} {
+		for _, pattern := range slices.SortedFunc(maps.Keys(c.Routing.Prices[name]), longest) {
+			p := c.Routing.Prices[name][pattern]
+			list = append(list, agent.ModelPrice{Pattern: strings.ToLower(pattern), Price: agent.Price{
+				Input: *p.Input, Output: *p.Output, CacheRead: cmp.Or(p.CacheRead, *p.Input/10),
+				CacheWrite: p.CacheWrite, CacheWriteHour: p.CacheWriteHour,
+			}})
+		}
 	}
 	return list
 }

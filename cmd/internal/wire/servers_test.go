@@ -14,11 +14,11 @@ import (
 	"github.com/errand-fleet/errand/config"
 )
 
-// load reads a configuration with these servers.
-func load(t *testing.T, mcp string) config.Config {
+// load reads a configuration with an errand.yaml.
+func load(t *testing.T, text string) config.Config {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "errand.yaml")
-	if err := os.WriteFile(file, []byte("mcp:\n"+mcp), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	env := map[string]string{"REDIS_URL": "redis://127.0.0.1:1/0", "ANTHROPIC_API_KEY": "k", "ERRAND_CONFIG": file, "ERRAND_STATE_DIR": t.TempDir()}
@@ -31,7 +31,7 @@ func load(t *testing.T, mcp string) config.Config {
 
 func TestServers(t *testing.T) {
 	t.Parallel()
-	got := servers(load(t, `
+	got := servers(load(t, `mcp:
   tickets: {command: x, args: [a], env: {B: c}}
   search: {url: "https://h", headers: {D: e}, profiles: [read, write]}
 `))
@@ -47,7 +47,7 @@ func TestServers(t *testing.T) {
 // A secret of a server is one of errand's from the start, and one that is missing keeps the worker from starting.
 func TestServerSecrets(t *testing.T) {
 	t.Setenv("WIRE_TEST_TOKEN", "hush-tickets")
-	c := load(t, `
+	c := load(t, `mcp:
   tickets: {command: x, env: {TOKEN: '{{env "WIRE_TEST_TOKEN"}}'}}
   search: {url: "https://h", headers: {Authorization: 'Bearer {{env "WIRE_TEST_MISSING"}}'}}
 `)
@@ -73,7 +73,7 @@ func TestServerSecrets(t *testing.T) {
 // The credential of a registry is one of errand's secrets, in the form in which requests have it too.
 func TestRegistrySecrets(t *testing.T) {
 	t.Setenv("WIRE_TEST_LOGIN", "robot:hush-registry")
-	c := load(t, `
+	c := load(t, `mcp:
 registries:
   - {host: npm.example, basic: '{{env "WIRE_TEST_LOGIN"}}', repositories: [acme/*], paths: [/npm]}
   - {host: go.example, bearer: '{{env "WIRE_TEST_MISSING"}}'}
