@@ -43,7 +43,7 @@ type Unmapped string
 
 // The values of Unmapped.
 const (
-	UnmappedAll    Unmapped = ""       // everything; answers about private repositories may be posted anywhere
+	UnmappedAll    Unmapped = "all"    // everything; answers about private repositories may be posted anywhere
 	UnmappedRead   Unmapped = "read"   // read open repositories, and work without a repository
 	UnmappedRefuse Unmapped = "refuse" // nothing
 )

@@ -33,7 +33,7 @@ func published(number int) tasks.Ending {
 func TestMarkReady(t *testing.T) {
 	t.Parallel()
 	people := tasks.People{{Name: "Ann", Slack: ann, GitHub: "ann-acme"}, {Name: "Bob", Slack: bob, GitHub: "bob-acme"}}
-	rights := &tasks.Rights{Forge: somePulls}
+	rights := &tasks.Rights{Forge: somePulls, Unmapped: tasks.UnmappedAll}
 	f := newFrontDoor(t, Config{Pulls: somePulls, People: people, Approvers: []string{carol}}, tasks.Policy{People: people, Rights: rights})
 	root := f.mention("count")
 	task := f.tasks()[0]

@@ -82,11 +82,8 @@ func mayRead(ctx context.Context, f forge.Forge, repo, login string) (bool, erro
 
 // rights returns the limits of people to what they may do themselves on the forge. The caller sets the forge.
 func rights(c config.Config) *tasks.Rights {
-	r := &tasks.Rights{Unmapped: tasks.Unmapped(c.Routing.Unmapped()), Lists: c.Routing.Lists, Links: c.LinksAccounts()}
-	if r.Unmapped == config.UnmappedAll {
-		r.Unmapped = tasks.UnmappedAll
-	}
-	return r
+	unmapped := tasks.Unmapped(c.Routing.Unmapped())
+	return &tasks.Rights{Unmapped: unmapped, Lists: c.Routing.Lists, Links: c.LinksAccounts()}
 }
 
 // rightsNotice reports that people in Slack are not limited to their own rights on GitHub.
