@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -64,9 +65,7 @@ func (r RedisURL) secrets() []string {
 	var all []string
 	if u.User != nil {
 		sent, _ := u.User.Password()
-		start, _ := r.hosts()
-		_, user, _ := strings.Cut(string(r[:start]), "://")
-		_, written, _ := strings.Cut(strings.TrimSuffix(user, "@"), ":")
+		_, written, _ := strings.Cut(strings.TrimSuffix(urlParts.FindStringSubmatch(string(r))[2], "@"), ":")
 		all = []string{sent, written}
 	}
 	if sent := u.Query().Get(sentinelPassword); sent != "" {
@@ -207,28 +206,18 @@ func (r RedisURL) parse() (*url.URL, error) {
 	return u, nil
 }
 
+// urlParts splits any text into scheme, user with password, hosts and the rest. Without a scheme, all is the rest.
+var urlParts = regexp.MustCompile(`(?s)^(?:(.*?://)([^/?#]*@|)([^/?#]*)|)(.*)$`)
+
 // split is url.Parse, which refuses several hosts with ports.
 func (r RedisURL) split() (*url.URL, error) {
-	start, end := r.hosts()
-	first, _, several := strings.Cut(string(r[start:end]), ",")
-	u, err := url.Parse(string(r[:start]) + first + string(r[end:]))
+	part := urlParts.FindStringSubmatch(string(r))
+	first, _, several := strings.Cut(part[3], ",")
+	u, err := url.Parse(part[1] + part[2] + first + part[4])
 	if err == nil && several {
-		u.Host = string(r[start:end])
+		u.Host = part[3]
 	}
 	return u, err
-}
-
-// hosts returns where the hosts begin and end.
-func (r RedisURL) hosts() (start, end int) {
-	scheme, rest, ok := strings.Cut(string(r), "://")
-	if !ok {
-		return 0, 0
-	}
-	if end = strings.IndexAny(rest, "/?#"); end < 0 {
-		end = len(rest)
-	}
-	before := len(scheme) + len("://")
-	return before + strings.LastIndex(rest[:end], "@") + 1, before + end
 }
 
 // check reports an invalid URL. It drops the parser's reason on purpose: the reason quotes the URL, or the part that
