@@ -64,7 +64,7 @@ func (n *Network) dial(ctx context.Context, host, port string, private bool) (ne
 
 // connect opens a connection for a tunnel, if need be through the worker's own proxy, which then resolves the name.
 func (n *Network) connect(ctx context.Context, t target, private bool) (net.Conn, error) {
-	via, err := n.proxy(&url.URL{Scheme: "https", Host: t.address()})
+	via, err := n.proxy("https", t.address())
 	if err != nil {
 		return nil, err
 	}

@@ -29,8 +29,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/net/http/httpproxy"
-
 	"github.com/errand-fleet/errand/agent/internal/gateway"
 	"github.com/errand-fleet/errand/agent/internal/redact"
 	"github.com/errand-fleet/errand/internal/connlimit"
@@ -48,12 +46,16 @@ type Config struct {
 // Network is the worker's way to other hosts, which all runs share.
 type Network struct {
 	cfg     Config
-	proxy   func(*url.URL) (*url.URL, error) // the worker's own proxy
-	chained *http.Transport                  // for plain requests through the worker's own proxy
+	chained *http.Transport // for plain requests through the worker's own proxy
 	buffers buffers
 
 	registries *http.Transport // to the registries of runs
 	authority  authority       // of the certificates that runs see in their place
+}
+
+// proxy returns the worker's own proxy for a host, or nil.
+func (n *Network) proxy(scheme, address string) (*url.URL, error) {
+	return n.chained.Proxy(&http.Request{URL: &url.URL{Scheme: scheme, Host: address}})
 }
 
 // buffers are what bodies of plain requests are copied with. They are larger than usual, because each costs two system
@@ -73,10 +75,7 @@ func (b *buffers) Put(used []byte) { b.Pool.Put(&used) }
 
 // NewNetwork returns a Network.
 func NewNetwork(cfg Config) *Network {
-	get := func(name, other string) string { return cmp.Or(cfg.Getenv(name), cfg.Getenv(other)) }
-	n := &Network{cfg: cfg, proxy: (&httpproxy.Config{
-		HTTPProxy: get("HTTP_PROXY", "http_proxy"), HTTPSProxy: get("HTTPS_PROXY", "https_proxy"), NoProxy: get("NO_PROXY", "no_proxy"),
-	}).ProxyFunc()}
+	n := &Network{cfg: cfg}
 	var err error
 	if cfg.Public == nil {
 		n.cfg.Public = Public
@@ -93,7 +92,7 @@ func NewNetwork(cfg Config) *Network {
 		}
 		return n.dial(ctx, host, port, true) // the operator names registries
 	}
-	n.chained.Proxy = func(req *http.Request) (*url.URL, error) { return n.proxy(req.URL) }
+	n.chained.Proxy = n.registries.Proxy
 	return n
 }
 
@@ -279,7 +278,7 @@ func (p *Proxy) forward(w http.ResponseWriter, req *http.Request, rules *Rules) 
 
 // transport returns how plain requests to t are sent. It decides by the name that is connected to, in one spelling.
 func (p *Proxy) transport(t target) http.RoundTripper {
-	if via, err := p.network.proxy(&url.URL{Scheme: "http", Host: t.address()}); err == nil && via == nil {
+	if via, err := p.network.proxy("http", t.address()); err == nil && via == nil {
 		return p.direct
 	}
 	return p.network.chained
