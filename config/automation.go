@@ -67,7 +67,7 @@ func (e EnvReference) Read(getenv func(string) string) (Secret, error) {
 	case secret == "":
 		return "", fmt.Errorf("the variable %s is not set", e.Variable())
 	case len(secret) < minSigningSecret:
-		return Secret(secret), fmt.Errorf("the variable %s has less than %d characters", e.Variable(), minSigningSecret)
+		return "", fmt.Errorf("the variable %s has less than %d characters", e.Variable(), minSigningSecret)
 	}
 	return Secret(secret), nil
 }

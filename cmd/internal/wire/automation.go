@@ -34,10 +34,7 @@ func schedules(c config.Config) (list []schedule.Schedule) {
 func hooks(c config.Config, getenv func(string) string) (list []hook.Hook) {
 	for _, name := range slices.Sorted(maps.Keys(c.Routing.Hooks)) {
 		h := c.Routing.Hooks[name]
-		secret, err := h.Secret.Read(getenv)
-		if err != nil {
-			secret = "" // checkSigningSecrets has reported it at a front door
-		}
+		secret, _ := h.Secret.Read(getenv) // checkSigningSecrets reports errors at a front door
 		list = append(list, hook.Hook{
 			Name: name, Secret: secret.Reveal(), Template: h.Template, Repo: h.Repository, Branch: h.Branch,
 			Profile: agent.Profile(cmp.Or(h.Profile, config.ProfileRead)), MaxUSD: h.Budget, PerHour: h.Rate, Results: h.Results,
@@ -50,10 +47,7 @@ func hooks(c config.Config, getenv func(string) string) (list []hook.Hook) {
 func webhooks(c config.Config, getenv func(string) string) (list []webhook.Webhook) {
 	for _, name := range slices.Sorted(maps.Keys(c.Routing.Webhooks)) {
 		w := c.Routing.Webhooks[name]
-		secret, err := w.Secret.Read(getenv)
-		if err != nil {
-			secret = "" // likewise
-		}
+		secret, _ := w.Secret.Read(getenv) // likewise
 		one := webhook.Webhook{Name: name, URL: w.URL, Secret: secret.Reveal(), Repositories: w.Repositories}
 		for _, kind := range w.Endings {
 			one.Endings = append(one.Endings, tasks.EndingKind(kind))

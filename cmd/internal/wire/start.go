@@ -368,9 +368,7 @@ func registries(c config.Config) (list []agent.Registry) {
 func redactor(c config.Config) *agent.Redactor {
 	all := slices.Concat(c.Secrets(), agent.ServerSecrets(servers(c), os.Getenv), agent.RegistrySecrets(registries(c), os.Getenv), agent.CredentialSecrets(credentials(c), os.Getenv))
 	for _, reference := range c.Routing.SigningSecrets() {
-		if secret, _ := reference.Read(os.Getenv); secret != "" {
-			all = append(all, secret.Reveal())
-		}
+		all = append(all, os.Getenv(reference.Variable()))
 	}
 	for _, values := range repositorySecrets(c, false) {
 		all = slices.AppendSeq(all, maps.Values(values))
