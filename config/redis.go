@@ -55,8 +55,8 @@ func (r RedisURL) LogValue() slog.Value { return slog.StringValue(r.String()) }
 // MarshalText hides the password from JSON, YAML and other encoders.
 func (r RedisURL) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 
-// secrets returns the passwords, each as it is sent and, if that differs, as it is written in the URL. That of Redis is
-// the first.
+// secrets returns the passwords, each as it is sent and, if that differs, as it is written in the URL. That of Redis comes
+// before that of Sentinel.
 func (r RedisURL) secrets() []string {
 	u, err := r.split()
 	if err != nil {
