@@ -208,9 +208,9 @@ func (p Post) Of(rec Record) bool { return rec.State == Ended && rec.Delivery ==
 const outboxLease = time.Minute
 
 // Take leases a task whose message is due for outboxLease: the given task, or with id "" the one that has been due
-// longest, of those whose IDs name one of the sources if there are any. It returns false if the task has not ended, or
-// is posted, leased or postponed. For 10 s after [Claim.End] the task must be requested by ID: the worker that ended it
-// still has its report open.
+// longest, of those that ended more than a day ago or whose IDs name one of the sources; without sources, of all. It
+// returns false if the task has not ended, or is posted, leased or postponed. For 10 s after [Claim.End] the task must
+// be requested by ID: the worker that ended it still has its report open.
 func (s *Outbox) Take(ctx context.Context, id string, sources ...string) (Post, bool, error) {
 	r, err := s.run(ctx, "takeoutbox", id, outboxLease.Microseconds(), rand.Text(), strings.Join(sources, " "))
 	if err != nil {

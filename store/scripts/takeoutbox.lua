@@ -1,14 +1,14 @@
 -- prefix, id or '', lease us, nonce, sources or '' for all -> {'ok', id, attempt, delivery} | {'no'}
 local t, id, sources = now(), ARGV[2], set(ARGV[5])
--- first_due returns the ID that has been due longest, of those from the sources. After a day it may be from another one:
--- no worker seems to have its source, and somebody has to give it up.
+-- first_due returns the ID that has been due longest, of those from the sources. A day after its end it may be from
+-- another one: no worker seems to have its source, and somebody has to give it up.
 local function first_due()
   for offset = 0, redis.call('ZCOUNT', OUTBOX, '-inf', int(t)), 100 do
     for _, due in ipairs(redis.call('ZRANGEBYSCORE', OUTBOX, '-inf', int(t), 'LIMIT', int(offset), '100')) do
       local source = string.match(due, '^[^-]*%-([^-]+)')
-      if ARGV[5] == '' or not source or sources[source] or tonumber(redis.call('ZSCORE', OUTBOX, due)) < t - 86400000000 then
-        return due
-      end
+      if ARGV[5] == '' or not source or sources[source] then return due end
+      local ended = redis.pcall('HGET', task_key(due), 'ended')
+      if type(ended) ~= 'string' or (tonumber(ended) or 0) < t - 86400000000 then return due end
     end
   end
 end

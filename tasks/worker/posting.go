@@ -16,8 +16,8 @@ import (
 
 const (
 	posters        = 8              // messages that a worker posts at once, so that a source that hangs does not delay the others
-	maxPosts       = 300            // attempts to post a final message: about a day's worth at the longest pause
-	elsewhereMax   = 24 * time.Hour // how long a message is left to a worker that is set up for its place
+	maxPosts       = 300            // attempts to post a final message, at least: about a day's worth
+	postTime       = 24 * time.Hour // for them, at least: workers that cannot post the message use up attempts
 	elsewherePause = 5 * time.Second
 	postLimit      = 50 * time.Second // for one attempt, which may post several parts; shorter than the outbox's lease
 	noticeLimit    = 15 * time.Second // for posting one notice
@@ -92,14 +92,14 @@ func (o *outboxPoster) send(ctx context.Context, p store.Post, report tasks.Repo
 	if errors.Is(err, store.ErrStale) {
 		return // the task was retried
 	}
-	elsewhere := errors.Is(err, tasks.ErrNotHere)
-	if elsewhere && time.Since(m.at) < elsewhereMax {
-		o.warn(o.Store.Outbox.Postpone(ctx, p, time.Now().Add(elsewherePause)), "leave final message to another worker", "run", p.ID)
-		return
-	}
-	if elsewhere || err != nil && p.Attempt >= maxPosts {
+	switch {
+	case err != nil && p.Attempt >= maxPosts && time.Since(m.at) >= postTime:
 		o.Log.Error("final message dropped: it could not be posted", "run", p.ID, "attempt", p.Attempt, "err", err)
 		err = nil
+	case errors.Is(err, tasks.ErrNotHere):
+		err = o.Store.Outbox.Postpone(ctx, p, time.Now().Add(elsewherePause))
+		o.warn(err, "leave final message to another worker", "run", p.ID)
+		return
 	}
 	if err == nil && o.Ended != nil && m.task.ID != "" {
 		err = o.note(ctx, m)

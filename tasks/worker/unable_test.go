@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -374,12 +375,21 @@ func (nowhere) Open(context.Context, tasks.Task) (tasks.Report, error) {
 	return nil, fmt.Errorf("open: %w", tasks.ErrNotHere)
 }
 
-// A final message that no worker can post is given up after a day, however often it was tried.
-func TestMessageThatNoWorkerCanPost(t *testing.T) {
+// unwell is a source whose service fails.
+type unwell struct{ tasks.Source }
+
+func (unwell) Open(context.Context, tasks.Task) (tasks.Report, error) {
+	return nil, errors.New("the service is away")
+}
+
+// A final message that cannot be posted is given up after many attempts and a day: workers that cannot post it use up
+// attempts, and after an outage of a day the worker that can may be the last one to start.
+func TestMessageThatCannotBePosted(t *testing.T) {
 	t.Parallel()
 	for name, source := range map[string]func(tasks.Source) tasks.Source{
 		"no such source": func(s tasks.Source) tasks.Source { return renamed{s} },
 		"no such place":  func(s tasks.Source) tasks.Source { return nowhere{s} },
+		"failure":        func(s tasks.Source) tasks.Source { return unwell{s} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -390,23 +400,22 @@ func TestMessageThatNoWorkerCanPost(t *testing.T) {
 			if _, err := tasks.EndWaiting(t.Context(), f.store, id, e); err != nil {
 				t.Fatal(err)
 			}
-			post := func(due time.Time) (waits bool) {
+			waits := func(age time.Duration, attempts int) bool {
 				t.Helper()
-				f.put("errand:task:"+id, "outbox", "400")
-				score := redis.Z{Score: float64(due.UnixMicro()), Member: id}
-				if err := f.rdb.ZAdd(t.Context(), "errand:outbox", score).Err(); err != nil {
+				f.put("errand:task:"+id, "outbox", strconv.Itoa(attempts))
+				f.put("errand:task:"+id, "ended", strconv.FormatInt(time.Now().Add(-age).UnixMicro(), 10))
+				due := redis.Z{Score: float64(time.Now().UnixMicro()), Member: id}
+				if err := f.rdb.ZAdd(t.Context(), "errand:outbox", due).Err(); err != nil {
 					t.Fatal(err)
 				}
 				w.outbox.postDue(t.Context())
 				w.outbox.posting.Wait()
 				return f.rdb.ZScore(t.Context(), "errand:outbox", id).Err() == nil
 			}
-			if !post(time.Now()) {
-				t.Error("given up at once")
+			if !waits(time.Hour, 400) || !waits(25*time.Hour, 0) {
+				t.Error("given up too early")
 			}
-			old := time.Now().Add(-25 * time.Hour)
-			f.put("errand:task:"+id, "ended", strconv.FormatInt(old.UnixMicro(), 10))
-			if post(old) {
+			if waits(25*time.Hour, 400) {
 				t.Error("not given up")
 			}
 		})
