@@ -190,6 +190,27 @@ func TestForkLabelIsHandledOnce(t *testing.T) {
 	}
 }
 
+// The event of a label that a poll has found comes late, or again: it adds nothing.
+func TestForkLabelAfterItsPoll(t *testing.T) {
+	t.Parallel()
+	f, look := looker(t)
+	f.hub.SetPermission(repo, "ben", "write")
+	look(time.Hour)
+	n := f.fork("theirs")
+	look(time.Minute)
+	f.hub.Deliver("")
+	f.label(n, DefaultForkLabel, "ben")
+	late := must(f.hub.Payload("labeled", repo, n, "ben"))
+	late["label"] = map[string]any{"name": DefaultForkLabel}
+	look(DefaultPollEvery)
+	task := f.only()
+	f.hub.Deliver(f.url)
+	f.send("pull_request", late, githubfake.SendOptions{})
+	if again := f.only(); again.ID != task.ID {
+		t.Errorf("%s and %s", task.ID, again.ID)
+	}
+}
+
 // A label that a new head gets while a poll is still at the earlier one is left for the next poll.
 func TestForkLabelAfterAPushDuringAPoll(t *testing.T) {
 	t.Parallel()

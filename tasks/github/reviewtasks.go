@@ -224,16 +224,30 @@ func (i *interpreter) labeled(ctx context.Context, desk *tasks.Desk, d delivery)
 	return i.submitApproved(ctx, desk, t, e.GetPullRequest(), e.GetPullRequest().GetUpdatedAt().Time)
 }
 
+// sameLabel is the most by which the times differ that an event and a poll have for one label: the event has the time
+// of the pull request's last change, in whole seconds.
+const sameLabel = 2 * time.Second
+
 // submitApproved submits the review of a fork's head that a person has approved with the label, at that time. Later
-// events and polls find the same review.
+// events and polls find the same review, also those of the same label.
 func (i *interpreter) submitApproved(
 	ctx context.Context, desk *tasks.Desk, t draft, pr *github.PullRequest, at time.Time,
 ) (response string, err error) {
+	head, by := t.origin.Head, t.origin.ApprovedBy
+	label := head + " " + by
+	p, err := i.memory.state(ctx, t.origin)
+	if err == nil && p.Label == label && at.Sub(p.Started) <= sameLabel {
+		err = ignored{"The label was handled before.", slog.LevelInfo}
+	}
+	if err != nil {
+		return "", err
+	}
 	if t, err = i.settings.applyTo(ctx, t, pr); err != nil {
 		return "", err
 	}
 	var receipt tasks.Receipt
-	err = desk.As(ctx, tasks.Sender{Source: sourceName, Account: t.origin.ApprovedBy}, "approve the fork of "+t.origin.String(), t.ID,
+	sender := tasks.Sender{Source: sourceName, Account: by}
+	err = desk.As(ctx, sender, "approve the fork of "+t.origin.String(), t.ID,
 		func(ctx context.Context) (_ bool, err error) {
 			receipt, err = i.submit(ctx, desk, t)
 			return receipt.New, err
@@ -242,11 +256,11 @@ func (i *interpreter) submitApproved(
 		return "", err
 	}
 	err = i.memory.changeState(ctx, t.origin, func(p *prState) error {
-		if at.After(p.Started) {
-			p.Started = at
+		if !at.Before(p.Started) {
+			p.Started, p.Label = at, label
 		}
-		if p.Head == t.origin.Head || p.recordUpdateTime(pr.GetUpdatedAt().Time) == nil {
-			p.Head, p.Review = t.origin.Head, t.ID
+		if p.Head == head || p.recordUpdateTime(pr.GetUpdatedAt().Time) == nil {
+			p.Head, p.Review = head, t.ID
 		}
 		return nil
 	})

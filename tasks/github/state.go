@@ -55,8 +55,10 @@ type prState struct {
 	Rounds int               `json:"rounds,omitempty"` // automatic tasks since a person wrote
 	Begun  map[string]string `json:"begun,omitempty"`  // the tasks of automatic work, by key
 
-	Started time.Time `json:"started,omitzero"` // when work on a whole issue, or by label the review of a fork, was requested last
-	Plan    plan      `json:"plan,omitzero"`    // of an issue
+	// Started is when work on a whole issue, or by label the review of a fork, was requested last.
+	Started time.Time `json:"started,omitzero"`
+	Label   string    `json:"label,omitempty"` // the head of a fork that the label was for, and who gave it
+	Plan    plan      `json:"plan,omitzero"`   // of an issue
 
 	Status issueStatus `json:"status,omitzero"` // of an issue
 
