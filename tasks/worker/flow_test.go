@@ -381,6 +381,31 @@ func (f *fleet) lapse(thread string) {
 	}
 }
 
+// takeOver claims a running task as another worker does after a partition.
+func (f *fleet) takeOver(id string) *store.Claim {
+	f.Helper()
+	rec, err := f.store.Get(f.Context(), id)
+	if err != nil {
+		f.Fatal(err)
+	}
+	var now store.Record
+	for { // the owner, which still reaches Redis, may put the claim back in between
+		f.lapse(rec.Thread)
+		now, err = f.store.Requeue(f.Context(), id, rec.Delivery, rec.Fence, true)
+		if !errors.Is(err, store.ErrStale) {
+			break
+		}
+	}
+	if err != nil {
+		f.Fatal(err)
+	}
+	claim, err := f.store.Claim(f.Context(), id, now.Delivery, "other")
+	if err != nil {
+		f.Fatal(err)
+	}
+	return claim
+}
+
 // A run that has lost its claim stops, and nothing it does after that has an effect.
 func TestLostClaimStopsTheRun(t *testing.T) {
 	t.Parallel()
@@ -397,26 +422,7 @@ func TestLostClaimStopsTheRun(t *testing.T) {
 	stop := f.worker(func(c *Config) { c.Timing.Reconcile, c.Meter = time.Hour, p })
 	id := f.submit(f.task("a", "x"))
 	<-started
-	// Another worker takes over, as after a partition.
-	rec, err := f.store.Get(t.Context(), id)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var now store.Record
-	for { // the owner, which still reaches Redis, may put the claim back in between
-		f.lapse(rec.Thread)
-		now, err = f.store.Requeue(t.Context(), id, rec.Delivery, rec.Fence, true)
-		if !errors.Is(err, store.ErrStale) {
-			break
-		}
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	other, err := f.store.Claim(t.Context(), id, now.Delivery, "other")
-	if err != nil {
-		t.Fatal(err)
-	}
+	other := f.takeOver(id)
 	if err := <-stopped; !errors.Is(err, errClaimLost) {
 		t.Errorf("cause = %v", err)
 	}

@@ -253,6 +253,27 @@ func TestQuestionIsPostedAfterADrain(t *testing.T) {
 	}
 }
 
+// A run that has lost its claim while it posted a question leaves the question to the new owner.
+func TestQuestionOfALostClaimStaysOpen(t *testing.T) {
+	t.Parallel()
+	f, s := talking(t, func(_ context.Context, call func(string, string) string) string {
+		return call("ask_user", `{"question":"Which?"}`)
+	})
+	hangs := hangingAsker{s, make(chan struct{})}
+	stop := f.talker(hangs, func(c *Config) { c.Timing.Reconcile = time.Hour })
+	id := f.submit(f.task("a", "x"))
+	<-hangs.asking
+	other := f.takeOver(id)
+	stop()
+	list, err := f.store.Questions.List(t.Context(), id)
+	if err != nil || len(list) != 1 {
+		t.Fatal(list, err)
+	}
+	if answer, err := other.Ask(t.Context(), list[0].Key, list[0].Body); err != nil || answer != nil {
+		t.Errorf("answered by the loser: %s, %v", answer, err)
+	}
+}
+
 // One consent does not cover later calls; a question without a waiting run swallows no message; and options have the
 // meaning they state.
 func TestEachQuestionIsAnsweredForItself(t *testing.T) {
