@@ -44,7 +44,7 @@ func (g *gate) dismissers(ctx context.Context, gh *github.Client, o origin, l re
 				break
 			}
 		}
-		if t.Resolved && !t.Ours && !t.Disliked && t.Line != 0 {
+		if t.DismissedBy != "" && !t.Disliked && t.Line != 0 {
 			var err error
 			if t.Changed, err = g.api.changedSince(ctx, gh, o, t.Path, seen[t.Finding]); err != nil {
 				return err
