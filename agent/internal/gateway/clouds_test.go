@@ -320,8 +320,8 @@ func TestCloudAccounts(t *testing.T) {
 	}
 }
 
-// denying returns an upstream with an account of AWS that denies access to Opus, and an API key.
-func denying(t *testing.T, message string) *Upstream {
+// denying returns an upstream with accounts of AWS that deny access to Opus, and an API key.
+func denying(t *testing.T, message string, accounts ...string) *Upstream {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -338,7 +338,11 @@ func denying(t *testing.T, message string) *Upstream {
 	if err != nil {
 		t.Fatal(err)
 	}
-	u, _ := several(t, newBank(t), Named{Name: "aws", Cloud: &sky{base: base}}, apiKey("key"))
+	all := []Named{apiKey("key")}
+	for _, name := range accounts {
+		all = append(all, Named{Name: name, Cloud: &sky{base: base}, Weight: 9}) // preferred to the key
+	}
+	u, _ := several(t, newBank(t), all...)
 	return u
 }
 
@@ -346,7 +350,7 @@ func denying(t *testing.T, message string) *Upstream {
 // credential of another kind.
 func TestCloudWithoutTheModel(t *testing.T) {
 	t.Parallel()
-	u := denying(t, "You don't have access to the model.")
+	u := denying(t, "You don't have access to the model.", "aws")
 	g := open(t, u)
 	status, _ := send(t, http.MethodPost, u.Access(g).Cloud["SKY_URL"]+"/ask/claude-opus-5-5", `{}`)
 	api, known := g.Seen(), u.States()["aws"]
@@ -358,21 +362,29 @@ func TestCloudWithoutTheModel(t *testing.T) {
 	}
 }
 
-// A run that asks for what the policy of the only account forbids does not take that account from the others.
+// A run that asks for what the policy of its accounts forbids takes none of them from the others, and is not repeated: it
+// would meet the same refusal.
 func TestForbiddenProfileHoldsNothing(t *testing.T) {
 	t.Parallel()
-	u := denying(t, "x is not authorized to perform: bedrock:InvokeModel on resource: y")
-	g := open(t, u)
-	for _, c := range []struct {
-		model  string
-		status int
-	}{{"claude-sonnet-5", http.StatusOK}, {"claude-opus-5-5", http.StatusForbidden}} {
-		if status, text := send(t, http.MethodPost, u.Access(g).Cloud["SKY_URL"]+"/ask/"+c.model, `{}`); status != c.status {
-			t.Errorf("%s: %d %s", c.model, status, text)
+	for _, accounts := range [][]string{{"aws"}, {"aws", "aws2"}} {
+		u := denying(t, "x is not authorized to perform: bedrock:InvokeModel on resource: y", accounts...)
+		g := open(t, u)
+		for _, c := range []struct {
+			model  string
+			status int
+		}{{"claude-sonnet-5", http.StatusOK}, {"claude-opus-5-5", http.StatusForbidden}} {
+			if status, text := send(t, http.MethodPost, u.Access(g).Cloud["SKY_URL"]+"/ask/"+c.model, `{}`); status != c.status {
+				t.Errorf("%s: %d %s", c.model, status, text)
+			}
 		}
-	}
-	if until := u.States()["aws"].Until; !until.IsZero() {
-		t.Errorf("held until %v", until)
+		for name, state := range u.States() {
+			if !state.Until.IsZero() {
+				t.Errorf("%s is held until %v", name, state.Until)
+			}
+		}
+		if at := g.Seen().FreeAt; !at.IsZero() {
+			t.Errorf("with %v the run is to be repeated at %v", accounts, at)
+		}
 	}
 }
 

@@ -48,14 +48,16 @@ func (t keyed) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 		tried = append(tried, k)
 		other, otherHeld := t.g.keys.next(tried)
+		var freeAt time.Time // of no use to a run that meets the same refusal again
 		if t.holds(res, other == nil && len(tried) == 1) {
 			ring.hold(k, until, res.StatusCode)
+			freeAt = t.g.keys.freeAt()
 		} else if t.g.seen.noteOnce("denied " + k.Name) {
 			answer := redact.Clip(string(refusalText(res)), 300)
 			ring.log.Warn("a credential for the model is denied a model", "credential", k.Name, "answer", answer)
 		}
 		if other == nil {
-			t.g.seen.keyed(req, k.Name, t.g.keys.freeAt())
+			t.g.seen.keyed(req, k.Name, freeAt)
 			return res, nil
 		}
 		_ = res.Body.Close()
