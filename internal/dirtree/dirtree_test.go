@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -46,9 +47,16 @@ func TestRemoveTakesDirectoriesWithoutPermissions(t *testing.T) {
 	for _, mode := range []fs.FileMode{0o500, 0o300, 0} {
 		for _, last := range [][]string{nil, {"mark"}} {
 			dir, kept := filepath.Join(t.TempDir(), "mod"), t.TempDir()
+			deep := dir + "/a/" + strings.Repeat("d/", 100)
 			write(t, dir, map[string]string{"a/b/file": "x", "a/b/link": "-> " + kept, "mark": "x"})
+			write(t, deep, map[string]string{"file": "x"})
 			write(t, kept, map[string]string{"file": "x"})
 			err := nobody.Call(t, dir, func() error {
+				for at := filepath.Clean(deep); at != dir+"/a"; at = filepath.Dir(at) {
+					if err := chmod(mode, at); err != nil {
+						return err
+					}
+				}
 				if err := chmod(mode, dir+"/a/b", dir+"/a", dir); err != nil {
 					return err
 				}
@@ -61,6 +69,39 @@ func TestRemoveTakesDirectoriesWithoutPermissions(t *testing.T) {
 				t.Errorf("%o: error %v, removed %v, link target kept %v", mode, err, !exists(dir), exists(kept+"/file"))
 			}
 		}
+	}
+}
+
+// However deeply directories are nested, few of them are open at once. Otherwise a tool could take all of the worker's
+// descriptors for a while, and its directories would stay.
+func TestRemoveHoldsFewDirectoriesOpen(t *testing.T) {
+	t.Parallel()
+	const variable = "ERRAND_TEST_REMOVE"
+	if dir := os.Getenv(variable); dir != "" {
+		if err := dirtree.Remove(dir, "mark"); err != nil {
+			t.Fatalf("%.500s", err.Error())
+		}
+		return
+	}
+	dir := filepath.Join(t.TempDir(), "dir")
+	write(t, dir, map[string]string{"mark": "x"})
+	at, err := os.OpenRoot(dir)
+	for range 2000 {
+		if err != nil {
+			t.Fatal(err)
+		}
+		parent := at
+		err = errors.Join(parent.Mkdir("d", 0o700), parent.WriteFile("file", nil, 0o400))
+		if err == nil {
+			at, err = parent.OpenRoot("d")
+		}
+		err = errors.Join(err, parent.Close())
+	}
+	_ = at.Close()
+	cmd := exec.CommandContext(t.Context(), "sh", "-c", `ulimit -n 300; exec "$0" -test.run='^TestRemoveHoldsFew'`, os.Args[0])
+	cmd.Env = append(os.Environ(), variable+"="+dir)
+	if out, err := cmd.CombinedOutput(); err != nil || exists(dir) {
+		t.Errorf("%v, removed %v: %s", err, !exists(dir), out)
 	}
 }
 
@@ -91,12 +132,15 @@ func TestRemoveLast(t *testing.T) {
 	}
 	dir := filepath.Join(t.TempDir(), "dir")
 	write(t, dir, map[string]string{"a/file": "x", "mark": "x", "b": "x"})
+	if err := os.Mkdir(dir+"/empty", 0o700); err != nil {
+		t.Fatal(err)
+	}
 	err := nobody.Call(t, dir, func() error {
 		given := make(chan error)
-		go func() { given <- os.Lchown(dir+"/a", 0, 0) }() // as root
+		go func() { given <- errors.Join(os.Lchown(dir+"/a", 0, 0), os.Lchown(dir+"/empty", 0, 0)) }() // as root
 		return errors.Join(<-given, dirtree.Remove(dir, "mark"))
 	})
-	if !errors.Is(err, fs.ErrPermission) || !exists(dir+"/a/file") || exists(dir+"/b") || !exists(dir+"/mark") {
+	if !errors.Is(err, fs.ErrPermission) || exists(dir+"/empty") || !exists(dir+"/a/file") || exists(dir+"/b") || !exists(dir+"/mark") {
 		t.Errorf("error %v, a %v, b %v, mark %v", err, exists(dir+"/a"), exists(dir+"/b"), exists(dir+"/mark"))
 	}
 }
@@ -139,7 +183,7 @@ func TestWalkKeepsChanges(t *testing.T) {
 		if err := chmod(0, dir+"/changed", dir+"/replaced", dir+"/same"); err != nil {
 			return err
 		}
-		return dirtree.Walk(dir, 0, func(parent *os.Root, e fs.DirEntry) error {
+		return dirtree.Walk(dir, 9, func(parent *os.Root, e fs.DirEntry) error {
 			switch in := filepath.Base(parent.Name()); {
 			case e.IsDir():
 				return nil
