@@ -189,6 +189,7 @@ var texts = []struct {
 }{
 	{"No conversation found with session ID", ClassSession},
 	{"Error parsing streaming input line", ClassInternal},
+	{"API Error: 400 Your request exceeds the service quota", ClassRateLimit}, // of Bedrock
 }
 
 // textClass returns the class of the first line that begins with one of the texts.

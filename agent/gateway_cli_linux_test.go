@@ -1,10 +1,18 @@
 package agent
 
 import (
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -158,6 +166,49 @@ func TestCLIBehindAProxy(t *testing.T) {
 		res := runCLI(t, r, Spec{ID: "proxy-" + strings.ToLower(name[:4]), Dir: t.TempDir(), Prompt: Message{Text: "x"}, Profile: Read}, &host{})
 		if res.Text != "through" {
 			t.Errorf("%s: %s %v", name, res.Outcome, res.Error)
+		}
+	}
+}
+
+// A company's gateway that demands a certificate gets the worker's. Its own is of a private authority.
+func TestCLIClientCertificate(t *testing.T) {
+	t.Parallel()
+	model := newModel(t)
+	model.Answer("", modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Bash", Input: map[string]string{"command": "env"}}}}, modelfake.Turn{Text: "Answered."})
+	behind, err := url.Parse(model.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewUnstartedServer(httputil.NewSingleHostReverseProxy(behind))
+	server.TLS = &tls.Config{MinVersion: tls.VersionTLS12, ClientAuth: tls.RequireAnyClientCert, VerifyConnection: func(c tls.ConnectionState) error {
+		if !c.PeerCertificates[0].Equal(server.Certificate()) { // both ends have the same
+			return errors.New("another certificate")
+		}
+		return nil
+	}}
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	key, err := x509.MarshalPKCS8PrivateKey(server.TLS.Certificates[0].PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	certFile, keyFile := filepath.Join(t.TempDir(), "client.pem"), filepath.Join(t.TempDir(), "client.key")
+	for name, block := range map[string]*pem.Block{certFile: {Type: "CERTIFICATE", Bytes: server.Certificate().Raw}, keyFile: {Type: "PRIVATE KEY", Bytes: key}} {
+		if err := os.WriteFile(name, pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	env := map[string]string{"NODE_EXTRA_CA_CERTS": certFile, "CLAUDE_CODE_CLIENT_CERT": certFile, "CLAUDE_CODE_CLIENT_KEY": keyFile, "PATH": os.Getenv("PATH")}
+	r := newCLI(t, model, impatient, func(c *Config) {
+		c.BaseURL, c.Getenv = server.URL, func(name string) string { return env[name] }
+	})
+	res := runCLI(t, r, Spec{ID: "certificate", Dir: t.TempDir(), Prompt: Message{Text: "x"}, Profile: Write}, &host{})
+	if res.Text != "Answered." {
+		t.Errorf("%s %v", res.Outcome, res.Error)
+	}
+	for _, q := range model.Requests() {
+		if strings.Contains(string(q.Body), keyFile) {
+			t.Error("the run knows where the key is")
 		}
 	}
 }
