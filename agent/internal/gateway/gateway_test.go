@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -14,6 +15,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -251,6 +253,35 @@ func TestGatewayStreams(t *testing.T) {
 	}
 	if api := g.Seen(); api.FirstByte <= 0 {
 		t.Errorf("seen %+v", api)
+	}
+}
+
+// A CLI that does not read holds the model up, instead of filling the worker's memory.
+func TestGatewayHoldsUpTheModel(t *testing.T) {
+	t.Parallel()
+	const all = 64 << 20 // far more than the buffers of the connections
+	wrote := make(chan int, 1)
+	model := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(2 * time.Second))
+		w.Header().Set("Content-Type", "text/event-stream")
+		piece, sent := bytes.Repeat([]byte("data: {}\n\n"), 10_000), 0
+		for sent < all {
+			n, err := w.Write(piece)
+			if sent += n; err != nil {
+				break
+			}
+		}
+		wrote <- sent
+	}))
+	t.Cleanup(model.Close)
+	g := newGateway(t, model.URL, kinds["key"])
+	res, err := http.DefaultTransport.RoundTrip(request(t, g, kinds["key"], "/v1/messages", anyQuestion))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if sent := <-wrote; sent >= all {
+		t.Errorf("the model could send %d bytes that nothing has read", sent)
 	}
 }
 
