@@ -18,10 +18,22 @@ type plan struct {
 	Task     string    `json:"task"`               // the task that makes the plan
 	At       time.Time `json:"at,omitzero"`        // when the plan was posted; zero while the task runs
 	Approved string    `json:"approved,omitempty"` // the task that carries out the plan
+	Before   *plan     `json:"before,omitempty"`   // the posted plan that Task changes
 }
 
 // waits reports whether a plan is being made or waits for approval.
 func (p plan) waits() bool { return p.Task != "" && p.Approved == "" }
+
+// posted returns the plan that a new task changes: the newest one that was posted, unless it was approved.
+func (p plan) posted() *plan {
+	switch {
+	case p.Approved != "":
+		return nil
+	case p.At.IsZero():
+		return p.Before
+	}
+	return &plan{Task: p.Task, At: p.At}
+}
 
 const (
 	noPlan       = "No plan is waiting for approval here."
@@ -82,8 +94,24 @@ func (i *interpreter) notePlan(ctx context.Context, h remarkEvent, t draft) erro
 		case t.ID < p.Plan.Task: // it is late
 		case t.Options.Plan:
 			if p.Plan.Task != t.ID {
-				p.Plan = plan{Task: t.ID}
+				p.Plan = plan{Task: t.ID, Before: p.Plan.posted()}
 			}
+		default:
+			p.Plan = plan{}
+		}
+		return nil
+	})
+}
+
+// forgetRequest restores the plan before a request that was withdrawn, or that no longer asks for a plan.
+func (m memory) forgetRequest(ctx context.Context, h remarkEvent) error {
+	return m.changeState(ctx, h.origin(), func(p *prState) error {
+		switch before := p.Plan.Before; {
+		case p.Plan.Approved == h.task():
+			p.Plan.Approved = ""
+		case p.Plan.Task != h.task() || !p.Plan.At.IsZero():
+		case before != nil:
+			p.Plan = *before
 		default:
 			p.Plan = plan{}
 		}

@@ -119,6 +119,35 @@ func TestPlanIsDropped(t *testing.T) {
 	}
 }
 
+// A request that is deleted while it waits changes no plan: neither one that it was to make, nor one that was posted before.
+func TestPlanIsWithdrawn(t *testing.T) {
+	t.Parallel()
+	f, n, ask, _ := plannedIssue(t)
+	withdraw := func(n int, body string) {
+		t.Helper()
+		id := f.comment(n, "ann", body)
+		f.signs(n, id, eyes)
+		if err := f.hub.DeleteComment(t.Context(), repo, n, id, "ann"); err != nil || len(f.tasks()) > 0 {
+			t.Fatalf("%s: %v %+v", body, err, f.tasks())
+		}
+	}
+	for _, body := range []string{"/plan", "@errand and the tax as well", "/approve"} {
+		withdraw(n, body)
+	}
+	if approved := ask("ann", "/approve"); approved.Options.Plan || approved.Profile != agent.Write || approved.Kind != kindIssue {
+		t.Errorf("%+v", approved)
+	}
+	other := f.issue("mallory", "Tax is wrong", "It is too high.")
+	if _, err := f.desk.Cancel(t.Context(), f.only().ID, "ann"); err != nil {
+		t.Fatal(err)
+	}
+	withdraw(other, "/plan")
+	f.comment(other, "ann", "@errand why?")
+	if task := f.only(); task.Options.Plan || task.Profile != agent.Write {
+		t.Errorf("%+v", task)
+	}
+}
+
 // A correction that reaches the agent while it plans is in the plan that it posts.
 func TestPlanWithCorrections(t *testing.T) {
 	t.Parallel()

@@ -214,6 +214,11 @@ func (i *interpreter) withdraw(ctx context.Context, desk *tasks.Desk, d delivery
 		return "", err
 	case !done:
 		return "", ignored{"No task of this comment is waiting.", slog.LevelDebug}
+	case h.onIssue:
+		err = i.memory.forgetRequest(ctx, *h)
+	}
+	if err != nil {
+		return "", err
 	}
 	return "Withdrawn " + h.task(), nil
 }
