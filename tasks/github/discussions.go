@@ -2,11 +2,8 @@ package github
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 
@@ -41,55 +38,6 @@ func fromDiscussionComment(c *github.CommentDiscussion) remark {
 		bot: u.GetType() == "Bot", association: c.GetAuthorAssociation(), body: c.GetBody(), at: c.GetCreatedAt().Time,
 		edited: c.GetUpdatedAt().Time, url: c.GetHTMLURL(),
 	}
-}
-
-// unamended is the response to an edit that changes no task.
-var unamended = ignored{"No waiting task is changed by this edit.", slog.LevelDebug}
-
-// amend changes the task of an edited remark in a discussion, or withdraws it if the new text requests nothing. A task
-// that has started keeps the text that it was requested with, as does one whose text someone other than its author has
-// edited.
-func (i *interpreter) amend(ctx context.Context, desk *tasks.Desk, d delivery) (response string, err error) {
-	h := *d.remark
-	st, err := desk.Status(ctx, h.task())
-	switch {
-	case errors.Is(err, tasks.ErrNotFound), err == nil && (st.State != "waiting" || !strings.EqualFold(h.by, h.author)):
-		return "", unamended
-	case err != nil:
-		return "", err
-	}
-	text, named, err := i.addressed(ctx, h)
-	if err != nil {
-		return "", err
-	}
-	command, words := readCommand(text)
-	w := findCommand(command).work
-	switch {
-	case command == "" && named && !slash.MatchString(text):
-		w = &mentionWork
-	case w == nil || findCommand(command).unavailableFor(h):
-		return i.withdraw(ctx, desk, d)
-	}
-	o, err := i.requestedIssueTask(ctx, h, *w, command, words)
-	if err != nil {
-		return "", err
-	}
-	t, err := o.task()
-	if err != nil {
-		return "", err
-	}
-	var done tasks.Amendment
-	err = desk.As(ctx, h.sender(), "edit", t.ID, func(ctx context.Context) (_ bool, err error) {
-		done, err = desk.Amend(ctx, t, tasks.Edit{Key: strconv.FormatInt(h.edited.UnixMicro(), 10), Waiting: true})
-		return false, err
-	})
-	switch {
-	case err != nil:
-		return "", err
-	case done != tasks.Replaced:
-		return "", unamended
-	}
-	return "Amended " + t.ID, nil
 }
 
 // ended returns the reason why work on an issue or a discussion ends.

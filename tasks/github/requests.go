@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -221,6 +222,76 @@ func (i *interpreter) withdraw(ctx context.Context, desk *tasks.Desk, d delivery
 		return "", err
 	}
 	return "Withdrawn " + h.task(), nil
+}
+
+// unamended is the response to an edit that changes no task.
+var unamended = ignored{"No waiting task is changed by this edit.", slog.LevelDebug}
+
+// amendable reports whether an edit changes a task: only that of its author, before the task starts. An approval stays
+// what it is, and the text of an issue has no part in its label.
+func (h remarkEvent) amendable(st tasks.Status) bool {
+	o, err := originOf(st.Task)
+	return err == nil && st.State == "waiting" && strings.EqualFold(h.by, h.author) && o.Action == actionAsked && o.Asked.Command != cmdApprove
+}
+
+// amend changes the task of an edited remark on an issue or in a discussion, or withdraws it if the new text requests
+// nothing. A task that has started keeps the text that it was requested with, as does one whose text someone other than
+// its author has edited.
+func (i *interpreter) amend(ctx context.Context, desk *tasks.Desk, d delivery) (response string, err error) {
+	h := *d.remark
+	if !h.onIssue && h.discussion == nil {
+		return "", unamended
+	}
+	st, err := desk.Status(ctx, h.task())
+	switch {
+	case errors.Is(err, tasks.ErrNotFound), err == nil && !h.amendable(st):
+		return "", unamended
+	case err != nil:
+		return "", err
+	}
+	text, named, err := i.addressed(ctx, h)
+	if err != nil {
+		return "", err
+	}
+	command, words := readCommand(text)
+	if c := findCommand(command); command != "" && (c.work == nil || c.unavailableFor(h)) ||
+		command == "" && (!named || slash.MatchString(text)) {
+		return i.withdraw(ctx, desk, d)
+	}
+	w, err := i.workOf(ctx, h, command)
+	if err != nil {
+		return "", err
+	}
+	request, err := i.requestedIssueTask(ctx, h, w, command, words)
+	if err != nil {
+		return "", err
+	}
+	t, err := request.task()
+	if err != nil {
+		return "", err
+	}
+	at := h.edited
+	if h.Place == inIssue {
+		at = h.issue.GetUpdatedAt().Time
+	}
+	var done tasks.Amendment
+	err = desk.As(ctx, h.sender(), "edit", t.ID, func(ctx context.Context) (_ bool, err error) {
+		done, err = desk.Amend(ctx, t, tasks.Edit{Key: strconv.FormatInt(at.UnixMicro(), 10), Waiting: true})
+		return false, err
+	})
+	switch {
+	case err == nil && done != tasks.Replaced:
+		return "", unamended
+	case err == nil && h.onIssue && !t.Options.Plan:
+		err = i.memory.forgetRequest(ctx, h)
+	}
+	if err == nil {
+		err = i.notePlan(ctx, h, request)
+	}
+	if err != nil {
+		return "", err
+	}
+	return "Amended " + t.ID, nil
 }
 
 // slash matches anything that looks like a command, including those of other bots.
