@@ -61,7 +61,7 @@ func signedPublication() *Publication {
 	return p
 }
 
-// Each kind of key signs what git verifies: an agent's commits, merges, and errand's own commit. Everything else of a commit
+// Each kind of key signs what git verifies: an agent's commits on a renamed branch, merges, and errand's own commit. Everything else of a commit
 // stays, and the next call has nothing to do.
 func TestPublishSigned(t *testing.T) {
 	t.Parallel()
@@ -82,7 +82,8 @@ func TestPublishSigned(t *testing.T) {
 			testGit(t, c.Dir, "add", "--all")
 			testGit(t, c.Dir, "commit", "--quiet", "--message", "side", "--author="+Unknown)
 			testGit(t, c.Dir, "merge", "--quiet", "--message", "join", "main")
-			write(t, c.Dir+"/c.txt", "c\n")
+			testGit(t, c.Dir, "branch", "--move", "renamed")
+			testGit(t, c.Dir, "mv", "a.txt", "c.txt")
 			head, tree := testGit(t, c.Dir, "rev-parse", "HEAD"), testGit(t, c.Dir, "rev-parse", "HEAD^{tree}")
 
 			p := signedPublication()
