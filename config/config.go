@@ -10,6 +10,7 @@
 package config
 
 import (
+	"cmp"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
@@ -334,8 +335,11 @@ func (ps Problems) err() error {
 // ofRuns are the variables that package agent sets in the environment of a run, where someone may start a program.
 var ofRuns = []string{"ERRAND_RUN", "ERRAND_WORKER"}
 
-// Unknown returns a problem for each variable of an environment (see [os.Environ]) that begins with ERRAND_ and is not
-// a setting, with the name that was probably meant. It reveals no values.
+// ofCLI are variables of the CLI that runs do not get, with the settings that replace them.
+var ofCLI = map[string]string{"ANTHROPIC_MODEL": "ERRAND_MODEL", "ANTHROPIC_SMALL_FAST_MODEL": "ANTHROPIC_DEFAULT_HAIKU_MODEL"}
+
+// Unknown returns a problem for each variable of an environment (see [os.Environ]) that begins with ERRAND_ or is one of
+// the CLI's and that is not a setting, with the name that was probably meant. It reveals no values.
 func Unknown(environ []string) (list []Problem) {
 	known := []string{"ERRAND_PUBLISH"} // read by docker-compose.yml
 	for _, s := range new(Config).settings() {
@@ -343,12 +347,13 @@ func Unknown(environ []string) (list []Problem) {
 	}
 	for _, variable := range environ {
 		name, _, _ := strings.Cut(variable, "=")
-		if !strings.HasPrefix(name, "ERRAND_") || slices.Contains(known, name) || slices.Contains(ofRuns, name) {
+		meant := ofCLI[name]
+		if meant == "" && !strings.HasPrefix(name, "ERRAND_") || slices.Contains(known, name) || slices.Contains(ofRuns, name) {
 			continue
 		}
 		remedy := "remove it; .env.example lists the settings"
-		if nearest := Nearest(name, known); nearest != "" {
-			remedy = "did you mean " + nearest + "?"
+		if meant = cmp.Or(meant, Nearest(name, known)); meant != "" {
+			remedy = "did you mean " + meant + "?"
 		}
 		list = append(list, Problem{Where: name, What: "is not a setting of errand and has no effect", Remedy: remedy})
 	}
