@@ -10,14 +10,12 @@
 package config
 
 import (
-	"cmp"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 	"log/slog"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -330,71 +328,4 @@ func (ps Problems) err() error {
 		return nil
 	}
 	return ps
-}
-
-// ofRuns are the variables that package agent sets in the environment of a run, where someone may start a program.
-var ofRuns = []string{"ERRAND_RUN", "ERRAND_WORKER"}
-
-// ofCLI are variables of the CLI that runs do not get, with the settings that replace them.
-var ofCLI = map[string]string{"ANTHROPIC_MODEL": "ERRAND_MODEL", "ANTHROPIC_SMALL_FAST_MODEL": "ANTHROPIC_DEFAULT_HAIKU_MODEL"}
-
-// Unknown returns a problem for each variable of an environment (see [os.Environ]) that begins with ERRAND_ or is one of
-// the CLI's and that is not a setting, with the name that was probably meant. It reveals no values.
-func Unknown(environ []string) (list []Problem) {
-	known := []string{"ERRAND_PUBLISH"} // read by docker-compose.yml
-	for _, s := range new(Config).settings() {
-		known = append(known, s.name)
-	}
-	for _, variable := range environ {
-		name, _, _ := strings.Cut(variable, "=")
-		meant := ofCLI[name]
-		if meant == "" && !strings.HasPrefix(name, "ERRAND_") || slices.Contains(known, name) || slices.Contains(ofRuns, name) {
-			continue
-		}
-		remedy := "remove it; .env.example lists the settings"
-		if meant = cmp.Or(meant, Nearest(name, known)); meant != "" {
-			remedy = "did you mean " + meant + "?"
-		}
-		list = append(list, Problem{Where: name, What: "is not a setting of errand and has no effect", Remedy: remedy})
-	}
-	slices.SortFunc(list, func(a, b Problem) int { return strings.Compare(a.Where, b.Where) })
-	return list
-}
-
-// Nearest returns the known name with the smallest edit distance to name, or an empty string if each differs in more
-// than a third of its letters. The shortest name that continues the given one with another word is preferred.
-func Nearest(name string, known []string) (nearest string) {
-	best := len(name)/3 + 1
-	for _, k := range known {
-		d := distance(name, k)
-		if strings.HasPrefix(k, name+"_") {
-			d = len(k) - 1000 // before all others, and the shortest first
-		}
-		if d < best {
-			best, nearest = d, k
-		}
-	}
-	return nearest
-}
-
-// distance returns the number of letters to insert, delete or replace, or of neighbours to swap, to turn a into b.
-func distance(a, b string) int {
-	d := make([][]int, len(a)+1) // between the first i letters of a and the first j letters of b
-	for i := range d {
-		d[i] = make([]int, len(b)+1)
-		for j := range d[i] {
-			switch {
-			case i == 0 || j == 0:
-				d[i][j] = i + j
-			case a[i-1] == b[j-1]:
-				d[i][j] = d[i-1][j-1]
-			default:
-				d[i][j] = 1 + min(d[i-1][j-1], d[i-1][j], d[i][j-1])
-			}
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				d[i][j] = min(d[i][j], 1+d[i-2][j-2])
-			}
-		}
-	}
-	return d[len(a)][len(b)]
 }
