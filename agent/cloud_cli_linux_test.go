@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws/protocol/eventstream"
+
 	"github.com/errand-fleet/errand/agent/cloud"
 	"github.com/errand-fleet/errand/agent/cloud/bedrock"
 	"github.com/errand-fleet/errand/agent/cloud/foundry"
@@ -42,33 +44,52 @@ func clouds(t *testing.T) map[string]func(base string) (cloud.Provider, error) {
 	}
 }
 
+// throttle answers as Bedrock does that has too much to do after it has begun an answer.
+func throttle(t *testing.T, w http.ResponseWriter) {
+	t.Helper()
+	w.Header().Set("Content-Type", "application/vnd.amazon.eventstream")
+	err := eventstream.NewEncoder().Encode(w, eventstream.Message{
+		Headers: eventstream.Headers{
+			{Name: ":exception-type", Value: eventstream.StringValue("throttlingException")},
+			{Name: ":content-type", Value: eventstream.StringValue("application/json")},
+			{Name: ":message-type", Value: eventstream.StringValue("exception")},
+		},
+		Payload: []byte(`{"message":"Too many requests, please wait before trying again."}`),
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
 // Refusals in the forms of the clouds end a run with the class that says what can be done.
 func TestCLIErrorsOfClouds(t *testing.T) {
 	t.Parallel()
 	all := clouds(t)
 	for name, c := range map[string]struct {
-		status int
-		kind   string // of Bedrock
-		text   string
-		class  Class
+		status   int
+		kind     string // of Bedrock
+		text     string
+		class    Class
+		streamed bool // Bedrock begins an answer and says it there; then the CLI asks for an answer that is not streamed
 	}{
-		"bedrock throttles":        {429, "ThrottlingException", `{"message":"Too many tokens, please wait before trying again."}`, ClassRateLimit},
-		"bedrock throttles a day":  {429, "ThrottlingException", `{"message":"Too many tokens per day, please wait before trying again."}`, ClassRateLimit},
-		"bedrock has a quota":      {400, "ServiceQuotaExceededException", `{"message":"Your request exceeds the service quota for your account."}`, ClassRateLimit},
-		"bedrock is not ready":     {429, "ModelNotReadyException", `{"message":"The model is not ready for inference."}`, ClassRateLimit},
-		"bedrock is unavailable":   {503, "ServiceUnavailableException", `{"message":"Bedrock is unable to process your request."}`, ClassOverloaded},
-		"bedrock denies the model": {403, "AccessDeniedException", `{"message":"You don't have access to the model with the specified model ID."}`, ClassAuth},
-		"bedrock knows no token":   {403, "ExpiredTokenException", `{"message":"The security token included in the request is expired"}`, ClassAuth},
-		"bedrock knows no model":   {400, "ValidationException", `{"message":"The provided model identifier is invalid."}`, ClassModel},
-		"bedrock retired a model":  {404, "ResourceNotFoundException", `{"message":"This model version has reached the end of its life."}`, ClassModel},
-		"bedrock has no room":      {400, "ValidationException", `{"message":"Input is too long for requested model."}`, ClassContext},
-		"vertex has a quota":       {429, "", `{"error":{"code":429,"status":"RESOURCE_EXHAUSTED","message":"Quota exceeded for aiplatform.googleapis.com/online_prediction_requests_per_base_model"}}`, ClassRateLimit},
-		"vertex is overloaded":     {429, "", `{"error":{"code":429,"status":"RESOURCE_EXHAUSTED","message":"Resource exhausted. Please try again later."}}`, ClassRateLimit},
-		"vertex denies":            {403, "", `{"error":{"code":403,"status":"PERMISSION_DENIED","message":"Permission 'aiplatform.endpoints.predict' denied on resource."}}`, ClassAuth},
-		"vertex knows no model":    {404, "", `{"error":{"code":404,"status":"NOT_FOUND","message":"Publisher Model was not found or your project does not have access to it."}}`, ClassModel},
-		"foundry limits":           {429, "", `{"error":{"code":"429","message":"Requests have exceeded the rate limit of your current tier."}}`, ClassRateLimit},
-		"foundry knows no key":     {401, "", `{"error":{"code":"401","message":"Access denied due to invalid subscription key or wrong API endpoint."}}`, ClassAuth},
-		"foundry knows no model":   {404, "", `{"error":{"code":"DeploymentNotFound","message":"The API deployment for this resource does not exist."}}`, ClassModel},
+		"bedrock throttles":        {429, "ThrottlingException", `{"message":"Too many tokens, please wait before trying again."}`, ClassRateLimit, false},
+		"bedrock throttles later":  {429, "ThrottlingException", `{"message":"Too many tokens, please wait before trying again."}`, ClassRateLimit, true},
+		"bedrock throttles a day":  {429, "ThrottlingException", `{"message":"Too many tokens per day, please wait before trying again."}`, ClassRateLimit, false},
+		"bedrock has a quota":      {400, "ServiceQuotaExceededException", `{"message":"Your request exceeds the service quota for your account."}`, ClassRateLimit, false},
+		"bedrock is not ready":     {429, "ModelNotReadyException", `{"message":"The model is not ready for inference."}`, ClassRateLimit, false},
+		"bedrock is unavailable":   {503, "ServiceUnavailableException", `{"message":"Bedrock is unable to process your request."}`, ClassOverloaded, false},
+		"bedrock denies the model": {403, "AccessDeniedException", `{"message":"You don't have access to the model with the specified model ID."}`, ClassAuth, false},
+		"bedrock knows no token":   {403, "ExpiredTokenException", `{"message":"The security token included in the request is expired"}`, ClassAuth, false},
+		"bedrock knows no model":   {400, "ValidationException", `{"message":"The provided model identifier is invalid."}`, ClassModel, false},
+		"bedrock retired a model":  {404, "ResourceNotFoundException", `{"message":"This model version has reached the end of its life."}`, ClassModel, false},
+		"bedrock has no room":      {400, "ValidationException", `{"message":"Input is too long for requested model."}`, ClassContext, false},
+		"vertex has a quota":       {429, "", `{"error":{"code":429,"status":"RESOURCE_EXHAUSTED","message":"Quota exceeded for aiplatform.googleapis.com/online_prediction_requests_per_base_model"}}`, ClassRateLimit, false},
+		"vertex is overloaded":     {429, "", `{"error":{"code":429,"status":"RESOURCE_EXHAUSTED","message":"Resource exhausted. Please try again later."}}`, ClassRateLimit, false},
+		"vertex denies":            {403, "", `{"error":{"code":403,"status":"PERMISSION_DENIED","message":"Permission 'aiplatform.endpoints.predict' denied on resource."}}`, ClassAuth, false},
+		"vertex knows no model":    {404, "", `{"error":{"code":404,"status":"NOT_FOUND","message":"Publisher Model was not found or your project does not have access to it."}}`, ClassModel, false},
+		"foundry limits":           {429, "", `{"error":{"code":"429","message":"Requests have exceeded the rate limit of your current tier."}}`, ClassRateLimit, false},
+		"foundry knows no key":     {401, "", `{"error":{"code":"401","message":"Access denied due to invalid subscription key or wrong API endpoint."}}`, ClassAuth, false},
+		"foundry knows no model":   {404, "", `{"error":{"code":"DeploymentNotFound","message":"The API deployment for this resource does not exist."}}`, ClassModel, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -80,6 +101,10 @@ func TestCLIErrorsOfClouds(t *testing.T) {
 				}
 				if c.kind != "" {
 					w.Header().Set("X-Amzn-Errortype", c.kind)
+				}
+				if c.streamed && strings.HasSuffix(req.URL.Path, "/invoke-with-response-stream") {
+					throttle(t, w)
+					return
 				}
 				w.WriteHeader(c.status)
 				_, _ = io.WriteString(w, c.text)
