@@ -115,6 +115,55 @@ credentials:
 	}
 }
 
+// The check asks Vertex AI and Foundry with tokens that they verify, and says what is wrong in their words.
+func TestCheckClouds(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.model.Answer("", modelfake.Turn{Text: "OK"})
+	google, key, err := cloudfake.NewVertex(w.model.URL(), time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(google.Close)
+	azure, certificate := cloudfake.NewFoundry(w.model.URL(), time.Hour)
+	t.Cleanup(azure.Close)
+	dir := t.TempDir()
+	w.write(filepath.Join(dir, "google.json"), string(key))
+	w.write(filepath.Join(dir, "azure.pem"), string(certificate))
+	delete(w.env, "ANTHROPIC_API_KEY")
+	delete(w.env, "ANTHROPIC_BASE_URL")
+	maps.Copy(w.env, map[string]string{
+		"HOME": dir, "SSL_CERT_FILE": filepath.Join(dir, "azure.pem"), "BAD": "key-that-is-bad-4720",
+		"ANTHROPIC_VERTEX_BASE_URL": google.URL() + "/v1", "ANTHROPIC_FOUNDRY_BASE_URL": azure.URL() + "/anthropic",
+		"AZURE_TENANT_ID": cloudfake.Tenant, "AZURE_CLIENT_ID": cloudfake.Client, "AZURE_CLIENT_SECRET": cloudfake.ClientSecret, "AZURE_AUTHORITY_HOST": azure.URL(),
+	})
+	vertex := "{provider: vertex, region: " + cloudfake.VertexRegion + ", file: " + filepath.Join(dir, "google.json") + ", "
+	w.write(w.env["ERRAND_CONFIG"], `credentials:
+  - `+vertex+`name: google, project: `+cloudfake.Project+`}
+  - `+vertex+`name: elsewhere, project: other-models}
+  - {name: azure, provider: foundry, resource: acme}
+  - {name: bad-key, provider: foundry, resource: acme, api_key: '{{env "BAD"}}'}
+`)
+	out, err := w.checkModel()
+	if err == nil {
+		t.Error("it succeeded")
+	}
+	for _, line := range []string{
+		"ok: credential google for the model: Google Vertex AI answers\n",
+		"credential elsewhere for the model does not work at Google Vertex AI: 404 Not Found: ",
+		"ok: credential azure for the model: Microsoft Foundry answers\n",
+		"credential bad-key for the model does not work at Microsoft Foundry: 401 Unauthorized: Access denied due to invalid subscription key or wrong API endpoint.\nSet a valid credential",
+		"check the model: 2 of the credentials do not work",
+	} {
+		if !strings.Contains(string(out), line) {
+			t.Errorf("%q is not in\n%s", line, out)
+		}
+	}
+	if bytes.Contains(out, []byte("key-that-is")) || bytes.Contains(out, []byte(cloudfake.ClientSecret)) {
+		t.Errorf("it shows a credential: %s", out)
+	}
+}
+
 // The check asks with each subscription, with a separate task, and with credentials that are only for some runs.
 func TestCheckSubscriptions(t *testing.T) {
 	t.Parallel()
