@@ -5,11 +5,44 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"testing"
+	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
 )
+
+// The chain of Azure's SDK reaches the identity that the machine gives the worker.
+func TestManagedIdentity(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if req.Header.Get("X-Identity-Header") != "identity-secret" || req.FormValue("resource")+"/.default" != scope {
+			t.Errorf("asked %v, %v", req.Form, req.Header)
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = fmt.Fprintf(w, `{"access_token": "managed", "expires_on": "%d", "resource": %q, "token_type": "Bearer"}`, time.Now().Add(time.Hour).Unix(), req.FormValue("resource"))
+	}))
+	t.Cleanup(server.Close)
+	for _, name := range []string{"AZURE_TENANT_ID", "AZURE_CLIENT_ID", "AZURE_CLIENT_SECRET", "AZURE_FEDERATED_TOKEN_FILE"} {
+		t.Setenv(name, "") // and back at the end
+		if err := os.Unsetenv(name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("IDENTITY_ENDPOINT", server.URL)
+	t.Setenv("IDENTITY_HEADER", "identity-secret")
+	f, err := New(Config{Resource: "acme"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://foundry.example/", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Sign(req, nil); err != nil || req.Header.Get("Authorization") != "Bearer managed" {
+		t.Errorf("%v: %v", err, req.Header)
+	}
+}
 
 func TestFoundry(t *testing.T) {
 	t.Parallel()

@@ -5,6 +5,7 @@ import (
 	"crypto/rsa"
 	"crypto/x509"
 	"encoding/pem"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -113,6 +114,37 @@ func TestDirectToAnotherProject(t *testing.T) {
 		if _, err := New(t.Context(), Config{Project: "other", Region: "eu", File: file}); err == nil || !strings.Contains(err.Error(), "find credentials of Google") {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// The token of another identity provider is exchanged for one of Google (workload identity federation).
+func TestWorkloadIdentity(t *testing.T) {
+	t.Parallel()
+	sts := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if req.FormValue("subject_token") != "token-of-the-pod" || req.FormValue("audience") != "//iam.googleapis.com/pool" || req.FormValue("scope") != scope {
+			t.Errorf("asked %v", req.Form)
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"access_token": "federated", "issued_token_type": "urn:ietf:params:oauth:token-type:access_token", "token_type": "Bearer", "expires_in": 3600}`)
+	}))
+	t.Cleanup(sts.Close)
+	dir := t.TempDir()
+	for name, text := range map[string]string{"token": "token-of-the-pod", "google.json": `{"type": "external_account", "audience": "//iam.googleapis.com/pool",
+		"subject_token_type": "urn:ietf:params:oauth:token-type:jwt", "token_url": "` + sts.URL + `", "credential_source": {"file": "` + dir + `/token"}}`} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	v, err := New(t.Context(), Config{Project: "acme", Region: "eu", File: filepath.Join(dir, "google.json")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://vertex.example/", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := v.Sign(req, nil); err != nil || req.Header.Get("Authorization") != "Bearer federated" {
+		t.Errorf("%v: %v", err, req.Header)
 	}
 }
 
