@@ -111,3 +111,25 @@ func TestWaitingIsShown(t *testing.T) {
 		"✅ Done (2m5s)", "🛑 Stopped", "✅ Done (2m5s)", "<@U0ANN>\nall", "<@U0ANN> Stopped by u0ann. Ask again to continue.",
 	})
 }
+
+// A request that waits shows its place in line as it changes, in one message, whichever worker knows of it. The run takes the message over.
+func TestWaitingChanges(t *testing.T) {
+	t.Parallel()
+	w := newWorkspace(t, Config{})
+	task := w.task("")
+	for _, why := range []string{"3rd in line; 2 of 2 runs busy in acme/api", "2nd in line; 2 of 2 runs busy in acme/api", "1st in line; 2 of 2 runs busy in acme/api"} {
+		var worker tasks.Waiter = w.process(Config{})
+		for range 2 {
+			if err := worker.Waits(t.Context(), task, tasks.Headline{Sign: "⏳", State: tasks.Waiting, Detail: why}); err != nil {
+				t.Fatal(err)
+			}
+			if posted := w.posted(task); len(posted) != 1 || posted[0].Text != "⏳ Waiting: "+why {
+				t.Errorf("%s: %+v", why, posted)
+			}
+		}
+	}
+	if err := w.open(w.process(Config{}), task).Close(t.Context(), answered("all")); err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "parts", partsOf(w.posted(task)), []string{"status", "final/1"})
+}
