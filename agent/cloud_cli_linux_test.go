@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -36,7 +37,8 @@ func clouds(t *testing.T) map[string]func(base string) (cloud.Provider, error) {
 			return bedrock.New(t.Context(), bedrock.Config{Region: "eu-west-1", Endpoint: base, Key: "bedrock-key-1"})
 		},
 		"vertex": func(base string) (cloud.Provider, error) {
-			return vertex.New(t.Context(), vertex.Config{Project: "acme", Region: "eu", File: file, Endpoint: base + "/v1"})
+			c := vertex.Config{Project: "acme", Region: "eu", File: file, Endpoint: base + "/v1"}
+			return vertex.New(t.Context(), c)
 		},
 		"foundry": func(base string) (cloud.Provider, error) {
 			return foundry.New(foundry.Config{Endpoint: base + "/anthropic", Key: "foundry-key-1"})
@@ -61,63 +63,122 @@ func throttle(t *testing.T, w http.ResponseWriter) {
 	}
 }
 
+// refusal is what a cloud says when it refuses a question, and the class of a run that ends with it.
+type refusal struct {
+	status  int
+	kind    string // a small letter at its beginning: Bedrock says it in an answer that it has begun
+	message string
+	class   Class
+}
+
+// refusals begin with the name of the cloud.
+var refusals = map[string]refusal{
+	"bedrock throttles": {
+		429, "ThrottlingException", "Too many tokens, please wait before trying again.", ClassRateLimit,
+	},
+	"bedrock throttles later": {
+		429, "throttlingException", "Too many tokens, please wait before trying again.", ClassRateLimit,
+	},
+	"bedrock throttles a day": {
+		429, "ThrottlingException", "Too many tokens per day, please wait before trying again.", ClassRateLimit,
+	},
+	"bedrock has a quota": {
+		400, "ServiceQuotaExceededException",
+		"Your request exceeds the service quota for your account.", ClassRateLimit,
+	},
+	"bedrock is not ready": {
+		429, "ModelNotReadyException", "The model is not ready for inference.", ClassRateLimit,
+	},
+	"bedrock is unavailable": {
+		503, "ServiceUnavailableException", "Bedrock is unable to process your request.", ClassOverloaded,
+	},
+	"bedrock denies the model": {
+		403, "AccessDeniedException", "You don't have access to the model with the specified model ID.", ClassAuth,
+	},
+	"bedrock knows no token": {
+		403, "ExpiredTokenException", "The security token included in the request is expired", ClassAuth,
+	},
+	"bedrock knows no model": {
+		400, "ValidationException", "The provided model identifier is invalid.", ClassModel,
+	},
+	"bedrock retired a model": {
+		404, "ResourceNotFoundException", "This model version has reached the end of its life.", ClassModel,
+	},
+	"bedrock has no room": {
+		400, "ValidationException", "Input is too long for requested model.", ClassContext,
+	},
+	"vertex has a quota": {
+		429, "RESOURCE_EXHAUSTED", "Quota exceeded for aiplatform.googleapis.com/online_prediction", ClassRateLimit,
+	},
+	"vertex is overloaded": {
+		429, "RESOURCE_EXHAUSTED", "Resource exhausted. Please try again later.", ClassRateLimit,
+	},
+	"vertex denies": {
+		403, "PERMISSION_DENIED", "Permission 'aiplatform.endpoints.predict' denied on resource.", ClassAuth,
+	},
+	"vertex knows no model": {
+		404, "NOT_FOUND", "Publisher Model was not found or your project does not have access to it.", ClassModel,
+	},
+	"foundry limits": {
+		429, "429", "Requests have exceeded the rate limit of your current tier.", ClassRateLimit,
+	},
+	"foundry knows no key": {
+		401, "401", "Access denied due to invalid subscription key or wrong API endpoint.", ClassAuth,
+	},
+	"foundry knows no model": {
+		404, "DeploymentNotFound", "The API deployment for this resource does not exist.", ClassModel,
+	},
+}
+
+// body is a refusal in the form of a cloud.
+func (r refusal) body(name string) string {
+	switch name {
+	case "bedrock":
+		return fmt.Sprintf(`{"message":%q}`, r.message)
+	case "vertex":
+		return fmt.Sprintf(`{"error":{"code":%d,"status":%q,"message":%q}}`, r.status, r.kind, r.message)
+	}
+	return fmt.Sprintf(`{"error":{"code":%q,"message":%q}}`, r.kind, r.message)
+}
+
+// refusingCloud is a cloud that refuses all questions.
+func refusingCloud(t *testing.T, name string, r refusal) string {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		begun := r.kind == "throttlingException" && strings.HasSuffix(req.URL.Path, "/invoke-with-response-stream")
+		w.Header().Set("Content-Type", "application/json")
+		switch {
+		case req.Method == http.MethodGet:
+			_, _ = io.WriteString(w, `{"inferenceProfileSummaries":[]}`)
+		case begun: // the CLI then asks for an answer that is not streamed
+			throttle(t, w)
+		default:
+			w.Header().Set("X-Amzn-Errortype", r.kind)
+			w.WriteHeader(r.status)
+			_, _ = io.WriteString(w, r.body(name))
+		}
+	}))
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
 // Refusals in the forms of the clouds end a run with the class that says what can be done.
 func TestCLIErrorsOfClouds(t *testing.T) {
 	t.Parallel()
 	all := clouds(t)
-	for name, c := range map[string]struct {
-		status   int
-		kind     string // of Bedrock
-		text     string
-		class    Class
-		streamed bool // Bedrock begins an answer and says it there; then the CLI asks for an answer that is not streamed
-	}{
-		"bedrock throttles":        {429, "ThrottlingException", `{"message":"Too many tokens, please wait before trying again."}`, ClassRateLimit, false},
-		"bedrock throttles later":  {429, "ThrottlingException", `{"message":"Too many tokens, please wait before trying again."}`, ClassRateLimit, true},
-		"bedrock throttles a day":  {429, "ThrottlingException", `{"message":"Too many tokens per day, please wait before trying again."}`, ClassRateLimit, false},
-		"bedrock has a quota":      {400, "ServiceQuotaExceededException", `{"message":"Your request exceeds the service quota for your account."}`, ClassRateLimit, false},
-		"bedrock is not ready":     {429, "ModelNotReadyException", `{"message":"The model is not ready for inference."}`, ClassRateLimit, false},
-		"bedrock is unavailable":   {503, "ServiceUnavailableException", `{"message":"Bedrock is unable to process your request."}`, ClassOverloaded, false},
-		"bedrock denies the model": {403, "AccessDeniedException", `{"message":"You don't have access to the model with the specified model ID."}`, ClassAuth, false},
-		"bedrock knows no token":   {403, "ExpiredTokenException", `{"message":"The security token included in the request is expired"}`, ClassAuth, false},
-		"bedrock knows no model":   {400, "ValidationException", `{"message":"The provided model identifier is invalid."}`, ClassModel, false},
-		"bedrock retired a model":  {404, "ResourceNotFoundException", `{"message":"This model version has reached the end of its life."}`, ClassModel, false},
-		"bedrock has no room":      {400, "ValidationException", `{"message":"Input is too long for requested model."}`, ClassContext, false},
-		"vertex has a quota":       {429, "", `{"error":{"code":429,"status":"RESOURCE_EXHAUSTED","message":"Quota exceeded for aiplatform.googleapis.com/online_prediction_requests_per_base_model"}}`, ClassRateLimit, false},
-		"vertex is overloaded":     {429, "", `{"error":{"code":429,"status":"RESOURCE_EXHAUSTED","message":"Resource exhausted. Please try again later."}}`, ClassRateLimit, false},
-		"vertex denies":            {403, "", `{"error":{"code":403,"status":"PERMISSION_DENIED","message":"Permission 'aiplatform.endpoints.predict' denied on resource."}}`, ClassAuth, false},
-		"vertex knows no model":    {404, "", `{"error":{"code":404,"status":"NOT_FOUND","message":"Publisher Model was not found or your project does not have access to it."}}`, ClassModel, false},
-		"foundry limits":           {429, "", `{"error":{"code":"429","message":"Requests have exceeded the rate limit of your current tier."}}`, ClassRateLimit, false},
-		"foundry knows no key":     {401, "", `{"error":{"code":"401","message":"Access denied due to invalid subscription key or wrong API endpoint."}}`, ClassAuth, false},
-		"foundry knows no model":   {404, "", `{"error":{"code":"DeploymentNotFound","message":"The API deployment for this resource does not exist."}}`, ClassModel, false},
-	} {
-		t.Run(name, func(t *testing.T) {
+	for title, r := range refusals {
+		t.Run(title, func(t *testing.T) {
 			t.Parallel()
-			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-				w.Header().Set("Content-Type", "application/json")
-				if req.Method == http.MethodGet {
-					_, _ = io.WriteString(w, `{"inferenceProfileSummaries":[]}`)
-					return
-				}
-				if c.kind != "" {
-					w.Header().Set("X-Amzn-Errortype", c.kind)
-				}
-				if c.streamed && strings.HasSuffix(req.URL.Path, "/invoke-with-response-stream") {
-					throttle(t, w)
-					return
-				}
-				w.WriteHeader(c.status)
-				_, _ = io.WriteString(w, c.text)
-			}))
-			t.Cleanup(server.Close)
-			provider, _, _ := strings.Cut(name, " ")
-			r := newCLI(t, newModel(t), impatient, func(cfg *Config) {
-				cfg.BaseURL, cfg.Credential = "", Credential{}
-				cfg.Credentials = []ModelCredential{{Name: "it", Cloud: func(string) (cloud.Provider, error) { return all[provider](server.URL) }}}
+			name, _, _ := strings.Cut(title, " ")
+			url := refusingCloud(t, name, r)
+			it := ModelCredential{Name: "it", Cloud: func(string) (cloud.Provider, error) { return all[name](url) }}
+			cli := newCLI(t, newModel(t), impatient, func(cfg *Config) {
+				cfg.BaseURL, cfg.Credential, cfg.Credentials = "", Credential{}, []ModelCredential{it}
 			})
-			spec := Spec{ID: strings.ReplaceAll(name, " ", "-"), Dir: t.TempDir(), Prompt: Message{Text: "x"}, Profile: Read}
-			if res := runCLI(t, r, spec, &host{}); res.Error == nil || res.Error.Class != c.class || res.Error.User != NewError(c.class, "").User {
-				t.Errorf("%s, %+v, want %s", res.Outcome, res.Error, c.class)
+			id := strings.ReplaceAll(title, " ", "-")
+			res := runCLI(t, cli, Spec{ID: id, Dir: t.TempDir(), Prompt: Message{Text: "x"}, Profile: Read}, &host{})
+			if e := res.Error; e == nil || e.Class != r.class || e.User != NewError(r.class, "").User {
+				t.Errorf("%s, %+v, want %s", res.Outcome, res.Error, r.class)
 			}
 		})
 	}

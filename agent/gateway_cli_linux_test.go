@@ -174,18 +174,20 @@ func TestCLIBehindAProxy(t *testing.T) {
 func TestCLIClientCertificate(t *testing.T) {
 	t.Parallel()
 	model := newModel(t)
-	model.Answer("", modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Bash", Input: map[string]string{"command": "env"}}}}, modelfake.Turn{Text: "Answered."})
+	env := modelfake.ToolCall{Name: "Bash", Input: map[string]string{"command": "env"}}
+	model.Answer("", modelfake.Turn{Tools: []modelfake.ToolCall{env}}, modelfake.Turn{Text: "Answered."})
 	behind, err := url.Parse(model.URL())
 	if err != nil {
 		t.Fatal(err)
 	}
 	server := httptest.NewUnstartedServer(httputil.NewSingleHostReverseProxy(behind))
-	server.TLS = &tls.Config{MinVersion: tls.VersionTLS12, ClientAuth: tls.RequireAnyClientCert, VerifyConnection: func(c tls.ConnectionState) error {
+	server.TLS = &tls.Config{MinVersion: tls.VersionTLS12, ClientAuth: tls.RequireAnyClientCert}
+	server.TLS.VerifyConnection = func(c tls.ConnectionState) error {
 		if !c.PeerCertificates[0].Equal(server.Certificate()) { // both ends have the same
 			return errors.New("another certificate")
 		}
 		return nil
-	}}
+	}
 	server.StartTLS()
 	t.Cleanup(server.Close)
 	key, err := x509.MarshalPKCS8PrivateKey(server.TLS.Certificates[0].PrivateKey)
@@ -193,14 +195,19 @@ func TestCLIClientCertificate(t *testing.T) {
 		t.Fatal(err)
 	}
 	certFile, keyFile := filepath.Join(t.TempDir(), "client.pem"), filepath.Join(t.TempDir(), "client.key")
-	for name, block := range map[string]*pem.Block{certFile: {Type: "CERTIFICATE", Bytes: server.Certificate().Raw}, keyFile: {Type: "PRIVATE KEY", Bytes: key}} {
+	for name, block := range map[string]*pem.Block{
+		certFile: {Type: "CERTIFICATE", Bytes: server.Certificate().Raw}, keyFile: {Type: "PRIVATE KEY", Bytes: key},
+	} {
 		if err := os.WriteFile(name, pem.EncodeToMemory(block), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	env := map[string]string{"NODE_EXTRA_CA_CERTS": certFile, "CLAUDE_CODE_CLIENT_CERT": certFile, "CLAUDE_CODE_CLIENT_KEY": keyFile, "PATH": os.Getenv("PATH")}
+	set := map[string]string{
+		"NODE_EXTRA_CA_CERTS": certFile, "CLAUDE_CODE_CLIENT_CERT": certFile, "CLAUDE_CODE_CLIENT_KEY": keyFile,
+		"PATH": os.Getenv("PATH"),
+	}
 	r := newCLI(t, model, impatient, func(c *Config) {
-		c.BaseURL, c.Getenv = server.URL, func(name string) string { return env[name] }
+		c.BaseURL, c.Getenv = server.URL, func(name string) string { return set[name] }
 	})
 	res := runCLI(t, r, Spec{ID: "certificate", Dir: t.TempDir(), Prompt: Message{Text: "x"}, Profile: Write}, &host{})
 	if res.Text != "Answered." {

@@ -14,8 +14,8 @@ var ofCLI = map[string]string{
 	"ANTHROPIC_MODEL": "ERRAND_MODEL", "ANTHROPIC_SMALL_FAST_MODEL": "ANTHROPIC_DEFAULT_HAIKU_MODEL",
 }
 
-// Unknown returns a problem for each variable of an environment (see [os.Environ]) that begins with ERRAND_ or is one of
-// the CLI's and that is not a setting, with the name that was probably meant. It reveals no values.
+// Unknown returns a problem for each variable of an environment (see [os.Environ]) that begins with ERRAND_ or is one
+// of the CLI's and that is not a setting, with the name that was probably meant. It reveals no values.
 func Unknown(environ []string) (list []Problem) {
 	known := []string{"ERRAND_PUBLISH"} // read by docker-compose.yml
 	for _, s := range new(Config).settings() {
@@ -23,8 +23,8 @@ func Unknown(environ []string) (list []Problem) {
 	}
 	for _, variable := range environ {
 		name, _, _ := strings.Cut(variable, "=")
-		meant := ofCLI[name]
-		if meant == "" && !strings.HasPrefix(name, "ERRAND_") || slices.Contains(known, name) || slices.Contains(ofRuns, name) {
+		meant, ours := ofCLI[name], strings.HasPrefix(name, "ERRAND_")
+		if meant == "" && !ours || slices.Contains(known, name) || slices.Contains(ofRuns, name) {
 			continue
 		}
 		remedy := "remove it; .env.example lists the settings"

@@ -10,7 +10,8 @@ func TestUnknown(t *testing.T) {
 	t.Parallel()
 	environ := []string{
 		"ERRAND_RUN_LIMT=1h", "ERRAND_RUN_LIMIT=1h", "PATH=/bin", "ERRAND_PUBLISH=x", "ERRAND_RUN=1", "ERRAND_WORKER=1.2.3", "ERRAND_SANDBO=x", "ERRAND_CONSOLE=x", "ERRAND_ZZZZZZZZZZ=s3cret",
-		"ERRAND_CONSOLETOKEN=s3cret", "ERRAND_", "ANTHROPIC_MODEL=opus", "ANTHROPIC_SMALL_FAST_MODEL=haiku", "ANTHROPIC_DEFAULT_HAIKU_MODEL=haiku",
+		"ERRAND_CONSOLETOKEN=s3cret", "ERRAND_",
+		"ANTHROPIC_MODEL=opus", "ANTHROPIC_SMALL_FAST_MODEL=haiku", "ANTHROPIC_DEFAULT_HAIKU_MODEL=haiku",
 	}
 	var got []string
 	for _, p := range Unknown(environ) {
@@ -18,7 +19,8 @@ func TestUnknown(t *testing.T) {
 	}
 	want := []string{
 		"ANTHROPIC_MODEL is not a setting of errand and has no effect; did you mean ERRAND_MODEL?",
-		"ANTHROPIC_SMALL_FAST_MODEL is not a setting of errand and has no effect; did you mean ANTHROPIC_DEFAULT_HAIKU_MODEL?",
+		"ANTHROPIC_SMALL_FAST_MODEL is not a setting of errand and has no effect; " +
+			"did you mean ANTHROPIC_DEFAULT_HAIKU_MODEL?",
 		"ERRAND_ is not a setting of errand and has no effect; remove it; .env.example lists the settings",
 		"ERRAND_CONSOLE is not a setting of errand and has no effect; did you mean ERRAND_CONSOLE_TOKEN?",
 		"ERRAND_CONSOLETOKEN is not a setting of errand and has no effect; did you mean ERRAND_CONSOLE_TOKEN?",

@@ -61,8 +61,8 @@ func signedPublication() *Publication {
 	return p
 }
 
-// Each kind of key signs what git verifies: an agent's commits on a renamed branch, merges, and errand's own commit. Everything else of a commit
-// stays, and the next call has nothing to do.
+// Each kind of key signs what git verifies: an agent's commits on a renamed branch, merges, and errand's own commit.
+// Everything else of a commit stays, and the next call has nothing to do.
 func TestPublishSigned(t *testing.T) {
 	t.Parallel()
 	for name, args := range map[string][]string{

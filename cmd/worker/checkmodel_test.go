@@ -135,9 +135,10 @@ func TestCheckClouds(t *testing.T) {
 	maps.Copy(w.env, map[string]string{
 		"HOME": dir, "SSL_CERT_FILE": filepath.Join(dir, "azure.pem"), "BAD": "key-that-is-bad-4720",
 		"ANTHROPIC_VERTEX_BASE_URL": google.URL() + "/v1", "ANTHROPIC_FOUNDRY_BASE_URL": azure.URL() + "/anthropic",
-		"AZURE_TENANT_ID": cloudfake.Tenant, "AZURE_CLIENT_ID": cloudfake.Client, "AZURE_CLIENT_SECRET": cloudfake.ClientSecret, "AZURE_AUTHORITY_HOST": azure.URL(),
+		"AZURE_TENANT_ID": cloudfake.Tenant, "AZURE_CLIENT_ID": cloudfake.Client,
+		"AZURE_CLIENT_SECRET": cloudfake.ClientSecret, "AZURE_AUTHORITY_HOST": azure.URL(),
 	})
-	vertex := "{provider: vertex, region: " + cloudfake.VertexRegion + ", file: " + filepath.Join(dir, "google.json") + ", "
+	vertex := "{provider: vertex, region: " + cloudfake.VertexRegion + ", file: " + dir + "/google.json, "
 	w.write(w.env["ERRAND_CONFIG"], `credentials:
   - `+vertex+`name: google, project: `+cloudfake.Project+`}
   - `+vertex+`name: elsewhere, project: other-models}
@@ -152,7 +153,8 @@ func TestCheckClouds(t *testing.T) {
 		"ok: credential google for the model: Google Vertex AI answers\n",
 		"credential elsewhere for the model does not work at Google Vertex AI: 404 Not Found: ",
 		"ok: credential azure for the model: Microsoft Foundry answers\n",
-		"credential bad-key for the model does not work at Microsoft Foundry: 401 Unauthorized: Access denied due to invalid subscription key or wrong API endpoint.\nSet a valid credential",
+		"credential bad-key for the model does not work at Microsoft Foundry: 401 Unauthorized: Access denied due to " +
+			"invalid subscription key or wrong API endpoint.\nSet a valid credential",
 		"check the model: 2 of the credentials do not work",
 	} {
 		if !strings.Contains(string(out), line) {

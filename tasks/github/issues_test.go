@@ -314,8 +314,8 @@ func TestEndOfAnIssue(t *testing.T) {
 	}
 }
 
-// A deleted comment is withdrawn, one that someone else edits keeps the text that it had, and strangers are told once that
-// they may not ask.
+// A deleted comment is withdrawn, one that someone else edits keeps the text that it had, and strangers are told once
+// that they may not ask.
 func TestEditsAndStrangersOnIssues(t *testing.T) {
 	t.Parallel()
 	w := ticking(t)
@@ -344,8 +344,8 @@ func TestEditsAndStrangersOnIssues(t *testing.T) {
 	}
 }
 
-// An edit by its author changes a request on an issue that waits, in a comment or in the issue, or withdraws it. One of a plan
-// stays one until it is another command. Labels and approvals are not edited, and an edit starts nothing.
+// An edit by its author changes a request on an issue that waits, in a comment or in the issue, or withdraws it. One of
+// a plan stays one until it is another command. Labels and approvals are not edited, and an edit starts nothing.
 func TestEditsOnIssues(t *testing.T) {
 	t.Parallel()
 	f, n, ask, _ := plannedIssue(t)
@@ -369,7 +369,8 @@ func TestEditsOnIssues(t *testing.T) {
 	}
 	id := request(n, "@errand and the tax as well")
 	edit(n, id, "@errand but not the tax")
-	if got := f.only(); got.Prompt != "but not the tax" || !got.Options.Plan || got.Profile != agent.Read || got.Actor != "ann" {
+	got := f.only()
+	if got.Prompt != "but not the tax" || !got.Options.Plan || got.Profile != agent.Read || got.Actor != "ann" {
 		t.Errorf("%+v", got)
 	}
 	edit(n, id, "/ask why?")
@@ -396,8 +397,9 @@ func TestEditsOnIssues(t *testing.T) {
 		t.Fatal(err)
 	}
 	labelled := f.only()
-	if err := f.hub.EditIssue(t.Context(), repo, other, "Three", "It is not."); err != nil || f.only().ID != labelled.ID || must(originOf(f.only())).Title != "Two" {
-		t.Errorf("%v %+v", err, f.tasks())
+	err := f.hub.EditIssue(t.Context(), repo, other, "Three", "It is not.")
+	if now := f.only(); err != nil || now.ID != labelled.ID || must(originOf(now)).Title != "Two" {
+		t.Errorf("%v %+v", err, now)
 	}
 	cancel()
 	for _, gone := range []string{"Never mind.", "/cancel", "/fix-ci", "@errand /fixit"} {

@@ -119,7 +119,7 @@ func TestPlanIsDropped(t *testing.T) {
 	}
 }
 
-// A request that is deleted while it waits changes no plan: neither one that it was to make, nor one that was posted before.
+// A request that is deleted while it waits changes no plan: neither one that it was to make, nor one that was posted.
 func TestPlanIsWithdrawn(t *testing.T) {
 	t.Parallel()
 	f, n, ask, _ := plannedIssue(t)
@@ -134,7 +134,8 @@ func TestPlanIsWithdrawn(t *testing.T) {
 	for _, body := range []string{"/plan", "@errand and the tax as well", "/approve"} {
 		withdraw(n, body)
 	}
-	if approved := ask("ann", "/approve"); approved.Options.Plan || approved.Profile != agent.Write || approved.Kind != kindIssue {
+	approved := ask("ann", "/approve")
+	if approved.Options.Plan || approved.Profile != agent.Write || approved.Kind != kindIssue {
 		t.Errorf("%+v", approved)
 	}
 	other := f.issue("mallory", "Tax is wrong", "It is too high.")

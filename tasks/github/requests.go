@@ -231,7 +231,8 @@ var unamended = ignored{"No waiting task is changed by this edit.", slog.LevelDe
 // what it is, and the text of an issue has no part in its label.
 func (h remarkEvent) amendable(st tasks.Status) bool {
 	o, err := originOf(st.Task)
-	return err == nil && st.State == "waiting" && strings.EqualFold(h.by, h.author) && o.Action == actionAsked && o.Asked.Command != cmdApprove
+	return err == nil && st.State == "waiting" && strings.EqualFold(h.by, h.author) &&
+		o.Action == actionAsked && o.Asked.Command != cmdApprove
 }
 
 // amend changes the task of an edited remark on an issue or in a discussion, or withdraws it if the new text requests

@@ -112,15 +112,18 @@ func TestWaitingIsShown(t *testing.T) {
 	})
 }
 
-// A request that waits shows its place in line as it changes, in one message, whichever worker knows of it. The run takes the message over.
+// A request that waits shows its place in line as it changes, in one message, whichever worker knows of it. The run
+// takes the message over.
 func TestWaitingChanges(t *testing.T) {
 	t.Parallel()
 	w := newWorkspace(t, Config{})
 	task := w.task("")
-	for _, why := range []string{"3rd in line; 2 of 2 runs busy in acme/api", "2nd in line; 2 of 2 runs busy in acme/api", "1st in line; 2 of 2 runs busy in acme/api"} {
+	for _, place := range []string{"3rd", "2nd", "1st"} {
+		why := place + " in line; 2 of 2 runs busy in acme/api"
+		waits := tasks.Headline{Sign: "⏳", State: tasks.Waiting, Detail: why}
 		var worker tasks.Waiter = w.process(Config{})
 		for range 2 {
-			if err := worker.Waits(t.Context(), task, tasks.Headline{Sign: "⏳", State: tasks.Waiting, Detail: why}); err != nil {
+			if err := worker.Waits(t.Context(), task, waits); err != nil {
 				t.Fatal(err)
 			}
 			if posted := w.posted(task); len(posted) != 1 || posted[0].Text != "⏳ Waiting: "+why {

@@ -127,38 +127,48 @@ func TestRenewal(t *testing.T) {
 	}
 }
 
-// services is a server for the services of AWS that give credentials. It gives those that it is asked for in the right way.
+// role is that of a web identity.
+const role = "arn:aws:iam::1:role/errand"
+
+// services is a server for the services of AWS that give credentials, to those who ask in the right way.
 func services(t *testing.T) string {
 	t.Helper()
 	until := time.Now().Add(time.Hour).UTC()
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /sts", func(w http.ResponseWriter, req *http.Request) {
-		if req.FormValue("Action") != "AssumeRoleWithWebIdentity" || req.FormValue("WebIdentityToken") != "token-of-the-pod" || req.FormValue("RoleArn") != "arn:aws:iam::1:role/errand" {
+		if req.FormValue("Action") != "AssumeRoleWithWebIdentity" || req.FormValue("RoleArn") != role ||
+			req.FormValue("WebIdentityToken") != "token-of-the-pod" {
 			t.Errorf("STS was asked %v", req.Form)
 		}
 		w.Header().Set("Content-Type", "text/xml")
-		_, _ = fmt.Fprintf(w, `<AssumeRoleWithWebIdentityResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><AssumeRoleWithWebIdentityResult><Credentials>
-<AccessKeyId>ASIAWEB</AccessKeyId><SecretAccessKey>s</SecretAccessKey><SessionToken>session</SessionToken><Expiration>%s</Expiration>
-</Credentials></AssumeRoleWithWebIdentityResult></AssumeRoleWithWebIdentityResponse>`, until.Format(time.RFC3339))
+		_, _ = fmt.Fprintf(w, `<AssumeRoleWithWebIdentityResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/">
+<AssumeRoleWithWebIdentityResult><Credentials><AccessKeyId>ASIAWEB</AccessKeyId><SecretAccessKey>s</SecretAccessKey>
+<SessionToken>session</SessionToken><Expiration>%s</Expiration></Credentials>
+</AssumeRoleWithWebIdentityResult></AssumeRoleWithWebIdentityResponse>`, until.Format(time.RFC3339))
 	})
 	mux.HandleFunc("GET /sso/federation/credentials", func(w http.ResponseWriter, req *http.Request) {
-		if q := req.URL.Query(); req.Header.Get("X-Amz-Sso_bearer_token") != "sso-token" || q.Get("account_id") != "1" || q.Get("role_name") != "errand" {
+		q, token := req.URL.Query(), req.Header.Get("X-Amz-Sso_bearer_token")
+		if token != "sso-token" || q.Get("account_id") != "1" || q.Get("role_name") != "errand" {
 			t.Errorf("the portal of SSO was asked %v, %v", q, req.Header)
 		}
-		_, _ = fmt.Fprintf(w, `{"roleCredentials": {"accessKeyId": "ASIASSO", "secretAccessKey": "s", "sessionToken": "session", "expiration": %d}}`, until.UnixMilli())
+		const answer = `{"roleCredentials": {"accessKeyId": "ASIASSO", "secretAccessKey": "s",
+			"sessionToken": "session", "expiration": %d}}`
+		_, _ = fmt.Fprintf(w, answer, until.UnixMilli())
 	})
 	mux.HandleFunc("PUT /latest/api/token", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("X-Aws-Ec2-Metadata-Token-Ttl-Seconds", "600")
 		_, _ = fmt.Fprint(w, "machine-token")
 	})
-	mux.HandleFunc("GET /latest/meta-data/iam/security-credentials/{role...}", func(w http.ResponseWriter, req *http.Request) {
+	const machine = "GET /latest/meta-data/iam/security-credentials/{role...}"
+	mux.HandleFunc(machine, func(w http.ResponseWriter, req *http.Request) {
 		switch {
 		case req.Header.Get("X-Aws-Ec2-Metadata-Token") != "machine-token":
 			t.Error("the machine was asked without its token")
 		case req.PathValue("role") == "":
 			_, _ = fmt.Fprint(w, "errand")
 		default:
-			_, _ = fmt.Fprintf(w, `{"Code": "Success", "AccessKeyId": "ASIAEC2", "SecretAccessKey": "s", "Token": "session", "Expiration": %q}`, until.Format(time.RFC3339))
+			_, _ = fmt.Fprintf(w, `{"Code": "Success", "AccessKeyId": "ASIAEC2", "SecretAccessKey": "s",
+				"Token": "session", "Expiration": %q}`, until.Format(time.RFC3339))
 		}
 	})
 	server := httptest.NewServer(mux)
@@ -169,27 +179,45 @@ func services(t *testing.T) string {
 // Credentials come from where AWS' configuration says: the web identity of a pod (IRSA), a login by single sign-on, the
 // role of the machine.
 func TestChain(t *testing.T) {
-	const session = "[profile p]\nsso_session = acme\nsso_account_id = 1\nsso_role_name = errand\n[sso-session acme]\nsso_region = eu-west-1\nsso_start_url = https://acme.awsapps.com/start\n"
+	const session = `[profile p]
+sso_session = acme
+sso_account_id = 1
+sso_role_name = errand
+[sso-session acme]
+sso_region = eu-west-1
+sso_start_url = https://acme.awsapps.com/start
+`
 	cached := fmt.Sprintf("%x.json", sha1.Sum([]byte("acme"))) // AWS' name of the file
 	login := `{"accessToken": "sso-token", "expiresAt": "` + time.Now().Add(time.Hour).UTC().Format(time.RFC3339) + `"}`
 	for want, c := range map[string]struct{ variables, files map[string]string }{
-		"ASIAWEB": {map[string]string{"AWS_WEB_IDENTITY_TOKEN_FILE": "token", "AWS_ROLE_ARN": "arn:aws:iam::1:role/errand"}, map[string]string{"token": "token-of-the-pod"}},
-		"ASIASSO": {map[string]string{"AWS_PROFILE": "p"}, map[string]string{".aws/config": session, ".aws/sso/cache/" + cached: login}},
+		"ASIAWEB": {
+			map[string]string{"AWS_WEB_IDENTITY_TOKEN_FILE": "token", "AWS_ROLE_ARN": role},
+			map[string]string{"token": "token-of-the-pod"},
+		},
+		"ASIASSO": {
+			map[string]string{"AWS_PROFILE": "p"},
+			map[string]string{".aws/config": session, ".aws/sso/cache/" + cached: login},
+		},
 		"ASIAEC2": {},
 	} {
 		t.Run(want, func(t *testing.T) {
 			base, dir := services(t), t.TempDir()
 			t.Chdir(dir)
 			for name, text := range c.files {
-				if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o700), os.WriteFile(name, []byte(text), 0o600)); err != nil {
+				made := os.MkdirAll(filepath.Dir(name), 0o700)
+				if err := errors.Join(made, os.WriteFile(name, []byte(text), 0o600)); err != nil {
 					t.Fatal(err)
 				}
 			}
 			variables := map[string]string{
-				"HOME": dir, "AWS_CONFIG_FILE": dir + "/.aws/config", "AWS_SHARED_CREDENTIALS_FILE": dir + "/.aws/credentials",
-				"AWS_ENDPOINT_URL_STS": base + "/sts", "AWS_ENDPOINT_URL_SSO": base + "/sso", "AWS_EC2_METADATA_SERVICE_ENDPOINT": base,
+				"HOME": dir, "AWS_CONFIG_FILE": dir + "/.aws/config",
+				"AWS_SHARED_CREDENTIALS_FILE": dir + "/.aws/credentials", "AWS_ENDPOINT_URL_STS": base + "/sts",
+				"AWS_ENDPOINT_URL_SSO": base + "/sso", "AWS_EC2_METADATA_SERVICE_ENDPOINT": base,
 			}
-			for _, name := range []string{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE", "AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_ROLE_ARN", "AWS_CONTAINER_CREDENTIALS_FULL_URI", "AWS_EC2_METADATA_DISABLED"} {
+			for _, name := range []string{
+				"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE", "AWS_WEB_IDENTITY_TOKEN_FILE",
+				"AWS_ROLE_ARN", "AWS_CONTAINER_CREDENTIALS_FULL_URI", "AWS_EC2_METADATA_DISABLED",
+			} {
 				variables[name] = ""
 			}
 			maps.Copy(variables, c.variables)
@@ -200,11 +228,14 @@ func TestChain(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://bedrock.example/model/x/invoke", http.NoBody)
+			const address = "https://bedrock.example/model/x/invoke"
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, address, http.NoBody)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := b.Sign(req, nil); err != nil || !strings.Contains(req.Header.Get("Authorization"), "Credential="+want+"/") || req.Header.Get("X-Amz-Security-Token") != "session" {
+			err = b.Sign(req, nil)
+			signed, token := req.Header.Get("Authorization"), req.Header.Get("X-Amz-Security-Token")
+			if err != nil || !strings.Contains(signed, "Credential="+want+"/") || token != "session" {
 				t.Errorf("%v: %v", err, req.Header)
 			}
 		})

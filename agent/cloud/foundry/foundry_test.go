@@ -20,10 +20,13 @@ func TestManagedIdentity(t *testing.T) {
 			t.Errorf("asked %v, %v", req.Form, req.Header)
 		}
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = fmt.Fprintf(w, `{"access_token": "managed", "expires_on": "%d", "resource": %q, "token_type": "Bearer"}`, time.Now().Add(time.Hour).Unix(), req.FormValue("resource"))
+		const answer = `{"access_token": "managed", "expires_on": "%d", "resource": %q, "token_type": "Bearer"}`
+		_, _ = fmt.Fprintf(w, answer, time.Now().Add(time.Hour).Unix(), req.FormValue("resource"))
 	}))
 	t.Cleanup(server.Close)
-	for _, name := range []string{"AZURE_TENANT_ID", "AZURE_CLIENT_ID", "AZURE_CLIENT_SECRET", "AZURE_FEDERATED_TOKEN_FILE"} {
+	for _, name := range []string{
+		"AZURE_TENANT_ID", "AZURE_CLIENT_ID", "AZURE_CLIENT_SECRET", "AZURE_FEDERATED_TOKEN_FILE",
+	} {
 		t.Setenv(name, "") // and back at the end
 		if err := os.Unsetenv(name); err != nil {
 			t.Fatal(err)

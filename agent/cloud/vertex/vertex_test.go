@@ -121,16 +121,20 @@ func TestDirectToAnotherProject(t *testing.T) {
 func TestWorkloadIdentity(t *testing.T) {
 	t.Parallel()
 	sts := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		if req.FormValue("subject_token") != "token-of-the-pod" || req.FormValue("audience") != "//iam.googleapis.com/pool" || req.FormValue("scope") != scope {
+		if req.FormValue("subject_token") != "token-of-the-pod" || req.FormValue("scope") != scope ||
+			req.FormValue("audience") != "//iam.googleapis.com/pool" {
 			t.Errorf("asked %v", req.Form)
 		}
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = io.WriteString(w, `{"access_token": "federated", "issued_token_type": "urn:ietf:params:oauth:token-type:access_token", "token_type": "Bearer", "expires_in": 3600}`)
+		_, _ = io.WriteString(w, `{"access_token": "federated", "token_type": "Bearer", "expires_in": 3600,
+			"issued_token_type": "urn:ietf:params:oauth:token-type:access_token"}`)
 	}))
 	t.Cleanup(sts.Close)
 	dir := t.TempDir()
-	for name, text := range map[string]string{"token": "token-of-the-pod", "google.json": `{"type": "external_account", "audience": "//iam.googleapis.com/pool",
-		"subject_token_type": "urn:ietf:params:oauth:token-type:jwt", "token_url": "` + sts.URL + `", "credential_source": {"file": "` + dir + `/token"}}`} {
+	file := `{"type": "external_account", "audience": "//iam.googleapis.com/pool",
+		"subject_token_type": "urn:ietf:params:oauth:token-type:jwt", "token_url": "` + sts.URL + `",
+		"credential_source": {"file": "` + dir + `/token"}}`
+	for name, text := range map[string]string{"token": "token-of-the-pod", "google.json": file} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
