@@ -32,6 +32,7 @@ func (s *db) get(ctx context.Context, id string) (Record, error) {
 type LiveRecord struct {
 	Record       // without Task, Ending and other fields that the reconciler does not need
 	Claimed bool // its thread's claim exists and is this record's latest
+	Lent    bool // it waits for a person and does not count under its caps ([Claim.Lend])
 }
 
 // Live reads all tasks that wait or run, oldest first, in three round trips. The result is not a snapshot: a record
@@ -96,7 +97,7 @@ func (s *Store) LiveAfter(ctx context.Context, after string, n int) (live []Live
 // liveFields are the fields that a reconciler reads. A whole record may be large.
 var liveFields = []string{
 	"thread", "class", "pool", "state", "delivery", "at", "attempt", "crashes", "fence", "created", "started", "retried",
-	"cancel_by", "cancel_cause", "scopes", "blocked",
+	"cancel_by", "cancel_cause", "scopes", "blocked", "lent",
 }
 
 // readable returns those of the given tasks that wait or run and can be read.
@@ -124,7 +125,7 @@ func (s *Store) live(ctx context.Context, ids []string) ([]LiveRecord, error) {
 			got[name] = values.text(j)
 		}
 		if r := decode(id, got); r.State == Waiting || r.State == Running || r.Unreadable != "" {
-			live = append(live, LiveRecord{Record: r})
+			live = append(live, LiveRecord{Record: r, Lent: got["lent"] != ""})
 			claims = append(claims, s.key.claim(r.Thread))
 		}
 	}

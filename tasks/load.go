@@ -30,7 +30,7 @@ type LimitUse struct {
 // Use is one repository, person or credential with runs.
 type Use struct {
 	Name    string
-	Runs    int
+	Runs    int // those that count under the limit, so none that waits for a person
 	Waiting int // tasks that were refused because of this limit
 }
 
@@ -55,7 +55,7 @@ func (f *Fleet) Load(ctx context.Context, live []store.LiveRecord, workers []sto
 	for _, rec := range live {
 		switch {
 		case sees != nil && !sees(rec.Scopes):
-		case rec.State == store.Running:
+		case rec.State == store.Running && !rec.Lent:
 			for _, scope := range rec.Scopes {
 				use(scope).Runs++
 			}

@@ -25,7 +25,7 @@ func TestHealthPage(t *testing.T) {
 			return []store.Finding{{What: "slack accepts the token"}, {Severity: store.Fatal, What: "a scope is missing", Remedy: "Add <it>."}}
 		}
 	})
-	h.contains(h.get("/fleet"), http.StatusOK, "no worker is alive", "Start a worker", "appendonly is off", "Set appendonly yes", "slack: no event has arrived yet")
+	h.contains(h.get("/fleet"), http.StatusOK, "no worker is alive", "Start a worker", "appendonly is off", "Set appendonly yes", "slack: this front door has received no event yet")
 	beat := func(id, health string) {
 		t.Helper()
 		if _, err := h.Store.Workers.Beat(t.Context(), store.Worker{ID: id, Host: id + ".test", Health: json.RawMessage(health)}); err != nil {
@@ -130,6 +130,13 @@ func TestFleetAtWork(t *testing.T) {
 		h.End(h.Claim(h.inRepo(i+1, "acme/ended")), tasks.Ending{Kind: kind, At: time.Now()})
 	}
 	h.Claim(h.inRepo(9, "acme/app"))
+	asks, err := h.Store.Claim(t.Context(), h.submit(10, func(t *tasks.Task) { t.Repo, t.Thread = "acme/app", "chat/asks" }), 0, "w", store.Cap{Scope: "repo:", Max: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := asks.Lend(t.Context()); err != nil { // it waits for a person
+		t.Fatal(err)
+	}
 	a := h.get("/fleet")
 	h.contains(a, http.StatusOK, `role="img" aria-labelledby="ended-title ended-desc"`, "<b>4</b> ended in 24 h", "<b>75%</b> did not fail",
 		`<rect class="done"`, `<rect class="failed"`, `<rect class="stopped"`, "done: 2", "≤ ",

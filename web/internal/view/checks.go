@@ -52,7 +52,7 @@ func checkWorker(w store.Worker, sources []string, now time.Time) []Check {
 		list.add(Good, "the CLI is version "+c.Version, c.Path, "")
 	}
 	if c.LoggedIn {
-		list.add(Good, "the CLI has a credential ("+c.Method+")", "Only a run shows whether the model accepts it.", "")
+		list.add(Good, "the CLI has a credential ("+c.Method+")", "`worker check-model` tries it with a small run.", "")
 	}
 	if filepath.IsAbs(c.Keeper) {
 		list.add(Good, "the keeper of each run is a separate program", c.Keeper, "")
@@ -97,7 +97,7 @@ func (f Fleet) check(now time.Time) []Check {
 		case s.Problem != "":
 			list.add(store.Fatal, "no events arrive from "+s.Name, s.Problem, "Check its token and settings, and the log of the front door.")
 		case s.Last.IsZero():
-			list.add(Good, s.Name+": no event has arrived yet", "", "")
+			list.add(Good, s.Name+": this front door has received no event yet", "", "")
 		default:
 			list.add(Good, s.Name+": the last event arrived at "+Time(s.Last), "", "")
 		}
