@@ -270,8 +270,12 @@ func printAddresses(w io.Writer, base, invite string, generated bool, c config.C
 	default:
 		fmt.Fprintf(w, "  slack    Socket Mode\n")
 	}
-	if c.GitHub.Enabled() {
+	switch {
+	case !c.GitHub.Enabled():
+	case c.GitHub.WebhookSecret != "":
 		fmt.Fprintf(w, "  github   %s/github/webhook\n", base)
+	default:
+		fmt.Fprintf(w, "  github   polled every %s\n", c.GitHub.Poll)
 	}
 }
 

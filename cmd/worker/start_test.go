@@ -14,6 +14,7 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/cmd/internal/wire"
+	"github.com/errand-fleet/errand/config"
 	"github.com/errand-fleet/errand/internal/modelfake"
 	"github.com/redis/go-redis/v9"
 )
@@ -160,5 +161,20 @@ func TestOpenRedisIsLate(t *testing.T) {
 	}
 	if c := <-code; c != 1 || !strings.Contains(logged, "Redis asks for no password") {
 		t.Errorf("exit code %d:\n%s", c, logged)
+	}
+}
+
+// A GitHub that is polled needs no address for webhooks.
+func TestAddressesOfGitHub(t *testing.T) {
+	t.Parallel()
+	for want, gh := range map[string]config.GitHub{
+		"github   http://e.example/github/webhook\n": {Token: "t", WebhookSecret: "s", Poll: time.Minute},
+		"github   polled every 20s\n":                {Token: "t", Poll: 20 * time.Second},
+	} {
+		var shown strings.Builder
+		printAddresses(&shown, "http://e.example", "/login", false, config.Config{GitHub: gh})
+		if !strings.Contains(shown.String(), want) {
+			t.Errorf("%q is not in %s", want, shown.String())
+		}
 	}
 }
