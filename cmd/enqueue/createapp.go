@@ -78,8 +78,16 @@ func (c *appCreation) run(ctx context.Context, address string) error {
 	c.app.Redirect = base + "/created"
 	c.handle(mux)
 	printText(c.stderr, "init github create", map[string]string{"URL": base + c.start})
-	return c.wait(ctx)
+	created, err := c.wait(ctx)
+	if err != nil {
+		return err
+	}
+	printText(c.stderr, "init github created", map[string]string{"Name": created.Name, "Install": installPage(created), "File": c.env, "URL": c.app.Base})
+	return nil
 }
+
+// installPage is where the App is installed on repositories.
+func installPage(app github.CreatedApp) string { return app.URL + "/installations/new" }
 
 // servePages serves pages to a browser on this machine until stop is called. More pages may be added meanwhile.
 func servePages(ctx context.Context, address string, pages *http.ServeMux) (base string, stop func(), err error) {
@@ -115,25 +123,25 @@ func refuseNames(next http.Handler) http.Handler {
 	})
 }
 
-// wait writes .env when the App exists, also if it exists just when ctx ends.
-func (c *appCreation) wait(ctx context.Context) error {
+// wait writes .env when the App exists, also if it exists just when ctx ends, and returns the App.
+func (c *appCreation) wait(ctx context.Context) (github.CreatedApp, error) {
 	select {
 	case app := <-c.created:
-		return c.keep(app)
+		return app, c.keep(app)
 	case <-ctx.Done():
 	}
 	select {
 	case app := <-c.created:
-		return c.keep(app)
+		return app, c.keep(app)
 	default:
-		return errors.Join(context.Cause(ctx), os.Remove(c.key))
+		return github.CreatedApp{}, errors.Join(context.Cause(ctx), os.Remove(c.key))
 	}
 }
 
 var manifestPage = template.Must(template.New("").Parse(`<!DOCTYPE html>
 <html lang="en"><meta charset="utf-8"><title>errand: create a GitHub App</title>
 <form method="post" action="{{.Action}}"><input type="hidden" name="manifest" value="{{.Manifest}}">
-<p>GitHub shows the App {{.Name}} with its permissions next. Nothing exists until you confirm it there.</p>
+<p>Next, GitHub shows the App {{.Name}} with its permissions. Nothing is created until you confirm it there.</p>
 <button>Continue to GitHub</button></form>
 <script>document.forms[0].submit()</script></html>
 `))
@@ -166,7 +174,7 @@ func (c *appCreation) receiveCode(w http.ResponseWriter, req *http.Request) {
 	}
 	select {
 	case c.created <- app:
-		http.Redirect(w, req, app.URL+"/installations/new", http.StatusSeeOther)
+		http.Redirect(w, req, installPage(app), http.StatusSeeOther)
 	default:
 		http.Error(w, "The App was created before.", http.StatusConflict)
 	}
@@ -183,11 +191,7 @@ func (c *appCreation) keep(app github.CreatedApp) error {
 	} else {
 		values = append(values, [2]string{"GITHUB_WEBHOOK_SECRET", app.WebhookSecret})
 	}
-	if err := setVariables(c.env, values); err != nil {
-		return err
-	}
-	printText(c.stderr, "init github created", map[string]string{"Name": app.Name, "Install": app.URL + "/installations/new", "File": c.env, "URL": c.app.Base})
-	return nil
+	return setVariables(c.env, values)
 }
 
 // setVariables sets variables in an .env file, in the places where it explains them.

@@ -260,7 +260,7 @@ func TestCreatedAppIsKept(t *testing.T) {
 
 	over, leave := context.WithCancel(t.Context())
 	leave()
-	if err := c.wait(over); err != nil {
+	if _, err := c.wait(over); err != nil {
 		t.Errorf("the App is not kept: %v", err)
 	}
 	if key := read(t, c.key); key != "the key" {

@@ -34,6 +34,7 @@ type guide struct {
 	guideOptions
 	env          map[string]string // the variables of .env
 	app          string            // name of the GitHub App, which the person may have changed
+	install      string            // page on which it is installed; empty if the App existed before
 	repositories []string          // on which the GitHub App is installed
 }
 
@@ -208,9 +209,11 @@ func (g *guide) setUpGitHub(ctx context.Context) error {
 		}
 		c.handle(g.pages)
 		g.say("guide github", map[string]string{"URL": g.local + c.start})
-		if err := c.wait(ctx); err != nil {
+		created, err := c.wait(ctx)
+		if err != nil {
 			return err
 		}
+		g.install = installPage(created)
 		if g.env, err = godotenv.Read(c.env); err != nil {
 			return fmt.Errorf("read .env: %w", err)
 		}
@@ -237,7 +240,7 @@ func (g *guide) awaitInstallation(ctx context.Context) error {
 		return err
 	}
 	g.app = strings.TrimSuffix(login, "[bot]")
-	g.say("guide github install", nil)
+	g.say("guide github install", map[string]string{"App": g.app, "URL": g.install})
 	err = await(ctx, func() (bool, error) {
 		g.repositories, err = forge.Installed(ctx)
 		return len(g.repositories) > 0, err

@@ -150,6 +150,7 @@ func TestNewcomer(t *testing.T) {
 	manifest := strings.Replace(html.UnescapeString(form[2]), `"name": "errand"`, `"name": "errand-acme"`, 1) // GitHub has an errand already
 	install := n.clicks(http.MethodPost, html.UnescapeString(form[1]), url.Values{"manifest": {manifest}})
 	n.clicks(http.MethodGet, install[strings.LastIndex(install, "http"):], nil)
+	n.sees(`(Install the App errand-acme on the repositories that errand works on: http\S+/installations/new)`)
 	n.sees(`(acme/payments: \{\})`)
 	n.sees("(Bot token, or configuration token)")
 	n.types("")
@@ -168,7 +169,7 @@ func TestNewcomer(t *testing.T) {
 	addEnv(t, filepath.Join(dir, ".env"), "ERRAND_HTTP_ADDR="+w.standalone())
 	w.github.Deliver("") // errand polls
 
-	mention := n.sees("errand runs. Ask for something now:\n- comment .*: (@errand-acme) ")
+	mention := n.sees("errand is running. Ask for something now:\n- comment .*: (@errand-acme) ")
 	n.actions++
 	if _, err := w.github.Comment(t.Context(), repo, number, "acme", mention+" what is this?"); err != nil {
 		t.Fatal(err)
