@@ -57,7 +57,7 @@ run: .env setup build ## | Run the whole system in one process with the settings
 	@set -a; . ./.env; set +a; exec bin/worker -standalone $(ARGS)
 
 .env:
-	@echo "make run reads its settings from .env, which does not exist: cp .env.example .env, and fill in your credentials." >&2
+	@echo "make run reads its settings from .env, which does not exist. Write it with bin/enqueue init guide (after make build), or copy .env.example." >&2
 	@echo "To look around without an account: make demo" >&2
 	@exit 1
 

@@ -30,7 +30,7 @@ type part struct {
 	channel            string // empty: the channel of the two stories
 	turns              []modelfake.Turn
 	becomes            string // what the task has become, for the terminal
-	stays              bool   // in a place for a run
+	stays              bool   // it keeps running
 	reached            func(status) bool
 }
 
@@ -100,7 +100,7 @@ func cast() []part {
 		{
 			user: person, name: "Ann", prompt: "explain the rounding in the README",
 			turns:   []modelfake.Turn{{Pace: pace, Text: "I added a paragraph."}},
-			becomes: "waits for a place", reached: func(s status) bool { return s.State == "waiting" && s.Why != "" },
+			becomes: "waits for its turn", reached: func(s status) bool { return s.State == "waiting" && s.Why != "" },
 		},
 	}
 }
@@ -183,7 +183,7 @@ func (s *scene) stopped(ctx context.Context, sys *system, t *teller) error {
 // then does what the documents tell an operator who has raised the plan: this task waits for its time, others start.
 func (s *scene) paused(ctx context.Context, sys *system, t *teller) error {
 	if s.redis == nil {
-		t.say("errand", "there is no redis-server on PATH, so no task waits for a limit of the model")
+		t.say("errand", "redis-server is not on PATH, so no task is paused at a usage limit")
 		return nil
 	}
 	p := part{user: bea, name: "Bea", prompt: "make the checkout usable with the keyboard", channel: shop}
@@ -211,7 +211,7 @@ func (s *scene) paused(ctx context.Context, sys *system, t *teller) error {
 	if err != nil {
 		return fmt.Errorf("pause the task %q: %w", p.prompt, err)
 	}
-	t.say("slack", "%s: @errand %s\n                 → waits for the model's usage limit; then the plan is raised", p.name, p.prompt)
+	t.say("slack", "%s: @errand %s\n                 → is paused: the usage limit of the model is reached; then the plan is upgraded", p.name, p.prompt)
 	return nil
 }
 

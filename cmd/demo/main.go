@@ -89,7 +89,7 @@ func show(ctx context.Context, once bool, stdout, log io.Writer) (err error) {
 	if err := s.pullRequest(limited, sys, t); err != nil {
 		return err
 	}
-	t.say("errand", "both answers are posted; now more people come, which the console shows")
+	t.say("errand", "both answers are posted; more requests follow, which the console shows")
 	if !once {
 		fmt.Fprintf(stdout, "\n  console  %s\n  token    %s\n  queues   %s/queues/\n\n", sys.console, sys.token, sys.base)
 		fmt.Fprint(stdout, "The console's link works once, for 15 minutes; after that, log in with the token.\n\n")
@@ -97,7 +97,7 @@ func show(ctx context.Context, once bool, stdout, log io.Writer) (err error) {
 	if err := s.inhabit(limited, sys, t); err != nil {
 		return err
 	}
-	t.say("errand", "a task of each kind is in the console")
+	t.say("errand", "the console shows a task in each state")
 	if once {
 		return nil
 	}

@@ -87,7 +87,7 @@ func (s *scene) lines() {
 		return []modelfake.ToolCall{{Name: name, Input: input}}
 	}
 	const pace = 15 * time.Millisecond
-	s.model.Answer("", modelfake.Turn{Pace: pace, Text: "I am the demo's model and know only two stories by heart. You said: {{prompt}}"})
+	s.model.Answer("", modelfake.Turn{Pace: pace, Text: "I am the demo's model and only have scripted answers. You said: {{prompt}}"})
 	s.model.Answer(question,
 		modelfake.Turn{Text: "Let me look at how totals are computed.", Pace: pace, Tools: tool("Grep", map[string]string{"pattern": "func Total", "output_mode": "files_with_matches"})},
 		modelfake.Turn{Tools: tool("Bash", map[string]string{"command": "cat invoice/total.go", "description": "read it"})},
@@ -120,7 +120,7 @@ func (s *scene) environment(state string) []string {
 	if s.redis != nil {
 		env = append(env, "REDIS_URL="+s.redis.URL())
 	}
-	// The agents only follow the two scripts, so the demo may also run as root, and without a sandbox.
+	// The agents only follow the scripts, so the demo may also run as root, and without a sandbox.
 	env = append(env, "ERRAND_ALLOW_ROOT=true")
 	if !sandboxWorks() {
 		env = append(env, "ERRAND_SANDBOX=none")
