@@ -37,7 +37,7 @@ func TestUsageLimit(t *testing.T) {
 	close(gate)
 
 	id := w.taskID(root)
-	notice := w.says(root, "This waits until")
+	notice := w.says(root, "Paused until")
 	if !strings.Contains(notice, "has reached its usage limit") || !strings.Contains(notice, "enqueue cancel "+id) {
 		t.Errorf("the thread shows: %s", notice)
 	}

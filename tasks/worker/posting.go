@@ -354,7 +354,7 @@ func placeKey(b store.Blocked) string {
 
 // parked says why and until when a task waits, and how to cancel it.
 func parked(id string, wait store.Wait) string {
-	return fmt.Sprintf("This waits until %s: %s. The work so far is kept, and it continues by itself. %s",
+	return fmt.Sprintf("Paused until %s: %s. The work so far is kept, and the task continues by itself. %s",
 		moment(wait.At, time.Now()), wait.Why, howToCancel(id))
 }
 
