@@ -93,7 +93,7 @@ func rightsNotice(c config.Config) []store.Finding {
 	}
 	return []store.Finding{{
 		Severity: store.Note, What: "everybody in Slack has errand's rights on GitHub",
-		Why:    "errand.yaml has no account on GitHub of any person, so people can read and change repositories through errand that they have no access to themselves.",
+		Why:    "errand.yaml maps no person to a GitHub account, so people can use errand to read and change repositories that they have no access to.",
 		Remedy: "Add them under people: with slack: and github: (docs/slack.md, Permission), or decide with slack: unmapped:.",
 	}}
 }
