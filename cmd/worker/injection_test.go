@@ -205,9 +205,10 @@ func TestInjectionByTriggers(t *testing.T) {
 	w.model.Answer("", modelfake.Turn{Text: "Nothing."})
 	w.standalone()
 	files := func(name string) map[string]string { return map[string]string{name + ".go": "package total\n"} }
+	other := []string{"documentation"}
 	never := map[string]int{
 		"a fork without a word":    w.fork(githubfake.PR{Head: "one", Files: files("one")}, ""),
-		"a fork with another word": w.fork(githubfake.PR{Head: "two", Labels: []string{"errand"}, Files: files("two")}, ""),
+		"a fork with another word": w.fork(githubfake.PR{Head: "two", Labels: other, Files: files("two")}, ""),
 		"a bot's word":             w.fork(githubfake.PR{Head: "four", Files: files("four")}, "dependabot[bot]"),
 		"our own word":             w.fork(githubfake.PR{Head: "five", Files: files("five")}, "errand"),
 	}
