@@ -253,6 +253,7 @@ type meter struct {
 	line   []byte // the current line or frame so far, or the object
 	long   bool   // the line was longer than limit
 	event  string // the event of the line, if it has usage
+	begun  bool   // there was an event that can be part of an answer
 	sum    Bill   // the usage so far
 }
 
@@ -313,11 +314,15 @@ func (m *meter) lines(b []byte) {
 	}
 }
 
-// expect notes which event comes, if it has usage.
+// expect notes which event comes, if it has usage. An error instead of an answer costs nothing.
 func (m *meter) expect(event string) {
 	if m.event = event; event != "message_start" && event != lastUsage {
 		m.event = ""
 	}
+	if event == "error" && !m.begun {
+		m.used(Bill{}, "", true)
+	}
+	m.begun = m.begun || event != "ping"
 }
 
 // lastUsage is the event that completes the usage of a streamed call.

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"encoding/binary"
+	"regexp"
 
 	"github.com/go-json-experiment/json"
 )
@@ -35,7 +36,7 @@ func (m *meter) frames(b []byte) {
 		}
 		switch size = int64(binary.BigEndian.Uint32(m.line)); {
 		case size < preludeSize+checksumSize, size > int64(m.limit): // broken, or too long
-			m.skip, m.line = max(size, preludeSize)-preludeSize, m.line[:0]
+			m.skip, m.line, m.begun = max(size, preludeSize)-preludeSize, m.line[:0], true
 		case int64(len(m.line)) == size:
 			m.frame(m.line)
 			m.line = m.line[:0]
@@ -43,10 +44,18 @@ func (m *meter) frames(b []byte) {
 	}
 }
 
+// failure finds the header of frames with an error. Names have their length before them, values a type and a length.
+var failure = regexp.MustCompile(`\x0d:message-type\x07\x00(?:\x09exception|\x05error)`)
+
 // frame reads the usage from one frame.
 func (m *meter) frame(b []byte) {
 	begin, end := preludeSize+int64(binary.BigEndian.Uint32(b[4:])), int64(len(b)-checksumSize)
 	if begin > end {
+		m.begun = true
+		return
+	}
+	if failure.Match(b[preludeSize:begin]) {
+		m.expect("error")
 		return
 	}
 	var payload struct {
@@ -56,6 +65,7 @@ func (m *meter) frame(b []byte) {
 		Type string `json:"type"`
 	}
 	if json.Unmarshal(b[begin:end], &payload) != nil || json.Unmarshal(payload.Bytes, &event) != nil {
+		m.begun = true
 		return
 	}
 	if m.expect(event.Type); m.event != "" {

@@ -60,6 +60,24 @@ func framed(t *testing.T, events string) string {
 	return b.String()
 }
 
+// exceptionFrame returns an error as Bedrock sends it in an answer with status 200.
+func exceptionFrame(t *testing.T, kind string) string {
+	t.Helper()
+	var b bytes.Buffer
+	err := eventstream.NewEncoder().Encode(&b, eventstream.Message{
+		Headers: eventstream.Headers{
+			{Name: ":exception-type", Value: eventstream.StringValue("throttlingException")},
+			{Name: ":content-type", Value: eventstream.StringValue("application/json")},
+			{Name: ":message-type", Value: eventstream.StringValue(kind)},
+		},
+		Payload: []byte(`{"message":"Too many requests, please wait before trying again."}`),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
 func TestMeterCountsTokens(t *testing.T) {
 	t.Parallel()
 	all := Usage{Input: 8, Output: 40, CacheRead: 3, CacheCreation: 5}
@@ -180,6 +198,52 @@ func TestTrafficIsCounted(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("after %d answers: %s", i+1, diff)
 		}
+	}
+}
+
+// Providers charge nothing for an error instead of an answer. Otherwise an answer that ends early is charged with an
+// estimate.
+func TestErrorInsteadOfAnAnswerIsFree(t *testing.T) {
+	t.Parallel()
+	const failed = "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\"}}\n\n"
+	const ping = "event: ping\ndata: {\"type\":\"ping\"}\n\n"
+	begun, _, _ := strings.Cut(eventStream, "event: content_block_delta")
+	long := "event: message_start\ndata: {\"x\":\"" + strings.Repeat("x", 2*maxEvent) + "\"}\n\n"
+	exception, unknown := exceptionFrame(t, "exception"), exceptionFrame(t, "error")
+	for name, c := range map[string]struct {
+		kind, body string
+		free       bool
+		input      int64 // 0: estimated
+	}{
+		"error":                   {kind: "text/event-stream", body: failed, free: true},
+		"error after ping":        {kind: "text/event-stream", body: ping + failed, free: true},
+		"error after usage":       {kind: "text/event-stream", body: begun + failed, input: 7},
+		"error after long line":   {kind: "text/event-stream", body: long + failed},
+		"ping":                    {kind: "text/event-stream", body: ping},
+		"nothing":                 {kind: "text/event-stream"},
+		"half an error":           {kind: "text/event-stream", body: failed[:8]},
+		"exception":               {kind: frameType, body: exception, free: true},
+		"unknown exception":       {kind: frameType, body: unknown, free: true},
+		"error in a frame":        {kind: frameType, body: framed(t, failed), free: true},
+		"exception after usage":   {kind: frameType, body: framed(t, begun) + exception, input: 7},
+		"exception after long":    {kind: frameType, body: framed(t, long) + exception},
+		"exception after no JSON": {kind: frameType, body: framed(t, "data: x\n") + exception},
+		"half an exception":       {kind: frameType, body: exception[:len(exception)-1]},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			model := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", c.kind)
+				_, _ = io.WriteString(w, c.body)
+			}))
+			defer model.Close()
+			g := newGateway(t, model.URL, kinds["key"])
+			answerTo(t, request(t, g, kinds["key"], "/v1/messages", anyQuestion))
+			api := g.Seen()
+			if c.free != (api.CostUSD == 0) || c.free && api.Usage != (Usage{}) || c.input > 0 && api.Usage.Input != c.input {
+				t.Errorf("$%g, %+v; free should be %t", api.CostUSD, api.Usage, c.free)
+			}
+		})
 	}
 }
 
