@@ -50,6 +50,9 @@ var (
 		"empty_completion":              ClassNoResult,
 		"malformed_tool_use_exhausted":  ClassNoResult,
 	}
+	// remedies are values of "remedy" in "api_error_params" of an assistant message. "model_access" means that an
+	// account of AWS lacks the model, the others that its credential is refused.
+	remedies = map[string]Class{"model_access": ClassModel}
 	// terminalReasons say why a turn ended. An interruption that errand did not send came from outside, as SIGINT.
 	terminalReasons = map[string]Class{
 		"max_turns":                         ClassMaxTurns,
@@ -119,6 +122,7 @@ func resultClass(f *protocol.Facts, text string) Class {
 		startupClass(r.StartupFailure),
 		stopReasons[r.StopReason],
 		apiErrors[r.APIError],
+		remedies[f.Remedy],
 		terminalReasons[r.TerminalReason],
 		limitClass(f),
 		exactStatus[int(r.APIStatus)],
@@ -189,6 +193,7 @@ var texts = []struct {
 }{
 	{"No conversation found with session ID", ClassSession},
 	{"Error parsing streaming input line", ClassInternal},
+	{"API Error: 400 Publisher Model `", ClassModel},                          // of Vertex AI
 	{"API Error: 400 Your request exceeds the service quota", ClassRateLimit}, // of Bedrock
 }
 

@@ -55,6 +55,13 @@ func TestConclude(t *testing.T) {
 		"the exact word before the status": {
 			facts: protocol.Facts{Last: failed(protocol.Result{APIError: "model_requires_usage_credits", APIStatus: 429}), AssistantError: "rate_limit"}, want: ClassBilling,
 		},
+		"a refused credential": {
+			facts: protocol.Facts{
+				Last:           failed(protocol.Result{APIError: "provider_credentials", APIStatus: 403}),
+				AssistantError: "authentication_failed", Remedy: "refresh_credentials",
+			},
+			want: ClassAuth,
+		},
 		// A limit that an earlier request met is not why this one failed.
 		"an earlier limit":      {facts: protocol.Facts{Last: failed(protocol.Result{APIStatus: 500}), RateLimit: limits("rejected")}, want: ClassOverloaded},
 		"a limit, old CLI":      {facts: protocol.Facts{Last: failed(protocol.Result{APIStatus: 429}), RateLimit: limits("rejected")}, want: ClassUsageLimit},
@@ -189,7 +196,7 @@ func TestWordsOfTheCLI(t *testing.T) {
 	}
 	defer func() { _ = unix.Munmap(program) }()
 	words := map[string]bool{}
-	for _, table := range []map[string]Class{subtypes, stopReasons, apiErrors, terminalReasons, assistantErrors} {
+	for _, table := range []map[string]Class{subtypes, stopReasons, apiErrors, remedies, terminalReasons, assistantErrors} {
 		for w := range table {
 			words[w] = true
 		}

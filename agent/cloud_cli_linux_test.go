@@ -18,6 +18,7 @@ import (
 	"github.com/errand-fleet/errand/agent/cloud/foundry"
 	"github.com/errand-fleet/errand/agent/cloud/vertex"
 	"github.com/errand-fleet/errand/internal/cloudfake"
+	"github.com/errand-fleet/errand/internal/modelfake"
 )
 
 // clouds returns how to reach each cloud at the base URL of a fake. Google's tokens are real ones of another fake.
@@ -93,7 +94,7 @@ var refusals = map[string]refusal{
 		503, "ServiceUnavailableException", "Bedrock is unable to process your request.", ClassOverloaded,
 	},
 	"bedrock denies the model": {
-		403, "AccessDeniedException", "You don't have access to the model with the specified model ID.", ClassAuth,
+		403, "AccessDeniedException", "You don't have access to the model with the specified model ID.", ClassModel,
 	},
 	"bedrock knows no token": {
 		403, "ExpiredTokenException", "The security token included in the request is expired", ClassAuth,
@@ -115,6 +116,12 @@ var refusals = map[string]refusal{
 	},
 	"vertex denies": {
 		403, "PERMISSION_DENIED", "Permission 'aiplatform.endpoints.predict' denied on resource.", ClassAuth,
+	},
+	"vertex serves the model elsewhere": {
+		400, "FAILED_PRECONDITION", "Publisher Model `projects/acme/x` is not servable in region eu.", ClassModel,
+	},
+	"vertex does not understand": {
+		400, "INVALID_ARGUMENT", "max_tokens: must be positive", ClassRequest,
 	},
 	"vertex knows no model": {
 		404, "NOT_FOUND", "Publisher Model was not found or your project does not have access to it.", ClassModel,
@@ -160,6 +167,27 @@ func refusingCloud(t *testing.T, name string, r refusal) string {
 	}))
 	t.Cleanup(server.Close)
 	return server.URL
+}
+
+// A task whose account of AWS lacks the model can be repeated with a credential of another kind.
+func TestCLIModelDeniedByACloud(t *testing.T) {
+	t.Parallel()
+	model := newModel(t)
+	model.Answer("", modelfake.Turn{Text: "Answered."})
+	url := refusingCloud(t, "bedrock", refusals["bedrock denies the model"])
+	aws := func(string) (cloud.Provider, error) { return clouds(t)["bedrock"](url) }
+	r := newCLI(t, model, impatient, func(cfg *Config) {
+		cfg.Credential = Credential{}
+		cfg.Credentials = []ModelCredential{{Name: "aws", Cloud: aws}, {Name: "key", APIKey: "sk-ant-key-2"}}
+	})
+	spec := Spec{ID: "denied", Dir: t.TempDir(), Prompt: Message{Text: "x"}, Profile: Read}
+	res := runCLI(t, r, spec, &host{})
+	if e := res.Error; e == nil || e.Class != ClassModel || res.Retry() != RetryReset {
+		t.Errorf("%v, again %s at %v", res.Error, res.Retry(), res.RetryAt)
+	}
+	if res := runCLI(t, r, spec, &host{}); res.Text != "Answered." || res.API.Credential != "key" {
+		t.Errorf("then %v, %+v", res.Error, res.API)
+	}
 }
 
 // Refusals in the forms of the clouds end a run with the class that says what can be done.

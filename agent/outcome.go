@@ -95,7 +95,7 @@ func retryAt(c Class, limit *protocol.RateLimit, api *API) (at time.Time) {
 	switch c.Retry() {
 	case RetrySoon, RetryLater, RetryReset:
 	case RetryNever:
-		if api != nil && (c == ClassAuth || c == ClassBilling) && !api.FreeAt.After(time.Now()) {
+		if api != nil && (c == ClassAuth || c == ClassBilling || c == ClassModel) && !api.FreeAt.After(time.Now()) {
 			return api.FreeAt // another credential can be used; zero: no other one can
 		}
 		return time.Time{}

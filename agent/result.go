@@ -286,7 +286,8 @@ var classes = map[Class]struct {
 	ClassModel: {
 		RetryNever,
 		"Model not available to this account. Choose another one.",
-		"Set ERRAND_MODEL to a model of the account; if every model is missing, check the region, or ANTHROPIC_BASE_URL.",
+		"Set ERRAND_MODEL to a model of the account, or get access to the model in the region; " +
+			"if every model is missing, check the region, or ANTHROPIC_BASE_URL.",
 	},
 	ClassContext: {
 		RetryNever,

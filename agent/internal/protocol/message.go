@@ -121,7 +121,7 @@ func (s *Stream) assistant(l *outputLine) {
 			s.message.open = false
 		}
 		s.mu.Lock()
-		s.facts.AssistantError = l.Error
+		s.facts.AssistantError, s.facts.Remedy = l.Error, l.Params.Remedy
 		if l.Message.Model != "<synthetic>" {
 			s.facts.Answered = cmp.Or(l.Message.Model, s.facts.Answered)
 		}

@@ -93,6 +93,7 @@ type Facts struct {
 	Tracked        bool   // the CLI reports what happens to each message
 	Background     int    // tasks that are alive in the background
 	AssistantError string // "error" of the latest assistant message
+	Remedy         string // "remedy" in its "api_error_params"
 	RateLimit      *RateLimit
 	Partial        []byte   // what the main agent said since the latest answer
 	Raw            []string // the latest lines that are not of the protocol

@@ -48,6 +48,7 @@ type outputLine struct {
 
 	Event   *apiEvent   `json:"event"`   // stream_event
 	Message *apiMessage `json:"message"` // assistant, user
+	Params  errorParams `json:"api_error_params"`
 
 	// Control lines.
 	RequestID string     `json:"request_id"`
@@ -58,6 +59,11 @@ type outputLine struct {
 	Result
 
 	odd bool // a field had another shape than expected, so that only the fields of essentials were read
+}
+
+// errorParams are details of the error in an assistant message.
+type errorParams struct {
+	Remedy string `json:"remedy"`
 }
 
 // Result is what a result line adds. Numbers are floats because some versions wrote fractions.
