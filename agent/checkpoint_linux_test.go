@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"os"
 	"regexp"
 	"strings"
 	"sync/atomic"
@@ -94,5 +95,18 @@ func TestCheckpointHoldsUpNothing(t *testing.T) {
 	}, &host{})
 	if res.Outcome != Done || res.Text != "done" || calls.Load() != 1 {
 		t.Errorf("outcome %s, text %q, %d checkpoints; want done with one", res.Outcome, res.Text, calls.Load())
+	}
+}
+
+// A run that hides its session among many directories has its answer, and its log says why there is no session.
+func TestSessionIsNotFound(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, "shell")
+	res := b.run(t, t.Context(), Spec{ID: unique("many-projects"), Prompt: Message{
+		Text: "mkdir -p $CLAUDE_CONFIG_DIR/projects; cd $CLAUDE_CONFIG_DIR/projects; seq 10001 | xargs mkdir",
+	}, Profile: Write}, &host{})
+	log, err := os.ReadFile(b.logPath(unique("many-projects"), ".log"))
+	if want := "the session is not saved: "; res.Outcome != Done || !strings.Contains(string(log), want) {
+		t.Errorf("%s, %v, log %s, %v", res.Outcome, res.Error, log, err)
 	}
 }

@@ -101,7 +101,11 @@ func (l *liveRun) saved() []byte {
 	if len(l.spec.Secrets) > 0 {
 		secrets = redact.Known(slices.Collect(maps.Values(l.spec.Secrets))...)
 	}
-	return l.dirs.Save(l.session, secrets)
+	data, err := l.dirs.Save(l.session, secrets)
+	if err != nil {
+		l.note("the session is not saved: %v", err)
+	}
+	return data
 }
 
 // saveCheckpoints hands out the conversation while the run lives. Its cost is the cost before the run: the CLI saves

@@ -67,31 +67,31 @@ func (d Dirs) Restore(a Archive, id, workDir string) error {
 }
 
 // Save packs the session as the CLI has saved it so far; nil if none can be used. The CLI may be writing to it, and so
-// may its tools: Save follows no link out of the directory, does not wait for a pipe, and bounds all sizes. It removes
-// the secrets of the redactor, which may be nil.
-func (d Dirs) Save(id string, secrets *redact.Redactor) []byte {
+// may its tools: Save follows no link out of the directory, does not wait for a pipe, and bounds all sizes and numbers.
+// It removes the secrets of the redactor, which may be nil. The error says that there is too much to look for a session.
+func (d Dirs) Save(id string, secrets *redact.Redactor) ([]byte, error) {
 	top, err := os.OpenRoot(d.Root)
 	if err != nil {
-		return nil
+		return nil, nil
 	}
 	defer top.Close()
 	root, err := top.OpenRoot(filepath.Base(d.Config)) // the run may have put a link there
 	if err != nil {
-		return nil
+		return nil, nil
 	}
 	defer root.Close()
-	found, err := fs.Glob(root.FS(), "projects/*/"+id+".jsonl")
-	if err != nil || len(found) == 0 {
-		return nil
+	found, err := find(root, id)
+	if err != nil || found == "" {
+		return nil, err
 	}
-	lines, err := readFile(root, found[0], maxSession)
+	lines, err := readFile(root, found, maxSession)
 	lines = lines[:bytes.LastIndexByte(lines, '\n')+1] // the CLI may have written part of the last one
 	if err != nil || len(lines) == 0 {
-		return nil
+		return nil, nil
 	}
-	home := strings.TrimSuffix(found[0], ".jsonl")
-	a := Archive{home: filepath.Join(d.Inside().Config, home), files: []file{{conversation, lines}}}
-	a.files = append(a.files, filesIn(root, home, maxSession-len(lines))...)
+	c := collector{root: root, home: strings.TrimSuffix(found, ".jsonl"), room: maxSession - len(lines)}
+	c.collect(c.home)
+	a := Archive{home: filepath.Join(d.Inside().Config, c.home), files: append([]file{{conversation, lines}}, c.files...)}
 	for i, f := range a.files {
 		a.files[i].content = secrets.Bytes(f.content)
 	}
@@ -101,30 +101,68 @@ func (d Dirs) Save(id string, secrets *redact.Redactor) []byte {
 		data, err = a.pack()
 	}
 	if err != nil {
-		return nil
+		return nil, nil
 	}
-	return data
+	return data, nil
 }
 
-// filesIn reads the files below dir, which need not exist, until room bytes are read.
-func filesIn(root *os.Root, dir string, room int) []file {
-	var files []file
-	walked := 0
-	_ = fs.WalkDir(root.FS(), dir, func(name string, d fs.DirEntry, err error) error {
-		if walked++; walked > 4*maxFiles || len(files) >= maxFiles-1 {
-			return fs.SkipAll
+// find returns the name of the conversation; empty if there is none.
+func find(root *os.Root, id string) (found string, err error) {
+	projects, err := list(root, "projects", maxFiles)
+	for _, e := range projects {
+		name := path.Join("projects", e.Name(), id+".jsonl")
+		if _, err := root.Stat(name); err == nil && (found == "" || name < found) {
+			found = name
 		}
-		if err != nil || d.IsDir() || name == dir+"/"+conversation {
-			return nil //nolint:nilerr // skip what cannot be read, and what would pass for the conversation
+	}
+	if errors.Is(err, errTooMany) {
+		return "", fmt.Errorf("find the session: %w", err)
+	}
+	return found, nil
+}
+
+// list returns what is in a directory. If that is more than limit, it returns a part of it and errTooMany: the tools of
+// a run may have made any number.
+func list(root *os.Root, dir string, limit int) ([]fs.DirEntry, error) {
+	f, err := root.OpenFile(dir, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_DIRECTORY, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	entries, err := f.ReadDir(limit + 1)
+	if len(entries) > limit {
+		return entries[:limit], errTooMany
+	}
+	return entries, err
+}
+
+// collector reads the files of a session below home, which need not exist.
+type collector struct {
+	root  *os.Root
+	home  string
+	room  int // bytes that may still be read
+	seen  int // files and directories
+	files []file
+}
+
+// collect reads the files below dir as far as there is room for them. It leaves out what cannot be read.
+func (c *collector) collect(dir string) {
+	entries, _ := list(c.root, dir, maxSeen-c.seen)
+	c.seen += len(entries)
+	for _, e := range entries {
+		name := path.Join(dir, e.Name())
+		switch {
+		case len(c.files) >= maxFiles-1:
+			return
+		case e.IsDir() && len(name) < maxPath:
+			c.collect(name)
+		case !e.IsDir() && name != c.home+"/"+conversation: // which would pass for the conversation
+			if content, err := readFile(c.root, name, c.room); err == nil {
+				c.room -= len(content)
+				c.files = append(c.files, file{strings.TrimPrefix(name, c.home+"/"), content})
+			}
 		}
-		content, err := readFile(root, name, room)
-		if err == nil {
-			room -= len(content)
-			files = append(files, file{strings.TrimPrefix(name, dir+"/"), content})
-		}
-		return nil
-	})
-	return files
+	}
 }
 
 // readFile reads a regular file of at most limit bytes. Opening a pipe would wait for its other end without O_NONBLOCK.
@@ -166,9 +204,14 @@ const (
 	maxSession = 64 << 20 // bytes, unpacked; a session of hours has a few megabytes
 	maxPacked  = 8 << 20  // packed bytes that others store; above it, only the conversation is packed
 	maxFiles   = 10_000   // each long tool result is one, each sub-agent two
+	maxSeen    = 40_000   // files and directories that are looked at
+	maxPath    = 4096     // bytes of a directory's name; the CLI could not use a longer one
 )
 
-var errTooLarge = errors.New("archive: larger than a session can be")
+var (
+	errTooLarge = errors.New("archive: larger than a session can be")
+	errTooMany  = fmt.Errorf("there are more than %d directories beside it", maxFiles)
+)
 
 // Holds reports whether the conversation contains something with that ID, such as a message that the CLI has taken up.
 // It is there as a separate line ("uuid") or as a message sent into a turn ("source_uuid"). A message that was only

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -38,6 +39,16 @@ func saved(t *testing.T, files map[string]string) Dirs {
 		}
 	}
 	return d
+}
+
+// packed returns the saved session.
+func packed(t *testing.T, d Dirs, secrets *redact.Redactor) []byte {
+	t.Helper()
+	data, err := d.Save(sessionID, secrets)
+	if err != nil {
+		t.Error(err)
+	}
+	return data
 }
 
 // restore unpacks a session and restores it.
@@ -81,7 +92,7 @@ func TestSessionIsTakenAndPutElsewhere(t *testing.T) {
 	if err := os.WriteFile(own+".jsonl", []byte(line+`{"uuid":"half"`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	data := d.Save(sessionID, nil)
+	data := packed(t, d, nil)
 	a, err := Unpack(data)
 	if err != nil || !a.Holds("the-prompt") || a.Holds("all of it") || a.Holds("half") {
 		t.Errorf("holds the prompt %t, a tool's result %t, half a line %t; %v", a.Holds("the-prompt"), a.Holds("all of it"), a.Holds("half"), err)
@@ -108,7 +119,7 @@ func TestSessionWithoutSecrets(t *testing.T) {
 		sessionID + ".jsonl":               `{"printed":"TOKEN=hunter\"22-22\nghp_012345678901234567890123456789012345"}` + "\n",
 		sessionID + "/tool-results/b1.txt": "TOKEN=hunter\"22-22\n",
 	})
-	a, err := Unpack(d.Save(sessionID, redact.Known("hunter\"22-22")))
+	a, err := Unpack(packed(t, d, redact.Known("hunter\"22-22")))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +165,7 @@ func TestSessionTakesFilesOnly(t *testing.T) {
 	if err := unix.Mkfifo(filepath.Join(own, "pipe"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	a, err := Unpack(d.Save(sessionID, nil))
+	a, err := Unpack(packed(t, d, nil))
 	if err != nil || len(a.files) != 2 || a.files[1].name != "tool-results/good.txt" {
 		t.Errorf("took %q, %v", a.files, err)
 	}
@@ -162,7 +173,7 @@ func TestSessionTakesFilesOnly(t *testing.T) {
 	if err := errors.Join(os.Rename(d.Config, elsewhere), os.Symlink(elsewhere, d.Config)); err != nil {
 		t.Fatal(err)
 	}
-	if got := d.Save(sessionID, nil); got != nil {
+	if got := packed(t, d, nil); got != nil {
 		t.Errorf("took a session from outside of the run's directory: %q", got)
 	}
 	if err := errors.Join(os.Remove(d.Config), os.Rename(elsewhere, d.Config)); err != nil {
@@ -180,7 +191,7 @@ func TestSessionTakesFilesOnly(t *testing.T) {
 		if err := plant(); err != nil {
 			t.Fatal(err)
 		}
-		if got := d.Save(sessionID, nil); got != nil {
+		if got := packed(t, d, nil); got != nil {
 			t.Errorf("took %q", got)
 		}
 		if err := os.Remove(own + ".jsonl"); err != nil {
@@ -195,9 +206,35 @@ func TestSessionTooLargeWithItsResults(t *testing.T) {
 	noise := make([]byte, maxPacked+1)
 	_, _ = rand.Read(noise)
 	d := saved(t, map[string]string{sessionID + ".jsonl": "{}\n", sessionID + "/tool-results/noise": string(noise)})
-	a, err := Unpack(d.Save(sessionID, nil))
+	a, err := Unpack(packed(t, d, nil))
 	if err != nil || len(a.files) != 1 || string(a.files[0].content) != "{}\n" {
 		t.Errorf("took %d files, %v", len(a.files), err)
+	}
+}
+
+// Tools can make any number of directories where a session is looked for. They cost the worker little.
+func TestSessionAmongManyDirectories(t *testing.T) {
+	t.Parallel()
+	d := saved(t, map[string]string{sessionID + ".jsonl": "{}\n", sessionID + "/tool-results/good.txt": "good"})
+	own, deep := filepath.Join(d.Config, "projects", "-where-it-ran", sessionID), strings.Repeat("d/", maxPath/2)
+	root, err := os.OpenRoot(own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	if err := errors.Join(root.MkdirAll(deep, 0o700), root.WriteFile(deep+"file", nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if a, err := Unpack(packed(t, d, nil)); err != nil || len(a.files) != 2 {
+		t.Errorf("took %d files, %v", len(a.files), err)
+	}
+	for i := range maxFiles {
+		if err := os.Mkdir(filepath.Join(d.Config, "projects", strconv.Itoa(i)), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if data, err := d.Save(sessionID, nil); data != nil || !errors.Is(err, errTooMany) {
+		t.Errorf("took %d bytes, %v", len(data), err)
 	}
 }
 
