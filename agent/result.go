@@ -362,7 +362,8 @@ var classes = map[Class]struct {
 	},
 	ClassDisk: {
 		RetryNever,
-		"The agent was stopped because its commands added more files to the disk than a run may. Ask for smaller steps, or an operator can raise the limit.",
+		"The agent was stopped because its commands added more files to the disk than a run may. " +
+			"Ask for smaller steps, or start a new conversation if it happens again at once.",
 		"If its tools need so much disk, raise ERRAND_RUN_DISK_GB.",
 	},
 	ClassFrozen: {
