@@ -54,9 +54,9 @@ type pull struct {
 	inline    []*ReviewComment
 }
 
-// OpenPR opens a pull request as a person would and delivers "opened". The
-// number is valid even when the delivery was not answered with success, which
-// is the only error then.
+// OpenPR opens a pull request as a person would and delivers "opened", and
+// "labeled" for each label. The number is valid even when a delivery was not
+// answered with success, which is the only error then.
 func (s *Server) OpenPR(ctx context.Context, o PR) (number int, err error) {
 	s.mu.Lock()
 	p, err := s.prepare(o)
@@ -64,10 +64,13 @@ func (s *Server) OpenPR(ctx context.Context, o PR) (number int, err error) {
 		s.mu.Unlock()
 		return 0, fmt.Errorf("open pull request in %s: %w", o.Repo, err)
 	}
-	e := s.pullEvent("opened", p, p.user, nil)
+	events := []event{s.pullEvent("opened", p, p.user, nil)}
+	for _, l := range o.Labels {
+		events = append(events, s.pullEvent("labeled", p, p.user, object{"label": label(l)}))
+	}
 	s.changed()
 	s.mu.Unlock()
-	return p.number, s.deliver(ctx, e)
+	return p.number, s.deliver(ctx, events...)
 }
 
 func (s *Server) prepare(o PR) (*pull, error) {

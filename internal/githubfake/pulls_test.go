@@ -24,15 +24,19 @@ func TestOpenAndPush(t *testing.T) {
 		Repo: repo, Head: "change", Title: "Change", User: "alice", Draft: true, Labels: []string{"wip"},
 		Files: map[string]string{"README.md": "x\n"},
 	}))(t)
+	if diff := cmp.Diff([]string{"pull_request opened", "pull_request labeled"}, rc.seen()); diff != "" {
+		t.Fatal(diff)
+	}
 	e := lastPull(t, rc)
+	if e.GetLabel().GetName() != "wip" || e.GetSender().GetLogin() != "alice" {
+		t.Errorf("label %s by %s, want wip by alice", e.GetLabel().GetName(), e.GetSender().GetLogin())
+	}
 	pr := e.GetPullRequest()
 	for _, c := range []struct {
 		what      string
 		got, want any
 	}{
-		{"action", e.GetAction(), "opened"},
 		{"number", e.GetNumber(), n},
-		{"sender", e.GetSender().GetLogin(), "alice"},
 		{"author", pr.GetUser().GetLogin(), "alice"},
 		{"draft", pr.GetDraft(), true},
 		{"label", pr.Labels[0].GetName(), "wip"},
