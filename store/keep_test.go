@@ -168,7 +168,7 @@ func TestKeepLeavesNoGoroutine(t *testing.T) {
 			<-k.ended
 		}
 	})
-	limit := time.After(10 * time.Second)
+	limit := time.After(2 * time.Minute)
 	for runtime.NumGoroutine() > before {
 		select {
 		case <-limit:

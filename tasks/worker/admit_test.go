@@ -197,7 +197,7 @@ func TestWaitingForABudgetTakesNoTurn(t *testing.T) {
 // slowed waits until the interval between starts with the credential is that long.
 func (f *fleet) slowed(want time.Duration) {
 	f.Helper()
-	ctx, cancel := context.WithTimeout(f.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(f.Context(), 2*time.Minute)
 	defer cancel()
 	for {
 		known, err := f.store.Credentials.List(ctx)

@@ -130,7 +130,7 @@ func TestWaitsForAnotherTry(t *testing.T) {
 // notice follows a task to the first notice of its run.
 func (f *fleet) notice(id string) string {
 	f.Helper()
-	ctx, cancel := context.WithTimeout(f.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(f.Context(), 2*time.Minute)
 	defer cancel()
 	for l, err := range f.desk.Follow(ctx, id, "") {
 		if err != nil || l.End {
@@ -146,7 +146,7 @@ func (f *fleet) notice(id string) string {
 // waiting looks up a task until it has started and waits.
 func (f *fleet) waiting(id string) tasks.Status {
 	f.Helper()
-	ctx, cancel := context.WithTimeout(f.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(f.Context(), 2*time.Minute)
 	defer cancel()
 	for {
 		s, err := f.desk.Status(ctx, id)

@@ -83,7 +83,7 @@ func (f *fleet) claimedBy(w *Worker, deaths int, beside bool, crashed string) *r
 // idles waits until a suspect has its worker to itself, apart from the runs that it found there.
 func (f *fleet) idles(id string) {
 	f.Helper()
-	ctx, cancel := context.WithTimeout(f.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(f.Context(), 2*time.Minute)
 	defer cancel()
 	for {
 		s := f.status(id)

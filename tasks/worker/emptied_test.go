@@ -34,7 +34,7 @@ func (l *lines) Write(p []byte) (int, error) {
 // await waits until the log contains that line.
 func (l *lines) await(t *testing.T, what string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	for {
 		l.mu.Lock()

@@ -484,7 +484,7 @@ func TestUnknownSource(t *testing.T) {
 	task := f.task("a", "x")
 	task.Source = "elsewhere"
 	f.submit(task)
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	for l, err := range f.desk.Follow(ctx, task.ID, "") {
 		if err != nil {

@@ -173,7 +173,7 @@ func (f *fleet) submit(t tasks.Task) string {
 // ending waits until a task's final message is posted and returns it.
 func (f *fleet) ending(id string) tasks.Ending {
 	f.Helper()
-	ctx, cancel := context.WithTimeout(f.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(f.Context(), 2*time.Minute)
 	defer cancel()
 	for {
 		f.source.mu.Lock()

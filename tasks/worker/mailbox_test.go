@@ -441,7 +441,7 @@ func TestConversationBeginsAnew(t *testing.T) {
 			if m := run.rest(); m.Text != "" {
 				t.Errorf("overtaken at rest by %q", m.Text)
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 			defer cancel()
 			for f.status(second).State != "waiting" && ctx.Err() == nil { // stored: the next sender is informed correctly
 				runtime.Gosched()

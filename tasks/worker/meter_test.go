@@ -72,7 +72,7 @@ func (f *fleet) tell(p *tape, endings int, want ...string) {
 	for range endings {
 		select {
 		case <-p.ended:
-		case <-time.After(20 * time.Second):
+		case <-time.After(2 * time.Minute):
 			f.Fatalf("no ending was told: %q", p.heard())
 		}
 	}

@@ -134,7 +134,7 @@ func TestClosedClientEndsTheListening(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
 	client := f.redis()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	ended := make(chan struct{})
 	go func() {

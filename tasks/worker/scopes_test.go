@@ -20,7 +20,7 @@ import (
 // waits returns when a task's delivery has been refused and will come again.
 func (f *fleet) waits(id string) {
 	f.Helper()
-	ctx, cancel := context.WithTimeout(f.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(f.Context(), 2*time.Minute)
 	defer cancel()
 	for ctx.Err() == nil {
 		for _, class := range tasks.Classes {
@@ -38,7 +38,7 @@ func (f *fleet) next(started <-chan string) string {
 	select {
 	case id := <-started:
 		return id
-	case <-time.After(20 * time.Second):
+	case <-time.After(2 * time.Minute):
 		f.Fatal("nothing started")
 		return ""
 	}

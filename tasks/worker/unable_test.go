@@ -258,7 +258,7 @@ func TestUnable(t *testing.T) {
 // workers waits until the live workers report the wanted states, after at least one further heartbeat.
 func (f *fleet) workers(want func([]store.Worker) bool) {
 	f.Helper()
-	ctx, cancel := context.WithTimeout(f.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(f.Context(), 2*time.Minute)
 	defer cancel()
 	began, tick := time.Now(), time.NewTicker(20*time.Millisecond)
 	defer tick.Stop()

@@ -82,7 +82,7 @@ func TestReasonsAreToldApart(t *testing.T) {
 		t.Errorf("pending updates: %+v", w.waits.later)
 	}
 	handBack("d")
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	go every(ctx, 10*time.Millisecond, w.waits.postLater)
 	for _, want := range []string{"a", "d"} {
