@@ -37,7 +37,7 @@ func (c *counter) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proc
 // subscribed waits until new events have n subscriptions.
 func (h *harness) subscribed(n int64) {
 	h.Helper()
-	ctx, cancel := context.WithTimeout(h.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(h.Context(), 2*time.Minute)
 	defer cancel()
 	for got := int64(-1); got != n; {
 		subs, err := h.rdb.PubSubNumSub(ctx, "errand:news").Result()

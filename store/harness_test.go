@@ -201,7 +201,7 @@ func (s signal[T]) fire(v T) { s <- v }
 
 func (s signal[T]) wait(h *harness) T {
 	h.Helper()
-	ctx, cancel := context.WithTimeout(h.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(h.Context(), 2*time.Minute)
 	defer cancel()
 	select {
 	case v := <-s:

@@ -89,7 +89,7 @@ type header []string
 // request returns a request with the token, unless the header overrides it.
 func (h *harness) request(method, path, body string, hs header) *http.Request {
 	h.Helper()
-	ctx, cancel := context.WithTimeout(h.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(h.Context(), 2*time.Minute)
 	h.Cleanup(cancel)
 	req, err := http.NewRequestWithContext(ctx, method, h.server.URL+path, strings.NewReader(body))
 	if err != nil {

@@ -144,7 +144,7 @@ func TestConversationsDoNotWaitForTheForgeInASlot(t *testing.T) {
 	for range maxRenders {
 		<-asked
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second) // without a slot it would wait for ever
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute) // without a slot it would wait for ever
 	defer cancel()
 	w := httptest.NewRecorder()
 	h.handler.ServeHTTP(w, h.request(http.MethodGet, "/tasks/"+id, "", nil).WithContext(ctx))

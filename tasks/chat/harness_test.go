@@ -75,7 +75,7 @@ func newHarnessAt(t *testing.T, opt *redis.Options, cfg Config, server ...func(c
 // post sends a body and headers; the answer must start within 20 s.
 func (h *harness) post(body string, headers ...http.Header) *http.Response {
 	h.Helper()
-	ctx, cancel := context.WithTimeout(h.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(h.Context(), 2*time.Minute)
 	h.Cleanup(cancel)
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, h.server.URL+"/api/chat", strings.NewReader(body))
 	if err != nil {

@@ -230,7 +230,7 @@ func (w *world) pull(number int) githubfake.Pull {
 // wait waits until f holds on GitHub.
 func (w *world) wait(f func() bool) {
 	w.Helper()
-	ctx, cancel := context.WithTimeout(w.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(w.Context(), 2*time.Minute)
 	defer cancel()
 	if err := w.hub.Wait(ctx, func(*githubfake.Server) bool { return f() }); err != nil {
 		w.Fatal(err)

@@ -77,7 +77,7 @@ func (w *workspace) process(cfg Config) *Source {
 // until waits until the workspace satisfies a condition.
 func (w *workspace) until(what string, done func() bool) {
 	w.Helper()
-	ctx, cancel := context.WithTimeout(w.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(w.Context(), 2*time.Minute)
 	defer cancel()
 	if err := w.Wait(ctx, func(*slackfake.Server) bool { return done() }); err != nil {
 		w.Fatalf("%s: %v\nlog:\n%s", what, err, w.log)

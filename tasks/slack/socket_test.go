@@ -67,7 +67,7 @@ func (f *frontDoor) greeted() {
 // said waits for a line of the log.
 func (f *frontDoor) said(text string) {
 	f.Helper()
-	ctx, cancel := context.WithTimeout(f.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(f.Context(), 2*time.Minute)
 	defer cancel()
 	if !f.log.wait(ctx, text) {
 		f.Fatalf("nobody said %q\nlog:\n%s", text, f.log)
