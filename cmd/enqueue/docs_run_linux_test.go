@@ -338,7 +338,7 @@ func docsWorker(t *testing.T, redisURL string) taskstest.Worker {
 	t.Cleanup(func() { _ = rdb.Close() })
 	s, err := store.New(store.Config{Redis: rdb})
 	if err == nil {
-		_, err = s.Workers.Beat(t.Context(), store.Worker{ID: "w1", Slots: 2})
+		err = beat(t.Context(), s)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -346,11 +346,17 @@ func docsWorker(t *testing.T, redisURL string) taskstest.Worker {
 	return taskstest.Worker{T: t, Store: s}
 }
 
-// answerAll answers what waits until ctx ends.
+func beat(ctx context.Context, s *store.Store) error {
+	_, err := s.Workers.Beat(ctx, store.Worker{ID: "w1", Slots: 2})
+	return err
+}
+
+// answerAll is alive, and answers what waits, until ctx ends.
 func answerAll(ctx context.Context, w taskstest.Worker) {
 	for ctx.Err() == nil {
-		live, err := w.Store.Live(ctx)
-		if err != nil {
+		err := beat(ctx, w.Store)
+		live, lerr := w.Store.Live(ctx)
+		if err != nil || lerr != nil {
 			return
 		}
 		for _, r := range live {
