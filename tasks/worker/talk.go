@@ -182,7 +182,7 @@ func (k *talk) wait(ctx context.Context, q tasks.Question) (json.RawMessage, err
 	}
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeLimit)
 	defer cancel()
-	if _, lost := k.claim.Ask(closing, q.Key, format.JSON(q)); lost != nil {
+	if _, lost := k.claim.Ask(closing, q.Key, format.JSON(q)); errors.Is(lost, store.ErrStale) {
 		return nil, err // another worker has the task, and with it the question
 	}
 	first, cerr := k.Store.Questions.Answer(closing, k.task.ID, q.Key, format.JSON(tasks.Answer{At: time.Now(), Expired: true}), "")
