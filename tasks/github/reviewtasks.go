@@ -3,6 +3,7 @@ package github
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -287,5 +288,8 @@ func (l polledPull) missedApproval(ctx context.Context, t draft, since, handled 
 	t.Actor, t.origin.ApprovedBy = by.GetLogin(), cmp.Or(by.GetLogin(), ghost)
 	t.ID = tasks.NewID(at, sourceName, fmt.Sprintf("label-%d-%s", l.o.Number, hub.ShortSHA(l.o.Head)))
 	_, err = l.p.interpreter.submitApproved(ctx, l.p.desk, t, l.pr, at)
+	if _, ok := errors.AsType[ignored](err); ok {
+		return nil // its event has brought it
+	}
 	return err
 }
