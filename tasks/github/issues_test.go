@@ -344,8 +344,8 @@ func TestEditsAndStrangersOnIssues(t *testing.T) {
 	}
 }
 
-// An edit by its author changes a request on an issue that waits, in a comment or in the issue, or withdraws it. One of
-// a plan stays one until it is another command. Labels and approvals are not edited, and an edit starts nothing.
+// An edit by its author changes a request on an issue that waits, in a comment or in the issue, or withdraws it. The
+// correction of a plan stays one until it is a command. Labels and approvals are not edited, and an edit starts nothing.
 func TestEditsOnIssues(t *testing.T) {
 	t.Parallel()
 	f, n, ask, _ := plannedIssue(t)
@@ -409,6 +409,11 @@ func TestEditsOnIssues(t *testing.T) {
 		}
 	}
 	if got := ask("ann", "@errand why?"); got.Options.Plan {
+		t.Errorf("%+v", got)
+	}
+	cancel()
+	edit(other, request(other, "/plan"), "@errand why?") // no plan was made that it could correct
+	if got := f.only(); got.Options.Plan || got.Profile != agent.Write {
 		t.Errorf("%+v", got)
 	}
 	cancel()

@@ -17,22 +17,36 @@ import (
 type plan struct {
 	Task     string    `json:"task"`               // the task that makes the plan
 	At       time.Time `json:"at,omitzero"`        // when the plan was posted; zero while the task runs
-	Approved string    `json:"approved,omitempty"` // the task that carries out the plan
-	Before   *plan     `json:"before,omitempty"`   // the posted plan that Task changes
+	Approved string    `json:"approved,omitempty"` // the task that carries out the plan, or the issue without a plan
+	Before   *plan     `json:"before,omitempty"`   // the plan that Task changes, or that Approved drops
 }
 
 // waits reports whether a plan is being made or waits for approval.
 func (p plan) waits() bool { return p.Task != "" && p.Approved == "" }
 
-// posted returns the plan that a new task changes: the newest one that was posted, unless it was approved.
-func (p plan) posted() *plan {
+// current returns the plan that a new request changes or drops, if it was not approved. A request in between is left out.
+func (p plan) current() *plan {
 	switch {
-	case p.Approved != "":
+	case p.Approved != "" || p.Task == "":
 		return nil
-	case p.At.IsZero():
+	case p.At.IsZero() && p.Before != nil:
 		return p.Before
 	}
 	return &plan{Task: p.Task, At: p.At}
+}
+
+// without returns the plan as it was before a request that has not started.
+func (p plan) without(request string) plan {
+	switch {
+	case p.Task != "" && p.Approved == request:
+		p.Approved = ""
+		return p
+	case p.Task != request && p.Approved != request, !p.At.IsZero():
+		return p
+	case p.Before != nil:
+		return *p.Before
+	}
+	return plan{}
 }
 
 const (
@@ -57,7 +71,7 @@ func (i *interpreter) workOf(ctx context.Context, h remarkEvent, command string)
 		w.kind = kindIssue
 	case command == "":
 		p, err := i.memory.state(ctx, h.origin())
-		if err == nil && p.Plan.waits() {
+		if err == nil && p.Plan.without(h.task()).waits() {
 			w.plan, w.profile = true, agent.Read
 		}
 		return w, err
@@ -94,27 +108,19 @@ func (i *interpreter) notePlan(ctx context.Context, h remarkEvent, t draft) erro
 		case t.ID < p.Plan.Task: // it is late
 		case t.Options.Plan:
 			if p.Plan.Task != t.ID {
-				p.Plan = plan{Task: t.ID, Before: p.Plan.posted()}
+				p.Plan = plan{Task: t.ID, Before: p.Plan.current()}
 			}
-		default:
-			p.Plan = plan{}
+		case p.Plan.Approved != t.ID:
+			p.Plan = plan{Approved: t.ID, Before: p.Plan.current()}
 		}
 		return nil
 	})
 }
 
-// forgetRequest restores the plan before a request that was withdrawn, or that no longer asks for a plan.
+// forgetRequest restores the plan before a request that was withdrawn or changed.
 func (m memory) forgetRequest(ctx context.Context, h remarkEvent) error {
 	return m.changeState(ctx, h.origin(), func(p *prState) error {
-		switch before := p.Plan.Before; {
-		case p.Plan.Approved == h.task():
-			p.Plan.Approved = ""
-		case p.Plan.Task != h.task() || !p.Plan.At.IsZero():
-		case before != nil:
-			p.Plan = *before
-		default:
-			p.Plan = plan{}
-		}
+		p.Plan = p.Plan.without(h.task())
 		return nil
 	})
 }
@@ -126,11 +132,17 @@ func (m memory) planEnded(ctx context.Context, t tasks.Task, o origin, e tasks.E
 	}
 	return m.changeState(ctx, o, func(p *prState) error {
 		id := slices.Max(append(slices.Clone(e.Covers), t.ID))
+		made, before := e.Kind == tasks.Answered, p.Plan.Before
 		switch {
-		case e.Kind == tasks.Answered && id >= p.Plan.Task && p.Plan.Approved == "":
+		case made && id >= p.Plan.Task && p.Plan.Approved == "":
 			p.Plan = plan{Task: id, At: e.At}
-		case e.Kind != tasks.Answered && id == p.Plan.Task:
+		case !made && id == p.Plan.Task:
 			p.Plan = plan{}
+		case before == nil || !p.Plan.At.IsZero():
+		case made && id >= before.Task:
+			p.Plan.Before = &plan{Task: id, At: e.At}
+		case !made && id == before.Task:
+			p.Plan.Before = nil
 		}
 		return nil
 	})

@@ -149,6 +149,66 @@ func TestPlanIsWithdrawn(t *testing.T) {
 	}
 }
 
+// A request that is deleted leaves the plan that it would change or drop, also one that is made meanwhile.
+func TestPlanBehindAWithdrawnRequest(t *testing.T) {
+	t.Parallel()
+	for _, body := range []string{"@errand and the tax", "/plan something else", "/fix"} {
+		for _, made := range []bool{false, true} {
+			t.Run(fmt.Sprint(body, made), func(t *testing.T) {
+				t.Parallel()
+				f, _, _, _ := plannedIssue(t)
+				n := f.issue("mallory", "Tax is wrong", "It is too high.")
+				ask := func(body string) tasks.Task {
+					f.comment(n, "ann", body)
+					return f.latestTask()
+				}
+				planning := ask("/plan")
+				id := f.comment(n, "ann", body)
+				f.signs(n, id, eyes)
+				end := func() {
+					e := answered("All of it.")
+					e.At = tasks.Born(planning.ID)
+					f.close(planning, e)
+				}
+				if made {
+					end()
+				}
+				if err := f.hub.DeleteComment(t.Context(), repo, n, id, "ann"); err != nil {
+					t.Fatal(err)
+				}
+				correction := f.comment(n, "ann", "@errand but use a library")
+				f.signs(n, correction, eyes)
+				if task := f.latestTask(); !task.Options.Plan || task.Profile != agent.Read {
+					t.Errorf("a plan is still being made or waits: %+v", task)
+				}
+				if err := f.hub.DeleteComment(t.Context(), repo, n, correction, "ann"); err != nil {
+					t.Fatal(err)
+				}
+				if !made {
+					end()
+				}
+				f.signs(n, f.comment(n, "ann", "/approve"), eyes)
+			})
+		}
+	}
+}
+
+// A plan that is made while the work as a whole has been requested is not waited for.
+func TestPlanBehindTheWork(t *testing.T) {
+	t.Parallel()
+	f, _, ask, _ := plannedIssue(t)
+	planning := ask("ann", "/plan")
+	if work := ask("ann", "/fix"); work.Kind != kindIssue {
+		t.Fatalf("%+v", work)
+	}
+	e := answered("All of it.")
+	e.At = tasks.Born(planning.ID)
+	f.close(planning, e)
+	if next := ask("ann", "@errand but use a library"); next.Options.Plan {
+		t.Errorf("%+v", next)
+	}
+}
+
 // A correction that reaches the agent while it plans is in the plan that it posts.
 func TestPlanWithCorrections(t *testing.T) {
 	t.Parallel()

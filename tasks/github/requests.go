@@ -283,7 +283,7 @@ func (i *interpreter) amend(ctx context.Context, desk *tasks.Desk, d delivery) (
 	switch {
 	case err == nil && done != tasks.Replaced:
 		return "", unamended
-	case err == nil && h.onIssue && !t.Options.Plan:
+	case err == nil && h.onIssue:
 		err = i.memory.forgetRequest(ctx, h)
 	}
 	if err == nil {
