@@ -56,7 +56,9 @@ func Sections() (list []Section) {
 			}
 		}
 		last := &list[len(list)-1]
-		last.Variables = append(last.Variables, Variable{m[1], strings.ReplaceAll(strings.TrimSuffix(about, ":"), "`", "")})
+		last.Variables = append(last.Variables, Variable{
+			m[1], strings.ReplaceAll(strings.TrimSuffix(about, ":"), "`", ""),
+		})
 	}
 	return list
 }

@@ -184,9 +184,9 @@ func New(c Config) (*Runner, error) {
 	}
 	r := &Runner{
 		cfg: c, log: c.Log, getenv: c.Getenv,
-		startLimit: time.Minute, exitLimit: 20 * time.Second, pingAfter: pingAfter, pingLimit: pingLimit, keeperLimit: keeper.EndTimeout,
-		diskPatience: diskPatience, usedEvery: usedEvery, silentLimit: keeper.WorkerTimeout,
-		keepers: &keeper.Program{Path: c.Keeper, Log: c.Log},
+		startLimit: time.Minute, exitLimit: 20 * time.Second, pingAfter: pingAfter, pingLimit: pingLimit,
+		keeperLimit: keeper.EndTimeout, diskPatience: diskPatience, usedEvery: usedEvery,
+		silentLimit: keeper.WorkerTimeout, keepers: &keeper.Program{Path: c.Keeper, Log: c.Log},
 	}
 	r.lines = protocol.NewBudget(protocol.MaxLines)
 	if r.log == nil {
@@ -195,7 +195,9 @@ func New(c Config) (*Runner, error) {
 	if r.getenv == nil {
 		r.getenv = os.Getenv
 	}
-	if err := errors.Join(append(CheckServers(c.Servers, r.getenv), slices.Concat(CheckRegistries(c.Registries, r.getenv), CheckCredentials(c.Credentials, r.getenv))...)...); err != nil {
+	problems := slices.Concat(CheckServers(c.Servers, r.getenv), CheckRegistries(c.Registries, r.getenv),
+		CheckCredentials(c.Credentials, r.getenv))
+	if err := errors.Join(problems...); err != nil {
 		return nil, fmt.Errorf("create runner: %w", err)
 	}
 	if r.cfg.Grace <= 0 {
@@ -206,7 +208,8 @@ func New(c Config) (*Runner, error) {
 		return nil, fmt.Errorf("create runner: %w", err)
 	}
 	r.model, err = gateway.NewUpstream(gateway.Config{
-		BaseURL: c.BaseURL, Credentials: named, Models: c.Models, Direct: c.Direct, Getenv: r.getenv, Log: r.log, Headers: c.ModelHeaders,
+		BaseURL: c.BaseURL, Credentials: named, Models: c.Models, Direct: c.Direct, Headers: c.ModelHeaders,
+		Getenv: r.getenv, Log: r.log,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("create runner: reach the model: %w", err)
@@ -218,8 +221,8 @@ func New(c Config) (*Runner, error) {
 		return nil, fmt.Errorf("create runner: sandbox %q is unknown", c.Sandbox)
 	}
 	r.sandbox = sandbox.New(sandbox.Config{
-		Enabled: r.cfg.Sandbox == SandboxBwrap, Find: func() string { return onPath("bwrap", r.getenv("PATH")) }, TempDir: c.TempDir,
-		Hidden: append(slices.Clone(c.Hidden), c.LogDir), Shown: c.Shown, Log: r.log,
+		Enabled: r.cfg.Sandbox == SandboxBwrap, Find: func() string { return onPath("bwrap", r.getenv("PATH")) },
+		TempDir: c.TempDir, Hidden: append(slices.Clone(c.Hidden), c.LogDir), Shown: c.Shown, Log: r.log,
 		CheckOverlays: r.keepers.CheckOverlays,
 	})
 	if r.keepers.Groups, err = keeper.FindGroups(); err != nil {

@@ -27,8 +27,9 @@ import (
 // would otherwise be read as a flag.
 func (r *Runner) arguments(cli string, s Spec, resume *Session, session string, d session.Dirs) ([]string, error) {
 	args := []string{
-		cli, "--print", "--output-format=stream-json", "--input-format=stream-json", "--verbose", "--include-partial-messages",
-		"--permission-prompt-tool=stdio", "--permission-mode=manual", "--tools=" + strings.Join(tools.BuiltIn(s.Profile), ","),
+		cli, "--print", "--output-format=stream-json", "--input-format=stream-json", "--verbose",
+		"--include-partial-messages", "--permission-prompt-tool=stdio", "--permission-mode=manual",
+		"--tools=" + strings.Join(tools.BuiltIn(s.Profile), ","),
 		// A follow-up has a new context; the CLI would use the recorded one instead.
 		"--system-prompt-snapshot=off",
 	}
@@ -182,8 +183,8 @@ func (r *Runner) environment(s Spec, d session.Dirs, a gateway.Access) []string 
 		// report whether it is available.
 		"MCP_TIMEOUT": "10000", "MCP_CONNECTION_NONBLOCKING": "0",
 		"CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS": "1", "CLAUDE_CODE_STARTUP_FAILURE_RESULTS": "1",
-		"GIT_TERMINAL_PROMPT": "0", "GIT_AUTHOR_NAME": name, "GIT_AUTHOR_EMAIL": email, "GIT_COMMITTER_NAME": name, "GIT_COMMITTER_EMAIL": email,
-		keeper.RunVariable: s.ID, keeper.WorkerVariable: keeper.WorkerMark(),
+		"GIT_TERMINAL_PROMPT": "0", "GIT_AUTHOR_NAME": name, "GIT_AUTHOR_EMAIL": email, "GIT_COMMITTER_NAME": name,
+		"GIT_COMMITTER_EMAIL": email, keeper.RunVariable: s.ID, keeper.WorkerVariable: keeper.WorkerMark(),
 	}
 	for _, name := range inherited {
 		if v := r.getenv(name); v != "" {

@@ -80,14 +80,22 @@ var (
 	}
 	// startupFailures are values of "startup_failure_reason" in a result of a CLI that refused to start.
 	startupFailures = map[string]startupFailure{
-		"bypass_root":                          {ClassConfig, "Run the worker as an ordinary user: as root the CLI does not allow all tools."},
-		"config_file_invalid":                  {ClassConfig, "Repair or remove the configuration file that the message names; until then no run can start."},
-		"proxy_invalid":                        {ClassConfig, "Make HTTPS_PROXY and HTTP_PROXY complete URLs."},
-		"cwd_unavailable":                      {ClassWorkspace, "Find out what deletes or moves working directories while runs start."},
-		"temp_dir_unusable":                    {ClassWorkspace, "Let the worker's user write to TMPDIR."},
-		"cli_version_too_old":                  {ClassCLIVersion, ""},
-		"org_verify_failed":                    {ClassAuth, ""},
-		"org_pin_mismatch":                     {ClassAuth, "Use a credential of the organization that the machine's managed settings name."},
+		"bypass_root": {
+			ClassConfig, "Run the worker as an ordinary user: as root the CLI does not allow all tools.",
+		},
+		"config_file_invalid": {
+			ClassConfig, "Repair or remove the configuration file that the message names; until then no run can start.",
+		},
+		"proxy_invalid": {ClassConfig, "Make HTTPS_PROXY and HTTP_PROXY complete URLs."},
+		"cwd_unavailable": {
+			ClassWorkspace, "Find out what deletes or moves working directories while runs start.",
+		},
+		"temp_dir_unusable":   {ClassWorkspace, "Let the worker's user write to TMPDIR."},
+		"cli_version_too_old": {ClassCLIVersion, ""},
+		"org_verify_failed":   {ClassAuth, ""},
+		"org_pin_mismatch": {
+			ClassAuth, "Use a credential of the organization that the machine's managed settings name.",
+		},
 		"org_config_refused":                   {ClassAuth, ""},
 		"gateway_access_denied":                {ClassAuth, "Ask the gateway's administrator to let this account in."},
 		"org_config_required_unavailable":      {ClassOverloaded, ""},

@@ -62,15 +62,17 @@ func (c ModelCredential) expand(getenv func(string) string) (gateway.Named, erro
 	text := c.APIKey + c.OAuthToken + c.AuthToken
 	free := c.Cloud != nil || c.Token.Fetch != nil // needs no value
 	switch {
-	case text == "" && !free, text != "" && c.Token.Fetch != nil, c.Cloud != nil && text != c.APIKey, given.With(text) != given:
-		return gateway.Named{}, errors.New("it has no value, or several: set one of api_key, oauth_token, auth_token and token_command")
+	case text == "" && !free, text != "" && c.Token.Fetch != nil, c.Cloud != nil && text != c.APIKey,
+		given.With(text) != given:
+		return gateway.Named{},
+			errors.New("it has no value, or several: set one of api_key, oauth_token, auth_token and token_command")
 	}
 	if err := checkPatterns(c.Repositories); err != nil {
 		return gateway.Named{}, err
 	}
 	named := gateway.Named{
-		Token: c.Token.Fetch, TokenLife: c.Token.Life, Name: c.Name, Weight: c.Weight, Cap: c.DailyCap, Names: c.Names, Prices: c.Prices,
-		Headers: c.Headers,
+		Token: c.Token.Fetch, TokenLife: c.Token.Life, Name: c.Name, Weight: c.Weight, Cap: c.DailyCap, Names: c.Names,
+		Prices: c.Prices, Headers: c.Headers,
 	}
 	if text == "" {
 		return named, nil
@@ -102,7 +104,9 @@ func namedCredentials(cfg Config, getenv func(string) string) (named []gateway.N
 		named = append(named, one)
 	}
 	if len(named) == 0 {
-		named = []gateway.Named{{Credential: cfg.Credential, Token: cfg.ModelToken.Fetch, TokenLife: cfg.ModelToken.Life, Cloud: cfg.Cloud}}
+		named = []gateway.Named{{
+			Credential: cfg.Credential, Token: cfg.ModelToken.Fetch, TokenLife: cfg.ModelToken.Life, Cloud: cfg.Cloud,
+		}}
 	}
 	for i := range named {
 		if n := &named[i]; n.Names == nil {
@@ -170,7 +174,8 @@ func openFailure(err error) *Error {
 		return NewError(ClassInternal, err.Error())
 	}
 	e := NewError(ClassBudget, err.Error())
-	e.User = "The credentials for the model that this task may use have reached their caps for today; a new day begins at midnight UTC."
+	e.User = "The credentials for the model that this task may use have reached their caps for today; a new " +
+		"day begins at midnight UTC."
 	e.Remedy = "Raise daily_cap of a credential in errand.yaml, or wait until midnight UTC."
 	return e
 }
@@ -187,7 +192,8 @@ func credentialsFor(s Spec, all []ModelCredential) (names []string, err *Error) 
 		}
 	}
 	if len(names) == 0 {
-		e := NewError(ClassAuth, fmt.Sprintf("none of the credentials for the model is for repository %q and person %q", s.Repo, s.Person))
+		e := NewError(ClassAuth, fmt.Sprintf("none of the credentials for the model is for repository %q and person %q",
+			s.Repo, s.Person))
 		e.Remedy = "Let a credential in errand.yaml be used for them, or for all (docs/models.md)."
 		return nil, e
 	}

@@ -85,8 +85,8 @@ func (w *diskWatch) begin(ctx context.Context) {
 	}
 }
 
-// wait waits until begin has measured, so that all that the run writes is counted. A large directory on a slow disk does
-// not delay the run for longer than limit.
+// wait waits until begin has measured, so that all that the run writes is counted. A large directory on a slow disk
+// does not delay the run for longer than limit.
 func (w *diskWatch) wait(limit time.Duration) {
 	select {
 	case <-w.begun:

@@ -106,16 +106,20 @@ func (r *Runner) enclose(env map[string]string, s Spec, d session.Dirs) {
 	}
 	env["NO_PROXY"], env["no_proxy"] = "localhost,::1", "localhost,::1" // what the run itself serves
 	env["NODE_USE_ENV_PROXY"] = "1"                                     // Node itself reads the variables only then
-	java := fmt.Sprintf("-Dhttps.proxyHost=127.0.0.1 -Dhttps.proxyPort=%[1]d -Dhttp.proxyHost=127.0.0.1 -Dhttp.proxyPort=%[1]d", sandbox.EgressPort)
+	java := fmt.Sprintf("-Dhttps.proxyHost=127.0.0.1 -Dhttps.proxyPort=%[1]d "+
+		"-Dhttp.proxyHost=127.0.0.1 -Dhttp.proxyPort=%[1]d", sandbox.EgressPort)
 	java += " -Duser.home=" + env["HOME"] // Java asks the system for the home, which a run cannot write
 	if len(r.registries(s)) > 0 {
 		for _, name := range trustVariables {
 			env[name] = filepath.Join(d.Root, trustFile)
 		}
-		java += " -Djavax.net.ssl.trustStoreType=PKCS12 -Djavax.net.ssl.trustStore=" + filepath.Join(d.Root, javaTrustFile) +
+		java += " -Djavax.net.ssl.trustStoreType=PKCS12 -Djavax.net.ssl.trustStore=" + filepath.Join(d.Root,
+			javaTrustFile) +
 			" -Djavax.net.ssl.trustStorePassword=" + javaTrustPassword
 	}
-	for name, options := range map[string]string{"GRADLE_OPTS": java, "MAVEN_OPTS": java + " -Daether.connector.http.useSystemProperties=true"} {
+	for name, options := range map[string]string{
+		"GRADLE_OPTS": java, "MAVEN_OPTS": java + " -Daether.connector.http.useSystemProperties=true",
+	} {
 		if own := env[name]; own != "" {
 			options += " " + own
 		}

@@ -45,7 +45,8 @@ type Health struct {
 }
 
 // Reach says what the commands of runs without a sandbox can do, in one sentence for operators.
-const Reach = "The agent's commands can read and change everything that the worker's user can, including the clones and logs of other tasks, and signal its processes."
+const Reach = "The agent's commands can read and change everything that the worker's user can, including the clones " +
+	"and logs of other tasks, and signal its processes."
 
 // healthLimit bounds each of the two commands. They take 20 and 140 ms, and many times that when runs use all
 // processors.
@@ -74,22 +75,26 @@ func (r *Runner) Health(ctx context.Context, minVersion string) Health {
 	defer func() { _ = dirs.Remove() }()
 	out, err := r.ask(ctx, cli, dirs, "--version")
 	if errors.Is(err, context.DeadlineExceeded) {
-		return fail(ClassInternal, "claude --version did not answer within "+healthLimit.String(), "check the load of this machine")
+		return fail(ClassInternal, "claude --version did not answer within "+healthLimit.String(),
+			"check the load of this machine")
 	}
 	if err != nil {
-		return fail(ClassCLIMissing, "claude --version: "+err.Error(), "run npm ci (with install scripts), or set ERRAND_CLAUDE")
+		return fail(ClassCLIMissing, "claude --version: "+err.Error(),
+			"run npm ci (with install scripts), or set ERRAND_CLAUDE")
 	}
 	h.Version = version.FindString(string(out))
 	if minVersion == "" {
 		minVersion = MinCLI
 	}
 	if h.Version == "" || older(h.Version, minVersion) {
-		return fail(ClassCLIVersion, fmt.Sprintf("claude %s is older than %s", cmp.Or(h.Version, "(unknown)"), minVersion), "run npm ci, which installs the pinned version")
+		return fail(ClassCLIVersion, fmt.Sprintf("claude %s is older than %s", cmp.Or(h.Version, "(unknown)"),
+			minVersion), "run npm ci, which installs the pinned version")
 	}
 	// Exit code 1 means "no", so only the JSON counts.
 	out, err = r.ask(ctx, cli, dirs, "auth", "status")
 	if errors.Is(err, context.DeadlineExceeded) {
-		return fail(ClassInternal, "claude auth status did not answer within "+healthLimit.String(), "check the load of this machine")
+		return fail(ClassInternal, "claude auth status did not answer within "+healthLimit.String(),
+			"check the load of this machine")
 	}
 	var auth struct {
 		LoggedIn bool   `json:"loggedIn"`
@@ -100,7 +105,8 @@ func (r *Runner) Health(ctx context.Context, minVersion string) Health {
 	}
 	h.LoggedIn, h.Method = auth.LoggedIn, auth.Method
 	if !h.LoggedIn {
-		return fail(ClassAuth, "claude has no credential", "set ANTHROPIC_API_KEY or another credential (docs/models.md)")
+		return fail(ClassAuth, "claude has no credential",
+			"set ANTHROPIC_API_KEY or another credential (docs/models.md)")
 	}
 	h.OK = true
 	return h
@@ -119,8 +125,9 @@ func (r *Runner) checkKeeper(ctx context.Context, h *Health) *keeper.Unavailable
 	}
 	if h.Keeper = path; path == "" {
 		h.Keeper = "itself"
-		h.Notices = append(h.Notices, "each run takes some 10 MB and 10 ms more than it needs, because its keeper is this program: install "+
-			keeper.Name+" beside it, from the same build")
+		h.Notices = append(h.Notices,
+			"each run takes some 10 MB and 10 ms more than it needs, because its keeper is this program: install "+
+				keeper.Name+" beside it, from the same build")
 	}
 	return nil
 }
@@ -151,7 +158,8 @@ func (r *Runner) protection(ctx context.Context) (h Health, why *sandbox.Unavail
 		for _, file := range r.cfg.Secrets {
 			if unix.Access(file, unix.R_OK) == nil {
 				h.Notices = append(h.Notices, "the agent's tools can read the secrets in "+file+": "+
-					"pass them in the environment, from a file that only root can read (docs/security.md), or use a sandbox")
+					"pass them in the environment, from a file that only root can read "+
+					"(docs/security.md), or use a sandbox")
 			}
 		}
 	}
@@ -199,12 +207,14 @@ func (r *Runner) exposure() (private bool, notices []string) {
 	}
 	if holders := keeper.WithEnvironment(secret); len(holders) > 0 {
 		private = false
-		notices = append(notices, fmt.Sprintf("the agent's tools can read secrets in the environment of %s: make root the owner of their programs, with "+
-			"mode 0711, or start them as another user", strings.Join(holders, ", ")))
+		notices = append(notices,
+			fmt.Sprintf("the agent's tools can read secrets in the environment of %s: make root the owner of their "+
+				"programs, with mode 0711, or start them as another user", strings.Join(holders, ", ")))
 	}
 	if readable := r.keepers.Readable(); len(readable) > 0 {
-		notices = append(notices, fmt.Sprintf("the agent's tools can read the memory and environment of processes of %s while they start: make root its "+
-			"owner, with mode 0711", strings.Join(readable, " and ")))
+		notices = append(notices,
+			fmt.Sprintf("the agent's tools can read the memory and environment of processes of %s while they start: "+
+				"make root its owner, with mode 0711", strings.Join(readable, " and ")))
 	}
 	return private, notices
 }

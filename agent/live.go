@@ -137,7 +137,8 @@ type streamHandler struct{ *liveRun }
 
 func (h streamHandler) Event(e protocol.Event) {
 	h.host.Event(Event{
-		Time: e.Time, Kind: e.Kind, Text: e.Text, Tool: e.Tool, ToolID: e.ToolID, Input: e.Input, Error: e.Error, Parent: e.Parent, Agent: e.Agent,
+		Time: e.Time, Kind: e.Kind, Text: e.Text, Tool: e.Tool, ToolID: e.ToolID, Input: e.Input, Error: e.Error,
+		Parent: e.Parent, Agent: e.Agent,
 	})
 }
 

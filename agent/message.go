@@ -60,12 +60,13 @@ const (
 // builtins are commands of the CLI about the session, or about a terminal, which is missing here. The CLI would execute
 // them without the model, and the thread would not show what they changed in the conversation.
 var builtins = map[string]bool{
-	"add-dir": true, "agents": true, "auto-mode-setup": true, "autocompact": true, "bug": true, "clear": true, "color": true, "compact": true,
-	"config": true, "context": true, "cost": true, "doctor": true, "effort": true, "exit": true, "fast": true, "focus": true, "goal": true,
-	"heapdump": true, "help": true, "hooks": true, "insights": true, "list-agents": true, "login": true, "logout": true, "loop": true,
-	"mcp": true, "memory": true, "model": true, "output-style": true, "permissions": true, "quit": true, "recap": true,
-	"reload-plugins": true, "reload-skills": true, "rename": true, "resume": true, "status": true, "statusline": true,
-	"team-onboarding": true, "update-config": true, "usage": true, "vim": true, "workflow-launch-exec": true,
+	"add-dir": true, "agents": true, "auto-mode-setup": true, "autocompact": true, "bug": true, "clear": true,
+	"color": true, "compact": true, "config": true, "context": true, "cost": true, "doctor": true, "effort": true,
+	"exit": true, "fast": true, "focus": true, "goal": true, "heapdump": true, "help": true, "hooks": true,
+	"insights": true, "list-agents": true, "login": true, "logout": true, "loop": true, "mcp": true, "memory": true,
+	"model": true, "output-style": true, "permissions": true, "quit": true, "recap": true, "reload-plugins": true,
+	"reload-skills": true, "rename": true, "resume": true, "status": true, "statusline": true, "team-onboarding": true,
+	"update-config": true, "usage": true, "vim": true, "workflow-launch-exec": true,
 }
 
 // forTerminal reports whether a command is one of builtins, or internal to the CLI (__remote-workflow).
@@ -75,7 +76,8 @@ func forTerminal(command string) bool { return builtins[command] || strings.HasP
 // of the project are fine; the CLI's commands about its session are not, because there is no terminal.
 func CheckPrompt(text string) error {
 	if word := commandOf(text); forTerminal(word) {
-		return fmt.Errorf("/%s is a terminal command of Claude Code and has no effect here: describe what you want in words", word)
+		return fmt.Errorf("/%s is a terminal command of Claude Code and has no effect here: "+
+			"describe what you want in words", word)
 	}
 	return nil
 }
@@ -150,7 +152,8 @@ type block struct {
 
 // shown has the media types that the model can look at, with the types of their blocks.
 var shown = map[string]string{
-	"image/png": "image", "image/jpeg": "image", "image/gif": "image", "image/webp": "image", "application/pdf": "document",
+	"image/png": "image", "image/jpeg": "image", "image/gif": "image", "image/webp": "image",
+	"application/pdf": "document",
 }
 
 func (f File) block() block {
@@ -160,7 +163,8 @@ func (f File) block() block {
 		}}
 	}
 	if !utf8.Valid(f.Data) {
-		return block{Type: "text", Text: fmt.Sprintf("[file %s of type %s, %d bytes, cannot be shown]", QuoteName(f.Name), cmp.Or(f.Type, "-"), len(f.Data))}
+		return block{Type: "text", Text: fmt.Sprintf("[file %s of type %s, %d bytes, cannot be shown]",
+			QuoteName(f.Name), cmp.Or(f.Type, "-"), len(f.Data))}
 	}
 	return block{Type: "text", Text: fmt.Sprintf("<file name=%s>\n%s\n</file>", QuoteName(f.Name), f.Data)}
 }

@@ -131,11 +131,15 @@ func offered(answer json.RawMessage) (Offer, error) {
 	}
 	for _, c := range told.Commands[:min(len(told.Commands), maxOffered)] {
 		if !forTerminal(c.Name) {
-			o.Commands = append(o.Commands, OfferedCommand{c.Name, redact.Clip(c.Description, maxOfferWords), redact.Clip(c.Argument, maxOfferWords)})
+			o.Commands = append(o.Commands, OfferedCommand{
+				c.Name, redact.Clip(c.Description, maxOfferWords), redact.Clip(c.Argument, maxOfferWords),
+			})
 		}
 	}
 	for _, m := range told.Models[:min(len(told.Models), maxOffered)] {
-		o.Models = append(o.Models, OfferedModel{m.Value, m.Title, redact.Clip(m.Description, maxOfferWords), m.Efforts})
+		o.Models = append(o.Models, OfferedModel{
+			m.Value, m.Title, redact.Clip(m.Description, maxOfferWords), m.Efforts,
+		})
 	}
 	return o, nil
 }

@@ -44,7 +44,8 @@ func conclude(f *protocol.Facts, finished bool, cause error, exit keeper.Exit, s
 	disk, tooMuchDisk := errors.AsType[diskError](cause)
 	lastWords := fmt.Sprintf("; its last words: %s", cmp.Or(lastWords(f, stderr), "-"))
 	switch {
-	case finished, cause == nil && exit.Processes == 0 && exit.Memory == 0 && exit.Silence == 0 && f.Last != nil && (!f.Open || !f.Began):
+	case finished, cause == nil && exit.Processes == 0 && exit.Memory == 0 && exit.Silence == 0 && f.Last != nil &&
+		(!f.Open || !f.Began):
 		if e := classifyResult(f); e != nil {
 			return Failed, e
 		}
@@ -58,7 +59,8 @@ func conclude(f *protocol.Facts, finished bool, cause error, exit keeper.Exit, s
 	case exit.Memory > 0:
 		return Failed, NewError(ClassMemory, fmt.Sprintf("the run had %d MiB of memory", exit.Memory>>20))
 	case exit.Silence > 0 && (cause == nil || internal(cause)):
-		return Failed, NewError(ClassFrozen, fmt.Sprintf("the worker sent its keeper no sign of life for %s", exit.Silence.Round(time.Second)))
+		return Failed, NewError(ClassFrozen, fmt.Sprintf("the worker sent its keeper no sign of life for %s",
+			exit.Silence.Round(time.Second)))
 	case errors.Is(cause, ErrLimit):
 		return Limit, nil
 	case errors.Is(cause, ErrStalled):
@@ -86,7 +88,9 @@ func conclude(f *protocol.Facts, finished bool, cause error, exit keeper.Exit, s
 // suspended, such a cause says nothing about the CLI.
 func internal(cause error) bool {
 	_, hopeless := errors.AsType[hopelessError](cause)
-	return hopeless || slices.ContainsFunc([]error{ErrStalled, errStart, errStdin}, func(c error) bool { return errors.Is(cause, c) })
+	return hopeless || slices.ContainsFunc([]error{ErrStalled, errStart, errStdin}, func(c error) bool {
+		return errors.Is(cause, c)
+	})
 }
 
 // retryAt returns when a run that failed with a class may succeed: the time that the model gave, or the reset of its
@@ -132,11 +136,13 @@ func classifyExit(f *protocol.Facts, exit keeper.Exit, stderr string) *Error {
 	case exit.Signal != "":
 		return NewError(ClassKilled, "the CLI was ended by "+exit.Signal+", which errand did not send")
 	case exit.Code > 128:
-		return NewError(ClassKilled, fmt.Sprintf("the CLI exited with %d, as after a signal errand did not send", exit.Code))
+		return NewError(ClassKilled, fmt.Sprintf("the CLI exited with %d, as after a signal errand did not send",
+			exit.Code))
 	case exit.Code != 0 && !f.Began:
 		return NewError(cmp.Or(textClass(stderr), ClassConfig), last)
 	case exit.Code != 0:
-		return NewError(cmp.Or(textClass(stderr), ClassNoResult), fmt.Sprintf("the CLI exited with %d and no result: %s", exit.Code, last))
+		return NewError(cmp.Or(textClass(stderr), ClassNoResult),
+			fmt.Sprintf("the CLI exited with %d and no result: %s", exit.Code, last))
 	default:
 		return NewError(ClassNoResult, "the CLI exited without a result: "+last)
 	}
@@ -188,7 +194,9 @@ func (l *liveRun) hook(q *protocol.Request) any {
 	if err == nil && l.route(r).Action == Allow {
 		return map[string]any{}
 	}
-	return map[string]any{"hookSpecificOutput": map[string]any{"hookEventName": "PreToolUse", "permissionDecision": "ask"}}
+	return map[string]any{"hookSpecificOutput": map[string]any{
+		"hookEventName": "PreToolUse", "permissionDecision": "ask",
+	}}
 }
 
 // route asks the policy. While the agent plans, it denies every call that may change something: in that mode the CLI
@@ -215,7 +223,8 @@ func (l *liveRun) decide(ctx context.Context, r ToolRequest) Decision {
 	case Delegate:
 		result, err := v.Run(ctx, r)
 		if err != nil {
-			return Decision{Reason: redactor.String("errand tried to make this call in place of the tool, and failed: " + err.Error())}
+			reason := "errand tried to make this call in place of the tool, and failed: " + err.Error()
+			return Decision{Reason: redactor.String(reason)}
 		}
 		return Decision{Reason: protocol.DelegatedResult + redactor.String(result)}
 	default:
@@ -251,7 +260,8 @@ func plausible(usd float64, models map[string]protocol.ModelUsage) (float64, Usa
 	var sum Usage
 	for _, u := range models {
 		sum = sum.Plus(Usage{
-			Input: within(u.Input), Output: within(u.Output), CacheRead: within(u.CacheRead), CacheCreation: within(u.CacheCreation),
+			Input: within(u.Input), Output: within(u.Output), CacheRead: within(u.CacheRead),
+			CacheCreation: within(u.CacheCreation),
 		})
 	}
 	return min(max(usd, 0), maxClaim), sum

@@ -172,7 +172,8 @@ func (y *Ready) broken(res Result) bool {
 	}
 	y.mu.Lock()
 	defer y.mu.Unlock()
-	return y.taken && slices.Contains([]Class{ClassStart, ClassConfig, ClassNoResult, ClassKilled, ClassOOM}, res.Error.Class)
+	return y.taken && slices.Contains([]Class{ClassStart, ClassConfig, ClassNoResult, ClassKilled, ClassOOM},
+		res.Error.Class)
 }
 
 // end ends a CLI that no run has taken. It has done nothing, so nothing is lost.
@@ -187,7 +188,9 @@ func (c *command) end(r *Runner) {
 	}()
 	c.process.Term(0)
 	_ = c.process.Stdin.Close()
-	r.waitAll(c.id, c.process, quiet, func(text string) { r.log.Warn("end a CLI that was kept ready", "run", c.id, "why", text) })
+	r.waitAll(c.id, c.process, quiet, func(text string) {
+		r.log.Warn("end a CLI that was kept ready", "run", c.id, "why", text)
+	})
 	c.closeNetwork()
 	r.removeDirs(c.id, c.dirs)
 }

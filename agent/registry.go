@@ -71,7 +71,8 @@ func (r Registry) expand(getenv func(string) string) (egress.Registry, error) {
 	switch {
 	case !ok || len(problems) > 0 || strings.HasPrefix(r.Host, "*"):
 		return egress.Registry{}, errors.New("its host is not a host or host:port")
-	case r.Realm != "" && len(hostlist.List{Mode: hostlist.None, Private: []string{r.Realm}}.Problems()) > 0 || strings.HasPrefix(r.Realm, "*"):
+	case r.Realm != "" && len(hostlist.List{Mode: hostlist.None, Private: []string{r.Realm}}.Problems()) > 0 ||
+		strings.HasPrefix(r.Realm, "*"):
 		return egress.Registry{}, errors.New("its realm is not a host or host:port")
 	case (r.Bearer == "") == (r.Basic == ""):
 		return egress.Registry{}, errors.New("it has no credential, or two: set bearer or basic")
@@ -88,7 +89,10 @@ func (r Registry) expand(getenv func(string) string) (egress.Registry, error) {
 	if err != nil {
 		return egress.Registry{}, err
 	}
-	one := egress.Registry{Host: host, Port: port, Paths: r.Paths, Realm: strings.ToLower(strings.TrimSuffix(r.Realm, ":443")), Credential: "Bearer " + value, Secrets: []string{value}}
+	one := egress.Registry{
+		Host: host, Port: port, Paths: r.Paths, Realm: strings.ToLower(strings.TrimSuffix(r.Realm, ":443")),
+		Credential: "Bearer " + value, Secrets: []string{value},
+	}
 	if r.Basic != "" {
 		encoded := base64.StdEncoding.EncodeToString([]byte(value))
 		one.Credential, one.Secrets = "Basic "+encoded, []string{value, encoded}
@@ -126,13 +130,14 @@ const trustFile, javaTrustFile, javaTrustPassword = "certificates.pem", "certifi
 // trustVariables name that file for the usual programs. npm has its own variable because a cafile in its settings would
 // replace NODE_EXTRA_CA_CERTS.
 var trustVariables = []string{
-	"NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "GIT_SSL_CAINFO", "PIP_CERT", "REQUESTS_CA_BUNDLE", "CARGO_HTTP_CAINFO", "CURL_CA_BUNDLE", "npm_config_cafile",
+	"NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "GIT_SSL_CAINFO", "PIP_CERT", "REQUESTS_CA_BUNDLE", "CARGO_HTTP_CAINFO",
+	"CURL_CA_BUNDLE", "npm_config_cafile",
 }
 
 // systemRoots are where distributions have the certificates that programs trust.
 var systemRoots = []string{
-	"/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/ca-bundle.pem", "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
-	"/etc/ssl/cert.pem",
+	"/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/ca-bundle.pem",
+	"/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem", "/etc/ssl/cert.pem",
 }
 
 // trust makes the programs of a run that has registries accept the certificates with which the proxy answers for these.

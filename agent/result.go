@@ -108,12 +108,12 @@ func (l *liveRun) result(finished bool, cause error) Result {
 	}
 	res := Result{
 		Ready: l.id != l.spec.ID,
-		Text:  redactor.String(strings.Join(answers, "\n\n")), ExitCode: exit.Code, Signal: exit.Signal, Stderr: l.stderr.String(),
-		Model: cmp.Or(f.Answered, f.Model), Turns: f.Turns, API: api,
+		Text:  redactor.String(strings.Join(answers, "\n\n")), ExitCode: exit.Code, Signal: exit.Signal,
+		Stderr: l.stderr.String(), Model: cmp.Or(f.Answered, f.Model), Turns: f.Turns, API: api,
 		Session: Session{ID: l.session, Data: l.saved()}, Egress: l.proxy.Report(redactor),
 		Resources: Resources{
-			CPU: exit.CPU, MaxRSS: exit.MaxRSS, Peak: exit.Peak, Disk: l.disk.added.Load(), Swept: exit.Swept, Stuck: exit.Stuck,
-			Lines: f.Lines, Raw: f.RawLines, Cut: f.CutLines, Unknown: f.Unknown,
+			CPU: exit.CPU, MaxRSS: exit.MaxRSS, Peak: exit.Peak, Disk: l.disk.added.Load(), Swept: exit.Swept,
+			Stuck: exit.Stuck, Lines: f.Lines, Raw: f.RawLines, Cut: f.CutLines, Unknown: f.Unknown,
 		},
 	}
 	if api != nil { // tools can forge the CLI's output, so other runs rely on the gateway
@@ -297,7 +297,8 @@ var classes = map[Class]struct {
 	ClassRequest: {
 		RetryNever,
 		"The model did not accept the request. An operator must check the log.",
-		"Read the model's response in the log. Usually a gateway lacks a feature that this CLI uses, or the model does not accept a setting.",
+		"Read the model's response in the log. Usually a gateway lacks a feature that this CLI uses, or the " +
+			"model does not accept a setting.",
 	},
 	ClassMaxTurns: {
 		RetryNever,
@@ -353,11 +354,13 @@ var classes = map[Class]struct {
 		RetryNever,
 		"The agent was stopped because it started more processes than a run may have. " +
 			"Ask for smaller steps, or an operator can raise the limit.",
-		"If its tools need so many processes and threads, raise ERRAND_RUN_PROCESSES and the limit of the container or unit.",
+		"If its tools need so many processes and threads, raise ERRAND_RUN_PROCESSES and the " +
+			"limit of the container or unit.",
 	},
 	ClassMemory: {
 		RetryNever,
-		"The agent was stopped because its commands used more memory than a run may have. Ask for smaller steps, or an operator can raise the limit.",
+		"The agent was stopped because its commands used more memory than a run may have. Ask for smaller steps, or " +
+			"an operator can raise the limit.",
 		"If its tools need so much memory, raise ERRAND_RUN_MEMORY_GB and the limit of the container or unit.",
 	},
 	ClassDisk: {

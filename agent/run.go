@@ -88,7 +88,8 @@ func closeLog(log *runlog.Log, res *Result) {
 		verdict += " (" + res.Error.Error() + ")"
 	}
 	log.Line(fmt.Sprintf("# %s after %s, exit %d%s, $%.4f, %d turns",
-		verdict, res.Duration.Round(time.Millisecond), res.ExitCode, strings.TrimRight(" "+res.Signal, " "), res.CostUSD, res.Turns))
+		verdict, res.Duration.Round(time.Millisecond), res.ExitCode, strings.TrimRight(" "+res.Signal, " "),
+		res.CostUSD, res.Turns))
 	if err := log.Close(); err != nil {
 		res.Resources.LogErr = err.Error()
 	}
@@ -242,8 +243,8 @@ func (r *Runner) order(c *command, in invocation, p sandbox.Place) (keeper.Order
 	}
 	way := r.model.Access(c.gate)
 	o := keeper.Order{
-		Path: p.Program, Args: args, Dir: in.spec.Dir, Env: r.environment(in.spec, c.dirs.Inside(), way), RunDir: c.dirs.Root,
-		Secret: way.Credential.Piped(), Sealed: true,
+		Path: p.Program, Args: args, Dir: in.spec.Dir, Env: r.environment(in.spec, c.dirs.Inside(), way),
+		RunDir: c.dirs.Root, Secret: way.Credential.Piped(), Sealed: true,
 	}
 	if p.OwnNetwork {
 		o.Ports = r.ports(in.spec, true)

@@ -65,7 +65,10 @@ func (r *Runner) Script(ctx context.Context, s Script) (Scripted, error) {
 		return Scripted{}, NewError(ClassWorkspace, err.Error())
 	}
 	defer func() { r.removeDirs(s.ID, dirs) }()
-	spec := Spec{ID: s.ID, Dir: s.Dir, Files: s.Files, Reads: s.Reads, Repo: s.Repo, Also: s.Also, Environment: s.Environment, Profile: Write, script: true}
+	spec := Spec{
+		ID: s.ID, Dir: s.Dir, Files: s.Files, Reads: s.Reads, Repo: s.Repo, Also: s.Also, Environment: s.Environment,
+		Profile: Write, script: true,
+	}
 	place, e := r.place(ctx, spec, cmp.Or(onPath("bash", r.getenv("PATH")), "/bin/bash"), &dirs)
 	if e != nil {
 		return Scripted{}, e
@@ -104,12 +107,17 @@ func (r *Runner) Script(ctx context.Context, s Script) (Scripted, error) {
 	}
 	res := r.watchScript(ctx, s, p, disk)
 	res.Duration, res.Egress = time.Since(began), proxy.Report(r.cfg.Redactor)
-	if res.Egress != nil {
-		for _, refused := range res.Egress.Refused[:min(len(res.Egress.Refused), maxRefusedShown)] {
-			res.Output += fmt.Sprintf("\n[refused a connection to %s, %s]", refused.Host, refused.Why)
+	return res.withRefusals(), nil
+}
+
+// withRefusals adds the refused connections to the output.
+func (s Scripted) withRefusals() Scripted {
+	if s.Egress != nil {
+		for _, refused := range s.Egress.Refused[:min(len(s.Egress.Refused), maxRefusedShown)] {
+			s.Output += fmt.Sprintf("\n[refused a connection to %s, %s]", refused.Host, refused.Why)
 		}
 	}
-	return res, nil
+	return s
 }
 
 // watchScript reads the output of a script until all its processes are dead.
@@ -147,9 +155,12 @@ func (r *Runner) watchScript(ctx context.Context, s Script, p *keeper.Process, d
 	end(nil)
 	watch.Wait()
 	tooMuch, isTooMuch := errors.AsType[diskError](context.Cause(ctx))
-	res := Scripted{Outcome: Failed, ExitCode: p.Exit.Code, Signal: p.Exit.Signal, Output: out.String(), Stuck: p.Exit.Stuck}
+	res := Scripted{
+		Outcome: Failed, ExitCode: p.Exit.Code, Signal: p.Exit.Signal, Output: out.String(), Stuck: p.Exit.Stuck,
+	}
 	if p.Exit.Processes > 0 {
-		res.Output += fmt.Sprintf("\n[ended: it had %d processes and threads, more than a run may have]", p.Exit.Processes)
+		res.Output += fmt.Sprintf("\n[ended: it had %d processes and threads, more than a run may have]",
+			p.Exit.Processes)
 	}
 	if p.Exit.Memory > 0 {
 		res.Output += fmt.Sprintf("\n[ended: it had %d MiB of memory, more than a run may have]", p.Exit.Memory>>20)

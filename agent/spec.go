@@ -275,7 +275,9 @@ func ServerSecrets(servers []MCPServer, getenv func(string) string) []string {
 
 // policy returns the policy of a run.
 func (r *Runner) policy(s Spec) tools.Policy {
-	return tools.Policy{Profile: s.Profile, Dir: s.Dir, Clones: s.clones(), Roots: s.further(), Servers: r.servers(s), Rules: s.Rules}
+	return tools.Policy{
+		Profile: s.Profile, Dir: s.Dir, Clones: s.clones(), Roots: s.further(), Servers: r.servers(s), Rules: s.Rules,
+	}
 }
 
 // servers lists the servers whose tools a run may call: that of Spec.Tools, and those configured for its profile.
@@ -294,5 +296,6 @@ func (r *Runner) servers(s Spec) (names []string) {
 // toolFailed logs that a tool has panicked.
 func (l *liveRun) toolFailed(tool string, panicked any, stack []byte) {
 	l.log.Note(time.Now(), "! the tool %s panicked: %v", tool, panicked)
-	l.r.log.Error("host tool panicked", "run", l.spec.ID, "tool", tool, "err", fmt.Sprint(panicked), "stack", string(stack))
+	l.r.log.Error("host tool panicked", "run", l.spec.ID, "tool", tool, "err", fmt.Sprint(panicked),
+		"stack", string(stack))
 }

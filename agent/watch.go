@@ -103,7 +103,8 @@ func (l *liveRun) nextMessage() (Message, bool) {
 }
 
 // schemaReminder is sent once to an agent that answered only in words, which the CLI counts as a success (CLI 2.1.329).
-const schemaReminder = "Your answer is read by a program: give it again by calling the StructuredOutput tool, with the same content."
+const schemaReminder = "Your answer is read by a program: give it again by calling the StructuredOutput " +
+	"tool, with the same content."
 
 // alarm is a condition on which the watchdog acts.
 type alarm int
@@ -169,7 +170,8 @@ func (l *liveRun) ping() {
 	defer cancel()
 	_, err := l.control.Request(ctx, map[string]any{"subtype": "get_binary_version"})
 	switch {
-	case err == nil, refused(err), errors.Is(err, protocol.ErrGone), l.ctx.Err() != nil, !l.stream.Clock().Heard.Before(sent):
+	case err == nil, refused(err), errors.Is(err, protocol.ErrGone), l.ctx.Err() != nil,
+		!l.stream.Clock().Heard.Before(sent):
 	case errors.Is(err, context.DeadlineExceeded):
 		l.cancel(ErrStalled)
 	default:

@@ -35,8 +35,11 @@ func (v routingCheck) login(r Routing) {
 		return
 	}
 	u, err := url.Parse(l.Issuer)
-	if err != nil || u.Host == "" || u.Scheme != "https" && u.Hostname() != "127.0.0.1" || u.User != nil || u.RawQuery != "" {
-		v.add("is not the https URL of an OpenID provider", "write it as the provider does, like https://id.example.com, or https://github.com for GitHub", "login", "issuer")
+	if err != nil || u.Host == "" || u.Scheme != "https" && u.Hostname() != "127.0.0.1" || u.User != nil ||
+		u.RawQuery != "" {
+		v.add("is not the https URL of an OpenID provider",
+			"write it as the provider does, like https://id.example.com, or https://github.com for GitHub",
+			"login", "issuer")
 	}
 	if l.ClientID == "" {
 		v.add("has no client_id", "register errand at the provider and add the client's ID", "login")
@@ -56,7 +59,8 @@ func (v routingCheck) roles(r Routing) {
 			v.add("is for no one", `add people, like ["*@example.com"], or groups`, at...)
 		}
 		if g.Role == "admin" && len(g.Repositories) > 0 {
-			v.add("limits admins to repositories, but tokens and the audit log belong to all", "remove repositories, or choose operator", at...)
+			v.add("limits admins to repositories, but tokens and the audit log belong to all",
+				"remove repositories, or choose operator", at...)
 		}
 		v.patterns(slices.Concat(g.People, g.Repositories), at)
 	}
@@ -85,12 +89,18 @@ func (c *Config) LinksAccounts() bool {
 // checkRights refuses limits for people in Slack that cannot be checked.
 func (c *Config) checkRights(p *Problems) {
 	if u := c.Routing.Slack.Unmapped; u != "" && u != UnmappedAll && !c.GitHub.Enabled() {
-		p.add(c.Paths.File+": slack.unmapped", "limits people by their rights on GitHub, which is not configured", "set GITHUB_APP_ID or GITHUB_TOKEN (docs/github.md), or remove it")
+		p.add(c.Paths.File+": slack.unmapped", "limits people by their rights on GitHub, which is not configured",
+			"set GITHUB_APP_ID or GITHUB_TOKEN (docs/github.md), or remove it")
 	}
 	if len(c.Routing.Slack.MatchEmail) > 0 && !c.GitHub.Enabled() {
-		p.add(c.Paths.File+": slack.match_email", "recognises people by their e-mail addresses on GitHub, which is not configured", "set GITHUB_APP_ID or GITHUB_TOKEN (docs/github.md), or remove it")
+		p.add(c.Paths.File+": slack.match_email",
+			"recognises people by their e-mail addresses on GitHub, which is not configured",
+			"set GITHUB_APP_ID or GITHUB_TOKEN (docs/github.md), or remove it")
 	}
 	if c.Routing.Slack.Link && !c.LinksAccounts() {
-		p.add(c.Paths.File+": slack.link", "lets people prove their account by a login at GitHub, which is not configured", "set login: with GitHub as the issuer, GITHUB_APP_ID or GITHUB_TOKEN, and ERRAND_PUBLIC_URL (docs/slack.md), or remove it")
+		p.add(c.Paths.File+": slack.link",
+			"lets people prove their account by a login at GitHub, which is not configured",
+			"set login: with GitHub as the issuer, GITHUB_APP_ID or GITHUB_TOKEN, and ERRAND_PUBLIC_URL "+
+				"(docs/slack.md), or remove it")
 	}
 }

@@ -127,7 +127,8 @@ func (v routingCheck) webhooks(r Routing) {
 		}
 		for _, kind := range w.Endings {
 			if !slices.Contains(Endings, kind) {
-				v.add(fmt.Sprintf("has %q, which is no ending", kind), "write some of "+strings.Join(Endings, ", "), append(path, "endings")...)
+				v.add(fmt.Sprintf("has %q, which is no ending", kind), "write some of "+strings.Join(Endings, ", "),
+					append(path, "endings")...)
 			}
 		}
 		v.patterns(w.Repositories, append(path, "repositories"))
@@ -159,7 +160,8 @@ func (r Routing) AutomationResults() map[string]string {
 // branch reports a name that no branch has, or a ref such as the head of a pull request, which may be from a fork.
 func (v routingCheck) branch(name string, path []string) {
 	if !refname.Branch(name) {
-		v.add(fmt.Sprintf("is %q, which is not the name of a branch", name), "write it without refs/heads/, like main", path...)
+		v.add(fmt.Sprintf("is %q, which is not the name of a branch", name), "write it without refs/heads/, like main",
+			path...)
 	}
 }
 
@@ -188,7 +190,8 @@ func (v routingCheck) schedules(r Routing) {
 		s, path := r.Schedules[name], []string{"schedules", name}
 		v.automation(r, name, series{s.Repository, s.Branch, s.Profile, s.Results, s.Budget}, path)
 		if _, err := timetable.Parse(s.When); err != nil {
-			v.add(err.Error(), "write it like `every weekday at 07:00 Europe/Berlin` or `0 7 * * 1-5 Europe/Berlin`", append(path, "when")...)
+			v.add(err.Error(), "write it like `every weekday at 07:00 Europe/Berlin` or `0 7 * * 1-5 Europe/Berlin`",
+				append(path, "when")...)
 		}
 		if strings.TrimSpace(s.Prompt) == "" {
 			v.add("has no prompt", "add `prompt: …`, which says what to do", path...)
@@ -210,9 +213,11 @@ func (v routingCheck) automation(r Routing, name string, s series, path []string
 	if _, listed := r.Repository(s.repository); s.repository != "" {
 		switch {
 		case !fullName.MatchString(s.repository):
-			v.add(fmt.Sprintf("is %q, which is not the name of a repository", s.repository), "write it as owner/name", append(path, "repository")...)
+			v.add(fmt.Sprintf("is %q, which is not the name of a repository", s.repository), "write it as owner/name",
+				append(path, "repository")...)
 		case !listed && len(r.Repositories) > 0:
-			v.add(fmt.Sprintf("is %q, which is not among the repositories", s.repository), "list it under repositories or correct its spelling", append(path, "repository")...)
+			v.add(fmt.Sprintf("is %q, which is not among the repositories", s.repository),
+				"list it under repositories or correct its spelling", append(path, "repository")...)
 		}
 	}
 	v.branch(s.branch, append(path, "branch"))

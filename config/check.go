@@ -16,7 +16,9 @@ import (
 
 // checks are the checks that the tags of fields name. bound is the text after the name in the tag.
 var checks = map[string]func(p *Problems, s setting, bound string){
-	"addr": checkAddr, "author": checkAuthor, "dirs": checkDirs, "grace": checkGrace, "headers": checkHeaders, "limit": checkLimit, "objects": checkObjects, "oneof": checkOneOf, "pool": checkPool, "token": checkToken, "url": checkURL, "version": checkVersion,
+	"addr": checkAddr, "author": checkAuthor, "dirs": checkDirs, "grace": checkGrace, "headers": checkHeaders,
+	"limit": checkLimit, "objects": checkObjects, "oneof": checkOneOf, "pool": checkPool, "token": checkToken,
+	"url": checkURL, "version": checkVersion,
 }
 
 // check validates each value independently of the role.
@@ -78,7 +80,8 @@ func checkPool(p *Problems, s setting, _ string) {
 func checkOneOf(p *Problems, s setting, bound string) {
 	words := strings.Fields(bound)
 	if last := len(words) - 1; !slices.Contains(words, s.field.String()) {
-		p.add(s.name, fmt.Sprintf("must be %s or %s, not %q", strings.Join(words[:last], ", "), words[last], s.value), "")
+		p.add(s.name, fmt.Sprintf("must be %s or %s, not %q", strings.Join(words[:last], ", "), words[last], s.value),
+			"")
 	}
 }
 
@@ -89,7 +92,8 @@ func checkLimit(p *Problems, s setting, bound string) {
 	case n > 0 && n < least || n < 0 && least > 0:
 		p.add(s.name, fmt.Sprintf("must be at least %d, or 0 for no limit, not %d", least, n), "")
 	case n < 0:
-		p.add(s.name, fmt.Sprintf("must not be negative (%v)", s.value), "use a value like "+s.preset+", or 0 for no limit")
+		p.add(s.name, fmt.Sprintf("must not be negative (%v)", s.value),
+			"use a value like "+s.preset+", or 0 for no limit")
 	}
 }
 
@@ -137,22 +141,26 @@ var tokenForm = regexp.MustCompile(`^[A-Za-z0-9._~+/=-]{16,}$`)
 
 func checkToken(p *Problems, s setting, _ string) {
 	if !tokenForm.MatchString(s.field.String()) {
-		p.add(s.name, "must have at least 16 characters from A-Z, a-z, 0-9 and ._~+/=-", "set it to the output of `openssl rand -hex 24`")
+		p.add(s.name, "must have at least 16 characters from A-Z, a-z, 0-9 and ._~+/=-",
+			"set it to the output of `openssl rand -hex 24`")
 	}
 }
 
 func checkAddr(p *Problems, s setting, _ string) {
 	_, port, err := net.SplitHostPort(s.field.String())
 	if _, perr := strconv.ParseUint(port, 10, 16); err != nil || perr != nil {
-		p.add(s.name, fmt.Sprintf("must be an address like 127.0.0.1:8080, or :8080 for all interfaces, not %q", s.value), "")
+		p.add(s.name, fmt.Sprintf("must be an address like 127.0.0.1:8080, or :8080 for all interfaces, not %q",
+			s.value), "")
 	}
 }
 
 func checkObjects(p *Problems, s setting, _ string) {
 	u, err := url.Parse(s.field.String())
 	switch {
-	case err != nil || u.User != nil || u.Scheme != "s3" && u.Scheme != "file" || u.Scheme == "file" && (u.Host != "" || !filepath.IsAbs(u.Path)):
-		p.add(s.name, "is not the address of an object store", "write s3://bucket/prefix or file:///shared/directory, without credentials")
+	case err != nil || u.User != nil || u.Scheme != "s3" && u.Scheme != "file" ||
+		u.Scheme == "file" && (u.Host != "" || !filepath.IsAbs(u.Path)):
+		p.add(s.name, "is not the address of an object store",
+			"write s3://bucket/prefix or file:///shared/directory, without credentials")
 	}
 }
 
@@ -174,7 +182,8 @@ func checkDirs(p *Problems, s setting, _ string) {
 // checkRole reports missing settings, for the role and for sources that are partly configured.
 func (c *Config) checkRole(p *Problems, role Role) {
 	if c.Redis.URL == "" && role != RoleStandalone {
-		p.add("REDIS_URL", "is not set", "set it to redis://:PASSWORD@HOST:6379/0, or run `worker -standalone`, which starts its own Redis")
+		p.add("REDIS_URL", "is not set",
+			"set it to redis://:PASSWORD@HOST:6379/0, or run `worker -standalone`, which starts its own Redis")
 	}
 	if role == RoleFrontdoor && c.HTTP.ConsoleToken == "" {
 		p.add("ERRAND_CONSOLE_TOKEN", "is not set", "set it to the output of `openssl rand -hex 24`")
@@ -220,9 +229,11 @@ func (c *Config) checkModel(p *Problems, role Role) {
 		return
 	}
 	if m := c.Model; role.runs() && m.Gateway == GatewayOff && (m.TokenCommand != "" || m.Headers != "") {
-		p.add("ERRAND_GATEWAY", "is off, so ERRAND_MODEL_TOKEN_COMMAND and ANTHROPIC_CUSTOM_HEADERS have no effect", "set it to on, or unset them")
+		p.add("ERRAND_GATEWAY", "is off, so ERRAND_MODEL_TOKEN_COMMAND and ANTHROPIC_CUSTOM_HEADERS have no effect",
+			"set it to on, or unset them")
 	}
-	if m := c.Model; role.runs() && m.TokenCommand == "" && m.AuthToken+m.APIKey+m.OAuthToken == "" && !slices.Contains(c.Given, "ANTHROPIC_BASE_URL") {
+	if m := c.Model; role.runs() && m.TokenCommand == "" && m.AuthToken+m.APIKey+m.OAuthToken == "" &&
+		!slices.Contains(c.Given, "ANTHROPIC_BASE_URL") {
 		p.add("ANTHROPIC_API_KEY", "is not set", "set it or another credential (docs/models.md)")
 	}
 }
@@ -231,13 +242,15 @@ func (c *Config) checkModel(p *Problems, role Role) {
 func (c *Config) checkCloud(p *Problems, used string) {
 	m, cl := c.Model, c.Cloud
 	if cl.Bedrock && (cl.Vertex || cl.Foundry) || cl.Vertex && cl.Foundry {
-		p.add(used, "is not the only cloud", "keep one of CLAUDE_CODE_USE_BEDROCK, CLAUDE_CODE_USE_VERTEX and CLAUDE_CODE_USE_FOUNDRY")
+		p.add(used, "is not the only cloud",
+			"keep one of CLAUDE_CODE_USE_BEDROCK, CLAUDE_CODE_USE_VERTEX and CLAUDE_CODE_USE_FOUNDRY")
 	}
 	if m.TokenCommand != "" || m.AuthToken+m.APIKey+m.OAuthToken != "" {
 		p.add(used, "conflicts with a credential for Anthropic's own API", "unset one of them")
 	}
 	if m.Gateway == GatewayOff {
-		p.add("ERRAND_GATEWAY", "is off, so runs would need the credential of the cloud", "set it to on: the worker signs their requests")
+		p.add("ERRAND_GATEWAY", "is off, so runs would need the credential of the cloud",
+			"set it to on: the worker signs their requests")
 	}
 	if cl.Vertex && (cl.VertexProject == "" || cl.VertexRegion == "") {
 		p.add(used, "is set without a project and a region", "set ANTHROPIC_VERTEX_PROJECT_ID and CLOUD_ML_REGION")
@@ -254,10 +267,13 @@ func (c *Config) checkSlack(p *Problems, role Role) {
 		return
 	}
 	if s.BotToken == "" {
-		p.add("SLACK_BOT_TOKEN", "is not set although Slack is configured", "set it to the bot token (xoxb-…), or unset all SLACK_ variables to disable Slack")
+		p.add("SLACK_BOT_TOKEN", "is not set although Slack is configured",
+			"set it to the bot token (xoxb-…), or unset all SLACK_ variables to disable Slack")
 	}
 	if s.SigningSecret+s.AppToken == "" && role != RoleWorker {
-		p.add("SLACK_SIGNING_SECRET", "is not set although Slack is configured", "set it to the signing secret from the app's Basic Information, or set SLACK_APP_TOKEN to an app-level token to use Socket Mode")
+		p.add("SLACK_SIGNING_SECRET", "is not set although Slack is configured",
+			"set it to the signing secret from the app's Basic Information, or set SLACK_APP_TOKEN to an "+
+				"app-level token to use Socket Mode")
 	}
 }
 
@@ -274,22 +290,30 @@ func (c *Config) checkGitHub(p *Problems, role Role) {
 	case g.Token == "" && !app && g.WebhookSecret == "":
 		return
 	case g.Token != "" && app:
-		p.add("GITHUB_TOKEN", "and a GitHub App are both set", "unset GITHUB_TOKEN, or GITHUB_APP_ID and GITHUB_APP_PRIVATE_KEY_FILE")
+		p.add("GITHUB_TOKEN", "and a GitHub App are both set",
+			"unset GITHUB_TOKEN, or GITHUB_APP_ID and GITHUB_APP_PRIVATE_KEY_FILE")
 	case g.Token == "" && !app:
-		p.add("GITHUB_TOKEN", "is not set although GitHub is configured", "set it, or GITHUB_APP_ID and GITHUB_APP_PRIVATE_KEY_FILE, or unset GITHUB_WEBHOOK_SECRET to disable GitHub")
+		p.add("GITHUB_TOKEN", "is not set although GitHub is configured",
+			"set it, or GITHUB_APP_ID and GITHUB_APP_PRIVATE_KEY_FILE, "+
+				"or unset GITHUB_WEBHOOK_SECRET to disable GitHub")
 	case app && g.AppID == 0 && !slices.Contains(c.Given, "GITHUB_APP_ID"):
-		p.add("GITHUB_APP_ID", "is not set although the App's private key is", "set it to the number on the App's settings page")
+		p.add("GITHUB_APP_ID", "is not set although the App's private key is",
+			"set it to the number on the App's settings page")
 	case app && !key:
-		p.add("GITHUB_APP_PRIVATE_KEY_FILE", "is not set although GITHUB_APP_ID is", "set it to the path of the App's private key, or GITHUB_APP_PRIVATE_KEY to the key itself")
+		p.add("GITHUB_APP_PRIVATE_KEY_FILE", "is not set although GITHUB_APP_ID is",
+			"set it to the path of the App's private key, or GITHUB_APP_PRIVATE_KEY to the key itself")
 	}
 	if g.WebhookSecret == "" && g.Poll == 0 && role != RoleWorker {
 		p.add("GITHUB_WEBHOOK_SECRET", "is not set although GitHub is configured",
-			"set it to the webhook's secret, or GITHUB_POLL=20s where GitHub cannot reach errand, or unset the other GITHUB_ credentials to disable GitHub")
+			"set it to the webhook's secret, or GITHUB_POLL=20s where GitHub cannot reach errand, or unset the other "+
+				"GITHUB_ credentials to disable GitHub")
 	}
 	if g.Poll > 0 && g.Poll < minPoll {
-		p.add("GITHUB_POLL", "is less than 10s", "set it to 10s or more: each poll makes some requests for each repository")
+		p.add("GITHUB_POLL", "is less than 10s",
+			"set it to 10s or more: each poll makes some requests for each repository")
 	} else if g.Poll > 0 && role != RoleWorker && len(c.Routing.Repositories) == 0 {
-		p.add("GITHUB_POLL", "is set, and no repository is listed", "list those that are polled under repositories: in errand.yaml")
+		p.add("GITHUB_POLL", "is set, and no repository is listed",
+			"list those that are polled under repositories: in errand.yaml")
 	}
 }
 
@@ -342,13 +366,15 @@ func (h HTTP) checkProxy(p *Problems) {
 	case h.ProxyGroups != "" && (h.ProxyHeader == "" || !headerForm.MatchString(h.ProxyGroups)):
 		p.add("ERRAND_TRUSTED_PROXY_GROUPS", "must be a header name like X-Forwarded-Groups, beside "+header, "")
 	case h.ProxyHeader == "" && len(h.Proxies) > 0:
-		p.add(header, "is not set although "+from+" is", "set it to the header with the user's name, like X-Forwarded-User")
+		p.add(header, "is not set although "+from+" is",
+			"set it to the header with the user's name, like X-Forwarded-User")
 	}
 	for _, network := range h.Proxies {
 		for _, own := range loopback {
 			if network.Overlaps(own) {
 				p.add(from, fmt.Sprintf("must not include %s (in %s), from which agents can connect", own, network),
-					"use the proxy's own address; run a proxy on the same machine in a separate network, such as a container's")
+					"use the proxy's own address; run a proxy on the same machine in a separate "+
+						"network, such as a container's")
 			}
 		}
 	}

@@ -60,7 +60,8 @@ type Config struct {
 
 // Objects is where values are that are too large for Redis: sessions, checkpoints, saved logs and pictures.
 type Objects struct {
-	URL string `env:"ERRAND_OBJECTS" check:"objects"` // s3://bucket/prefix or file:///dir; empty: in Paths.State, so that other machines read only those in Redis
+	// s3://bucket/prefix or file:///dir; empty: in Paths.State, so that other machines read only those in Redis
+	URL string `env:"ERRAND_OBJECTS" check:"objects"`
 
 	// The S3 client reads these itself, with AWS_ACCESS_KEY_ID. They are here because they must be redacted.
 	SecretKey Secret `env:"AWS_SECRET_ACCESS_KEY"`
@@ -69,12 +70,15 @@ type Objects struct {
 
 // Redis configures the connection to Redis.
 type Redis struct {
-	URL       RedisURL `env:"REDIS_URL"`                                          // may be empty for RoleStandalone, which then starts its own Redis
-	Replicas  int      `env:"ERRAND_REDIS_REPLICAS" envDefault:"0" check:"limit"` // how many replicas must have a task or an ending before it counts as stored
-	AllowOpen bool     `env:"ERRAND_ALLOW_OPEN_REDIS" envDefault:"false"`         // start even if Redis has no password
+	// may be empty for RoleStandalone, which then starts its own Redis
+	URL RedisURL `env:"REDIS_URL"`
+	// how many replicas must have a task or an ending before it counts as stored
+	Replicas  int  `env:"ERRAND_REDIS_REPLICAS" envDefault:"0" check:"limit"`
+	AllowOpen bool `env:"ERRAND_ALLOW_OPEN_REDIS" envDefault:"false"` // start even if Redis has no password
 
 	// With TLS, for the Sentinels as well.
-	CAFile   string `env:"ERRAND_REDIS_CA_FILE"`   // absolute; certificates of the CA that signed Redis' certificate; empty: those of the system
+	// absolute; certificates of the CA that signed Redis' certificate; empty: those of the system
+	CAFile   string `env:"ERRAND_REDIS_CA_FILE"`
 	CertFile string `env:"ERRAND_REDIS_CERT_FILE"` // absolute; the client certificate, if Redis requires one
 	KeyFile  string `env:"ERRAND_REDIS_KEY_FILE"`  // absolute; its private key
 	CA       string `env:"-"`                      // content of the files
@@ -84,10 +88,14 @@ type Redis struct {
 
 // Slack configures the Slack source.
 type Slack struct {
-	BotToken      Secret `env:"SLACK_BOT_TOKEN"`                                                 // xoxb-…, posts messages
-	SigningSecret Secret `env:"SLACK_SIGNING_SECRET"`                                            // verifies HTTP requests; front doors only
-	AppToken      Secret `env:"SLACK_APP_TOKEN"`                                                 // xapp-…, receives events in Socket Mode; front doors only
-	APIURL        string `env:"SLACK_API_URL" envDefault:"https://slack.com/api/" check:"url /"` // ends in a slash, as slack-go requires
+	// xoxb-…, posts messages
+	BotToken Secret `env:"SLACK_BOT_TOKEN"`
+	// verifies HTTP requests; front doors only
+	SigningSecret Secret `env:"SLACK_SIGNING_SECRET"`
+	// xapp-…, receives events in Socket Mode; front doors only
+	AppToken Secret `env:"SLACK_APP_TOKEN"`
+	// ends in a slash, as slack-go requires
+	APIURL string `env:"SLACK_API_URL" envDefault:"https://slack.com/api/" check:"url /"`
 }
 
 // Enabled reports whether Slack is a source: it can post. Load has checked that a front door can receive events.
@@ -95,23 +103,32 @@ func (s Slack) Enabled() bool { return s.BotToken != "" }
 
 // GitHub configures the GitHub source and forge.
 type GitHub struct {
-	Token         Secret        `env:"GITHUB_TOKEN"`                                                      // a user's token; the App below is the alternative
-	AppID         int64         `env:"GITHUB_APP_ID"`                                                     // 0 = no App
-	AppKeyFile    string        `env:"GITHUB_APP_PRIVATE_KEY_FILE"`                                       // absolute
-	AppKeyText    Secret        `env:"GITHUB_APP_PRIVATE_KEY"`                                            // the key itself, instead of AppKeyFile; \n may replace a line end
-	AppKey        Secret        `env:"-"`                                                                 // the key in PEM, from either
-	WebhookSecret Secret        `env:"GITHUB_WEBHOOK_SECRET"`                                             // a front door with GitHub has it or Poll: go-github takes unsigned events without one; workers need none
-	Poll          time.Duration `env:"GITHUB_POLL" check:"limit"`                                         // between two polls for comments, reviews and pushes; 0 = webhooks bring them
-	APIURL        string        `env:"GITHUB_API_URL" envDefault:"https://api.github.com/" check:"url /"` // ends in a slash, as go-github requires
-	URL           string        `env:"GITHUB_URL" envDefault:"https://github.com" check:"url"`            // base of clone URLs, without a trailing slash
+	// a user's token; the App below is the alternative
+	Token      Secret `env:"GITHUB_TOKEN"`
+	AppID      int64  `env:"GITHUB_APP_ID"`               // 0 = no App
+	AppKeyFile string `env:"GITHUB_APP_PRIVATE_KEY_FILE"` // absolute
+	// the key itself, instead of AppKeyFile; \n may replace a line end
+	AppKeyText Secret `env:"GITHUB_APP_PRIVATE_KEY"`
+	// the key in PEM, from either
+	AppKey Secret `env:"-"`
+	// a front door with GitHub has it or Poll: go-github takes unsigned events without one; workers need none
+	WebhookSecret Secret `env:"GITHUB_WEBHOOK_SECRET"`
+	// between two polls for comments, reviews and pushes; 0 = webhooks bring them
+	Poll time.Duration `env:"GITHUB_POLL" check:"limit"`
+	// ends in a slash, as go-github requires
+	APIURL string `env:"GITHUB_API_URL" envDefault:"https://api.github.com/" check:"url /"`
+	// base of clone URLs, without a trailing slash
+	URL string `env:"GITHUB_URL" envDefault:"https://github.com" check:"url"`
 }
 
 // Traces configures the export of traces, by OpenTelemetry's variables. Those only for traces take precedence.
 type Traces struct {
-	Endpoint       string `env:"OTEL_EXPORTER_OTLP_ENDPOINT" check:"url"`           // of an OTLP receiver over HTTP, without /v1/traces
-	TracesEndpoint string `env:"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT" check:"url"`    // of one for traces, with its path
-	Headers        Secret `env:"OTEL_EXPORTER_OTLP_HEADERS" check:"headers"`        // for it: name=value, percent-encoded, with commas between them
-	TracesHeaders  Secret `env:"OTEL_EXPORTER_OTLP_TRACES_HEADERS" check:"headers"` // instead of Headers
+	// of an OTLP receiver over HTTP, without /v1/traces
+	Endpoint       string `env:"OTEL_EXPORTER_OTLP_ENDPOINT" check:"url"`
+	TracesEndpoint string `env:"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT" check:"url"` // of one for traces, with its path
+	// for it: name=value, percent-encoded, with commas between them
+	Headers       Secret `env:"OTEL_EXPORTER_OTLP_HEADERS" check:"headers"`
+	TracesHeaders Secret `env:"OTEL_EXPORTER_OTLP_TRACES_HEADERS" check:"headers"` // instead of Headers
 }
 
 // URL returns where traces are sent; empty = no traces.
@@ -130,16 +147,25 @@ func (g GitHub) IsApp() bool { return g.AppID != 0 && g.AppKey != "" }
 
 // Model configures access to the model. One of the credentials is enough; the agent chooses between several.
 type Model struct {
-	APIKey       Secret        `env:"ANTHROPIC_API_KEY"`                                                     // sent as x-api-key
-	AuthToken    Secret        `env:"ANTHROPIC_AUTH_TOKEN"`                                                  // a bearer token, as gateways expect it
-	OAuthToken   Secret        `env:"CLAUDE_CODE_OAUTH_TOKEN"`                                               // of a Claude subscription
-	Headers      Secret        `env:"ANTHROPIC_CUSTOM_HEADERS"`                                              // further headers of requests: Name: value, each on its own line or after \n
-	TokenCommand string        `env:"ERRAND_MODEL_TOKEN_COMMAND"`                                            // prints a bearer token, instead of the other credentials
-	TokenLife    time.Duration `env:"ERRAND_MODEL_TOKEN_LIFE" envDefault:"5m" check:"limit"`                 // after which TokenCommand is run again
-	BaseURL      string        `env:"ANTHROPIC_BASE_URL" envDefault:"https://api.anthropic.com" check:"url"` // without a slash at the end
-	Upstream     string        `env:"ERRAND_GATEWAY_UPSTREAM" check:"url"`                                   // a gateway between the fleet and every provider, instead of the providers' own URLs
-	Gateway      string        `env:"ERRAND_GATEWAY" envDefault:"on" check:"oneof on off"`                   // GatewayOn or GatewayOff
-	Name         string        `env:"ERRAND_MODEL"`                                                          // model that the CLI uses; empty = the CLI's default
+	// sent as x-api-key
+	APIKey Secret `env:"ANTHROPIC_API_KEY"`
+	// a bearer token, as gateways expect it
+	AuthToken Secret `env:"ANTHROPIC_AUTH_TOKEN"`
+	// of a Claude subscription
+	OAuthToken Secret `env:"CLAUDE_CODE_OAUTH_TOKEN"`
+	// further headers of requests: Name: value, each on its own line or after \n
+	Headers Secret `env:"ANTHROPIC_CUSTOM_HEADERS"`
+	// prints a bearer token, instead of the other credentials
+	TokenCommand string `env:"ERRAND_MODEL_TOKEN_COMMAND"`
+	// after which TokenCommand is run again
+	TokenLife time.Duration `env:"ERRAND_MODEL_TOKEN_LIFE" envDefault:"5m" check:"limit"`
+	// without a slash at the end
+	BaseURL string `env:"ANTHROPIC_BASE_URL" envDefault:"https://api.anthropic.com" check:"url"`
+	// a gateway between the fleet and every provider, instead of the providers' own URLs
+	Upstream string `env:"ERRAND_GATEWAY_UPSTREAM" check:"url"`
+	Gateway  string `env:"ERRAND_GATEWAY" envDefault:"on" check:"oneof on off"` // GatewayOn or GatewayOff
+	// model that the CLI uses; empty = the CLI's default
+	Name string `env:"ERRAND_MODEL"`
 
 	// What the provider calls the models that people choose by these names; empty = as the CLI says.
 	Opus   string `env:"ANTHROPIC_DEFAULT_OPUS_MODEL"`
@@ -153,7 +179,8 @@ type Cloud struct {
 	Bedrock    bool   `env:"CLAUDE_CODE_USE_BEDROCK" envDefault:"false"`
 	Region     string `env:"AWS_REGION"`                             // empty = as AWS' own files say
 	BedrockURL string `env:"ANTHROPIC_BEDROCK_BASE_URL" check:"url"` // instead of the region's
-	BedrockKey Secret `env:"AWS_BEARER_TOKEN_BEDROCK"`               // an API key of Bedrock, instead of AWS credentials
+	// an API key of Bedrock, instead of AWS credentials
+	BedrockKey Secret `env:"AWS_BEARER_TOKEN_BEDROCK"`
 
 	Vertex        bool   `env:"CLAUDE_CODE_USE_VERTEX" envDefault:"false"`
 	VertexProject string `env:"ANTHROPIC_VERTEX_PROJECT_ID"`
@@ -164,7 +191,8 @@ type Cloud struct {
 	FoundryResource string `env:"ANTHROPIC_FOUNDRY_RESOURCE"`
 	FoundryURL      string `env:"ANTHROPIC_FOUNDRY_BASE_URL" check:"url"` // instead of the resource's
 	FoundryKey      Secret `env:"ANTHROPIC_FOUNDRY_API_KEY"`              // instead of Entra ID
-	AzureSecret     Secret `env:"AZURE_CLIENT_SECRET"`                    // for Entra ID. Azure's SDK reads it itself; it is here because it must be redacted
+	// for Entra ID. Azure's SDK reads it itself; it is here because it must be redacted
+	AzureSecret Secret `env:"AZURE_CLIENT_SECRET"`
 }
 
 // Used names the variable of the cloud that is used; empty = none.
@@ -188,36 +216,58 @@ const (
 
 // HTTP configures the front door: webhooks, API and console.
 type HTTP struct {
-	Addr           string   `env:"ERRAND_HTTP_ADDR" envDefault:"127.0.0.1:8080" check:"addr"` // host:port; port 0 = any free one
-	PublicURL      string   `env:"ERRAND_PUBLIC_URL" check:"url"`                             // URL of the console for users, without a trailing slash; empty = posts do not link to it
-	ConsoleToken   Secret   `env:"ERRAND_CONSOLE_TOKEN" check:"token"`                        // may be empty for RoleWorker, and for RoleStandalone, which generates one
-	ProxyHeader    string   `env:"ERRAND_TRUSTED_PROXY_HEADER"`                               // header with the user's name, set by an authenticating proxy; empty = no proxy
-	ProxyGroups    string   `env:"ERRAND_TRUSTED_PROXY_GROUPS"`                               // header with the user's groups, set by the same proxy; empty = none
-	Proxies        Networks `env:"ERRAND_TRUSTED_PROXIES"`                                    // addresses of that proxy
-	LoginSecret    Secret   `env:"ERRAND_LOGIN_SECRET"`                                       // of errand as a client of the provider in errand.yaml
-	LinkDays       int      `env:"ERRAND_LINK_DAYS" envDefault:"7" check:"limit"`             // how long a posted link opens its task without a login; 0 = not at all
-	QueuesWritable bool     `env:"ERRAND_QUEUES_WRITABLE" envDefault:"false"`                 // the pages of the queues can do what asynqmon can
+	// host:port; port 0 = any free one
+	Addr string `env:"ERRAND_HTTP_ADDR" envDefault:"127.0.0.1:8080" check:"addr"`
+	// URL of the console for users, without a trailing slash; empty = posts do not link to it
+	PublicURL string `env:"ERRAND_PUBLIC_URL" check:"url"`
+	// may be empty for RoleWorker, and for RoleStandalone, which generates one
+	ConsoleToken Secret `env:"ERRAND_CONSOLE_TOKEN" check:"token"`
+	// header with the user's name, set by an authenticating proxy; empty = no proxy
+	ProxyHeader string `env:"ERRAND_TRUSTED_PROXY_HEADER"`
+	// header with the user's groups, set by the same proxy; empty = none
+	ProxyGroups string   `env:"ERRAND_TRUSTED_PROXY_GROUPS"`
+	Proxies     Networks `env:"ERRAND_TRUSTED_PROXIES"` // addresses of that proxy
+	// of errand as a client of the provider in errand.yaml
+	LoginSecret Secret `env:"ERRAND_LOGIN_SECRET"`
+	// how long a posted link opens its task without a login; 0 = not at all
+	LinkDays int `env:"ERRAND_LINK_DAYS" envDefault:"7" check:"limit"`
+	// the pages of the queues can do what asynqmon can
+	QueuesWritable bool `env:"ERRAND_QUEUES_WRITABLE" envDefault:"false"`
 }
 
 // Worker configures workers.
 type Worker struct {
-	Addr        string        `env:"ERRAND_WORKER_ADDR" envDefault:"127.0.0.1:8081" check:"addr"`    // host:port of health, metrics and logs; port 0 = any free one
-	URL         string        `env:"ERRAND_WORKER_URL" check:"url"`                                  // URL of Addr for other machines, without a trailing slash; empty = made from Addr
-	Claude      string        `env:"ERRAND_CLAUDE" envDefault:"claude"`                              // the CLI: an absolute path, or a name to find on PATH
-	MinClaude   string        `env:"ERRAND_MIN_CLAUDE" envDefault:"2.1.329" check:"version"`         // oldest CLI with the protocol that agent expects
-	Sandbox     string        `env:"ERRAND_SANDBOX" envDefault:"auto" check:"oneof auto bwrap none"` // SandboxAuto, SandboxBwrap or SandboxNone
-	AllowRoot   bool          `env:"ERRAND_ALLOW_ROOT" envDefault:"false"`                           // start even as root
-	Pool        string        `env:"ERRAND_POOL" envDefault:"default" check:"pool"`                  // whose tasks it takes; see Repository.Pool
-	Concurrency int           `env:"ERRAND_CONCURRENCY"`                                             // runs at once, at least 2; the default follows the memory
-	ReadyCLIs   uint          `env:"ERRAND_READY_CLIS" envDefault:"0"`                               // CLIs kept ready for the next messages of conversations
-	RunLimit    time.Duration `env:"ERRAND_RUN_LIMIT" envDefault:"2h" check:"limit"`                 // longest run; 0 = no limit
-	IdleLimit   time.Duration `env:"ERRAND_IDLE_LIMIT" envDefault:"15m" check:"limit"`               // longest silence of a run; 0 = no limit
-	MemoryGB    int           `env:"ERRAND_RUN_MEMORY_GB" envDefault:"8" check:"limit"`              // of a run, of all its processes together, in 2^30 bytes; 0 = no limit
-	DiskGB      int           `env:"ERRAND_RUN_DISK_GB" envDefault:"20" check:"limit"`               // that a run adds, in 2^30 bytes; 0 = no limit
-	Processes   int           `env:"ERRAND_RUN_PROCESSES" envDefault:"2000" check:"limit 50"`        // of a run, with their threads: the CLI and one tool need 50; 0 = no limit
-	Grace       time.Duration `env:"ERRAND_GRACE" envDefault:"15s" check:"grace"`                    // the whole stop ladder; above 0, and with Pack within Drain
-	LogLevel    slog.Level    `env:"ERRAND_LOG_LEVEL" envDefault:"info"`
-	LogFormat   string        `env:"ERRAND_LOG_FORMAT" check:"oneof json text"` // LogJSON or LogText; empty = text when standalone, else JSON
+	// host:port of health, metrics and logs; port 0 = any free one
+	Addr string `env:"ERRAND_WORKER_ADDR" envDefault:"127.0.0.1:8081" check:"addr"`
+	// URL of Addr for other machines, without a trailing slash; empty = made from Addr
+	URL string `env:"ERRAND_WORKER_URL" check:"url"`
+	// the CLI: an absolute path, or a name to find on PATH
+	Claude string `env:"ERRAND_CLAUDE" envDefault:"claude"`
+	// oldest CLI with the protocol that agent expects
+	MinClaude string `env:"ERRAND_MIN_CLAUDE" envDefault:"2.1.329" check:"version"`
+	// SandboxAuto, SandboxBwrap or SandboxNone
+	Sandbox   string `env:"ERRAND_SANDBOX" envDefault:"auto" check:"oneof auto bwrap none"`
+	AllowRoot bool   `env:"ERRAND_ALLOW_ROOT" envDefault:"false"` // start even as root
+	// whose tasks it takes; see Repository.Pool
+	Pool string `env:"ERRAND_POOL" envDefault:"default" check:"pool"`
+	// runs at once, at least 2; the default follows the memory
+	Concurrency int `env:"ERRAND_CONCURRENCY"`
+	// CLIs kept ready for the next messages of conversations
+	ReadyCLIs uint          `env:"ERRAND_READY_CLIS" envDefault:"0"`
+	RunLimit  time.Duration `env:"ERRAND_RUN_LIMIT" envDefault:"2h" check:"limit"` // longest run; 0 = no limit
+	// longest silence of a run; 0 = no limit
+	IdleLimit time.Duration `env:"ERRAND_IDLE_LIMIT" envDefault:"15m" check:"limit"`
+	// of a run, of all its processes together, in 2^30 bytes; 0 = no limit
+	MemoryGB int `env:"ERRAND_RUN_MEMORY_GB" envDefault:"8" check:"limit"`
+	// that a run adds, in 2^30 bytes; 0 = no limit
+	DiskGB int `env:"ERRAND_RUN_DISK_GB" envDefault:"20" check:"limit"`
+	// of a run, with their threads: the CLI and one tool need 50; 0 = no limit
+	Processes int `env:"ERRAND_RUN_PROCESSES" envDefault:"2000" check:"limit 50"`
+	// the whole stop ladder; above 0, and with Pack within Drain
+	Grace    time.Duration `env:"ERRAND_GRACE" envDefault:"15s" check:"grace"`
+	LogLevel slog.Level    `env:"ERRAND_LOG_LEVEL" envDefault:"info"`
+	// LogJSON or LogText; empty = text when standalone, else JSON
+	LogFormat string `env:"ERRAND_LOG_FORMAT" check:"oneof json text"`
 }
 
 // The values of Worker.LogFormat.
@@ -235,10 +285,13 @@ const (
 
 // Paths are the locations on disk. All are absolute and clean.
 type Paths struct {
-	File  string   `env:"ERRAND_CONFIG" envDefault:"errand.yaml"`            // errand.yaml; empty if it does not exist
-	State string   `env:"ERRAND_STATE_DIR" envDefault:".errand"`             // logs, mirrors, clones; created on first use
-	Dirs  []string `env:"ERRAND_DIRS" envSeparator:":" check:"dirs"`         // roots below which a task may name a local directory
-	Shown []string `env:"ERRAND_SANDBOX_SHOW" envSeparator:":" check:"dirs"` // hidden paths that sandboxed runs may read, such as toolchains in a home directory
+	File string `env:"ERRAND_CONFIG" envDefault:"errand.yaml"` // errand.yaml; empty if it does not exist
+	// logs, mirrors, clones; created on first use
+	State string `env:"ERRAND_STATE_DIR" envDefault:".errand"`
+	// roots below which a task may name a local directory
+	Dirs []string `env:"ERRAND_DIRS" envSeparator:":" check:"dirs"`
+	// hidden paths that sandboxed runs may read, such as toolchains in a home directory
+	Shown []string `env:"ERRAND_SANDBOX_SHOW" envSeparator:":" check:"dirs"`
 }
 
 // Role is the kind of program that loads the configuration. It only decides which settings are required.
@@ -246,9 +299,10 @@ type Role string
 
 // The roles.
 const (
-	RoleWorker     Role = "worker"     // drains the queues: needs Redis and the model
-	RoleFrontdoor  Role = "frontdoor"  // `enqueue serve`: needs Redis and a console token
-	RoleStandalone Role = "standalone" // both in one process: needs the model; starts a Redis and generates a token if none is set
+	RoleWorker    Role = "worker"    // drains the queues: needs Redis and the model
+	RoleFrontdoor Role = "frontdoor" // `enqueue serve`: needs Redis and a console token
+	// both in one process: needs the model; starts a Redis and generates a token if none is set
+	RoleStandalone Role = "standalone"
 )
 
 // runs reports whether the role starts the CLI.
@@ -256,8 +310,10 @@ func (r Role) runs() bool { return r == RoleWorker || r == RoleStandalone }
 
 // Fleet holds settings that the processes of a fleet share.
 type Fleet struct {
-	Token        Secret `env:"ERRAND_FLEET_TOKEN" check:"token"`   // gives access to the logs that workers serve; empty = see FleetToken
-	MetricsToken Secret `env:"ERRAND_METRICS_TOKEN" check:"token"` // gives access to /metrics only; empty = workers serve no metrics, and front doors require the console token
+	// gives access to the logs that workers serve; empty = see FleetToken
+	Token Secret `env:"ERRAND_FLEET_TOKEN" check:"token"`
+	// gives access to /metrics only; empty = workers serve no metrics, and front doors require the console token
+	MetricsToken Secret `env:"ERRAND_METRICS_TOKEN" check:"token"`
 }
 
 // FleetToken returns the token that front doors present to workers. By default it is derived from the Redis password,

@@ -72,7 +72,8 @@ func (v routingCheck) credentials(r Routing) {
 		v.patterns(c.Repositories, append(at, "repositories"))
 		for _, name := range c.People {
 			if _, known := r.People[name]; !known {
-				v.add(fmt.Sprintf("has %q, who is not among the people", name), "write a name that people: has", append(at, "people")...)
+				v.add(fmt.Sprintf("has %q, who is not among the people", name), "write a name that people: has",
+					append(at, "people")...)
 			}
 		}
 	}
@@ -98,7 +99,8 @@ func (c Credential) fields() (values map[string]string, may, must []string) {
 // credential checks what a credential consists of.
 func (v routingCheck) credential(c Credential, at []string) {
 	if c.Provider != "" && !slices.Contains([]string{ProviderBedrock, ProviderVertex, ProviderFoundry}, c.Provider) {
-		v.add("must be bedrock, vertex or foundry", "leave it out for Anthropic's API, and for gateways like it", append(at, "provider")...)
+		v.add("must be bedrock, vertex or foundry", "leave it out for Anthropic's API, and for gateways like it",
+			append(at, "provider")...)
 		return
 	}
 	values, may, must := c.fields()
@@ -138,31 +140,40 @@ func (c *Config) checkCredentials(p *Problems) {
 	const remedy = "unset it, or remove the section credentials"
 	for _, s := range c.settings() {
 		switch s.name {
-		case "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", "ERRAND_MODEL_TOKEN_COMMAND", "AWS_BEARER_TOKEN_BEDROCK", "ANTHROPIC_FOUNDRY_API_KEY", c.Cloud.Used():
+		case "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", "ERRAND_MODEL_TOKEN_COMMAND",
+			"AWS_BEARER_TOKEN_BEDROCK", "ANTHROPIC_FOUNDRY_API_KEY", c.Cloud.Used():
 			if !s.field.IsZero() {
 				p.add(s.name, "conflicts with the section credentials in "+c.Paths.File, remedy)
 			}
 		}
 	}
 	if c.Model.Gateway == GatewayOff {
-		p.add("ERRAND_GATEWAY", "is off, so runs could not change their credential", "set it to on, or remove the section credentials")
+		p.add("ERRAND_GATEWAY", "is off, so runs could not change their credential",
+			"set it to on, or remove the section credentials")
 	}
 	resource := ""
 	for _, one := range c.CredentialsHere() {
 		if one.Provider == ProviderFoundry && one.Resource+c.Cloud.FoundryURL == "" {
-			p.add(c.Paths.File+": credentials: "+one.Name, "has no resource", "write one, or set ANTHROPIC_FOUNDRY_BASE_URL")
+			p.add(c.Paths.File+": credentials: "+one.Name, "has no resource",
+				"write one, or set ANTHROPIC_FOUNDRY_BASE_URL")
 		}
-		if resource = cmp.Or(resource, one.Resource); one.Resource != "" && one.Resource != resource && c.Cloud.FoundryURL != "" {
-			p.add(c.Paths.File+": credentials: "+one.Name, "has another resource than one before it, but a base URL is for all",
+		if resource = cmp.Or(resource, one.Resource); one.Resource != "" && one.Resource != resource &&
+			c.Cloud.FoundryURL != "" {
+			p.add(c.Paths.File+": credentials: "+one.Name,
+				"has another resource than one before it, but a base URL is for all",
 				"unset ANTHROPIC_FOUNDRY_BASE_URL or ERRAND_GATEWAY_UPSTREAM, or remove the resources")
 		}
 	}
 	if len(c.CredentialsHere()) == 0 {
-		p.add("ERRAND_POOL", "is "+c.Worker.Pool+", a pool that may use none of the credentials in "+c.Paths.File, "add it to the pools of one of the credentials")
+		p.add("ERRAND_POOL", "is "+c.Worker.Pool+", a pool that may use none of the credentials in "+c.Paths.File,
+			"add it to the pools of one of the credentials")
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Routing.Repositories)) {
-		if !slices.ContainsFunc(c.Routing.Credentials, func(one Credential) bool { return pattern.Covers(one.Repositories, name) }) {
-			p.add(c.Paths.File+": repositories."+name, "has no credential for the model", "add it to the repositories of one of the credentials")
+		if !slices.ContainsFunc(c.Routing.Credentials, func(one Credential) bool {
+			return pattern.Covers(one.Repositories, name)
+		}) {
+			p.add(c.Paths.File+": repositories."+name, "has no credential for the model",
+				"add it to the repositories of one of the credentials")
 		}
 	}
 }

@@ -35,7 +35,8 @@ func (s Secret) otlp() iter.Seq2[string, string] {
 func pairs(text, between, within string) iter.Seq2[string, string] {
 	return func(yield func(name, value string) bool) {
 		for part := range strings.SplitSeq(text, between) {
-			if name, value, ok := strings.Cut(part, within); ok && !yield(strings.TrimSpace(name), strings.TrimSpace(value)) {
+			if name, value, ok := strings.Cut(part, within); ok &&
+				!yield(strings.TrimSpace(name), strings.TrimSpace(value)) {
 				return
 			}
 		}
@@ -49,7 +50,8 @@ func checkHeaders(p *Problems, s setting, _ string) {
 		name, value, ok := strings.Cut(part, "=")
 		_, err := url.PathUnescape(value)
 		if strings.TrimSpace(part) != "" && (!ok || err != nil || !headerName.MatchString(strings.TrimSpace(name))) {
-			p.add(s.name, "must be name=value, with commas between several and percent-encoded values", "write %20 for a space, %2C for a comma and %25 for a percent sign")
+			p.add(s.name, "must be name=value, with commas between several and percent-encoded values",
+				"write %20 for a space, %2C for a comma and %25 for a percent sign")
 			return
 		}
 	}

@@ -118,7 +118,8 @@ func (c *Config) readKey(p *Problems, read readFunc) {
 		p.add("GITHUB_APP_PRIVATE_KEY", "and GITHUB_APP_PRIVATE_KEY_FILE are both set", "unset one of them")
 		return
 	case text != "" && !isKey([]byte(text)):
-		p.add("GITHUB_APP_PRIVATE_KEY", "must be a private key in PEM form", "set it to the content of the key's file, with \\n for line ends if it must be one line")
+		p.add("GITHUB_APP_PRIVATE_KEY", "must be a private key in PEM form",
+			"set it to the content of the key's file, with \\n for line ends if it must be one line")
 		return
 	case text != "":
 		c.GitHub.AppKey = Secret(text)
@@ -131,7 +132,8 @@ func (c *Config) readKey(p *Problems, read readFunc) {
 		return
 	}
 	if !isKey([]byte(data)) {
-		p.add(name, "is "+file+", which is not a private key in PEM form", "download the key again from the App's settings page")
+		p.add(name, "is "+file+", which is not a private key in PEM form",
+			"download the key again from the App's settings page")
 		return
 	}
 	c.GitHub.AppKey = Secret(data)
@@ -146,7 +148,8 @@ func readFile(p *Problems, read readFunc, name string, path *string) string {
 	case file == "":
 		return ""
 	case strings.ContainsAny(file, "\n") || strings.Contains(file, "-----"): // Print must not show the key
-		p.add(name, "must be the path of a file, not its content", "save the content in a file that only errand can read")
+		p.add(name, "must be the path of a file, not its content",
+			"save the content in a file that only errand can read")
 		return ""
 	}
 	file = absolute(p, name, file)
@@ -175,7 +178,8 @@ func (c *Config) readRouting(p *Problems, read readFunc) {
 	case errors.Is(err, fs.ErrNotExist) && !slices.Contains(c.Given, name):
 		return
 	case err != nil:
-		p.add(name, "is "+file+", which cannot be read ("+reason(err)+")", "correct the path, or unset it to use errand.yaml in the working directory")
+		p.add(name, "is "+file+", which cannot be read ("+reason(err)+")",
+			"correct the path, or unset it to use errand.yaml in the working directory")
 		return
 	}
 	c.Paths.File = absolute(p, name, file)
@@ -240,7 +244,8 @@ func (c *Config) settings() []setting {
 				continue
 			}
 			all = append(all, setting{
-				group: group.Name, name: name, preset: field.Tag.Get("envDefault"), check: field.Tag.Get("check"), value: value.Interface(), field: value,
+				group: group.Name, name: name, preset: field.Tag.Get("envDefault"), check: field.Tag.Get("check"),
+				value: value.Interface(), field: value,
 			})
 		}
 	}
@@ -250,9 +255,12 @@ func (c *Config) settings() []setting {
 // Secrets returns every secret value, for the redactor of logs, records and posts. It includes a private key as a
 // whole, line by line, and with escaped line ends, because leaks often contain only one of these forms.
 func (c Config) Secrets() []string {
-	all := slices.Concat(c.Redis.URL.secrets(), keyLines(c.GitHub.AppKey), keyLines(c.Redis.Key), keyLines(c.Commits.Key))
+	all := slices.Concat(c.Redis.URL.secrets(), keyLines(c.GitHub.AppKey), keyLines(c.Redis.Key),
+		keyLines(c.Commits.Key))
 	all = append(all, c.FleetToken().Reveal())
-	for _, headers := range []iter.Seq2[string, string]{c.Model.Pairs(), c.Traces.Headers.otlp(), c.Traces.TracesHeaders.otlp()} {
+	for _, headers := range []iter.Seq2[string, string]{
+		c.Model.Pairs(), c.Traces.Headers.otlp(), c.Traces.TracesHeaders.otlp(),
+	} {
 		all = append(all, secretValues(headers)...)
 	}
 	for _, s := range c.settings() {

@@ -109,10 +109,15 @@ func groups(read readFunc) []group {
 		}
 		for name = path.Clean("/" + name); ; name = path.Dir(name) {
 			if dir := path.Join("/sys/fs/cgroup", name); version2 {
-				all = append(all, group{dir + "/memory.max", dir + "/memory.current", dir + "/memory.stat", "inactive_file"})
+				all = append(all, group{
+					dir + "/memory.max", dir + "/memory.current", dir + "/memory.stat", "inactive_file",
+				})
 			} else {
 				dir = path.Join("/sys/fs/cgroup/memory", name)
-				all = append(all, group{dir + "/memory.limit_in_bytes", dir + "/memory.usage_in_bytes", dir + "/memory.stat", "total_inactive_file"})
+				all = append(all, group{
+					dir + "/memory.limit_in_bytes", dir + "/memory.usage_in_bytes", dir + "/memory.stat",
+					"total_inactive_file",
+				})
 			}
 			if name == "/" {
 				break

@@ -70,10 +70,12 @@ func (v routingCheck) prices(r Routing) {
 				v.add("has no input or no output", "write both, in US dollars per million tokens", at...)
 			}
 			for key, amount := range map[string]*float64{
-				"input": p.Input, "output": p.Output, "cache_write": &p.CacheWrite, "cache_write_1h": &p.CacheWriteHour, "cache_read": &p.CacheRead,
+				"input": p.Input, "output": p.Output, "cache_write": &p.CacheWrite, "cache_write_1h": &p.CacheWriteHour,
+				"cache_read": &p.CacheRead,
 			} {
 				if usd := *cmp.Or(amount, new(float64)); !(usd >= 0 && usd <= maxPrice) { // also true for .nan
-					v.add("is not an amount", fmt.Sprintf("write US dollars per million tokens, at most %d", int(maxPrice)), append(at, key)...)
+					v.add("is not an amount", fmt.Sprintf("write US dollars per million tokens, at most %d",
+						int(maxPrice)), append(at, key)...)
 				}
 			}
 		}

@@ -108,7 +108,13 @@ func (c Config) Summary() string {
 	for _, budget := range []struct {
 		usd float64
 		of  string
-	}{{b.Day, "/day"}, {b.Repository, "/day for a repository"}, {b.Channel, "/day for a channel"}, {b.User, "/day for a person"}, {b.Task, "/task"}} {
+	}{
+		{b.Day, "/day"},
+		{b.Repository, "/day for a repository"},
+		{b.Channel, "/day for a channel"},
+		{b.User, "/day for a person"},
+		{b.Task, "/task"},
+	} {
 		if budget.usd > 0 {
 			parts = append(parts, "$"+strconv.FormatFloat(budget.usd, 'f', -1, 64)+budget.of)
 		}
@@ -126,5 +132,6 @@ func (c Config) Summary() string {
 // Routed reports whether errand.yaml exists and lists repositories or limits runs or costs.
 func (c Config) Routed() bool {
 	b := c.Routing.Budgets
-	return len(c.Routing.Repositories) > 0 || c.Routing.Limits != (Limits{}) || b.Task+b.User+b.Channel+b.Repository+b.Day > 0
+	return len(c.Routing.Repositories) > 0 || c.Routing.Limits != (Limits{}) ||
+		b.Task+b.User+b.Channel+b.Repository+b.Day > 0
 }

@@ -55,8 +55,8 @@ func (r RedisURL) LogValue() slog.Value { return slog.StringValue(r.String()) }
 // MarshalText hides the password from JSON, YAML and other encoders.
 func (r RedisURL) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 
-// secrets returns the passwords, each as it is sent and, if that differs, as it is written in the URL. That of Redis comes
-// before that of Sentinel.
+// secrets returns the passwords, each as it is sent and, if that differs, as it is written in the URL. That of Redis
+// comes before that of Sentinel.
 func (r RedisURL) secrets() []string {
 	u, err := r.split()
 	if err != nil {
@@ -86,9 +86,10 @@ const (
 // passed are the parameters of go-redis that a URL may have, and ours those that errand sets itself.
 var (
 	passed = []string{
-		"db", "client_name", "protocol", "skip_verify", "min_retry_backoff", "max_retry_backoff", "pool_fifo", "pool_size", "pool_timeout", "min_idle_conns",
-		"max_active_conns", "max_concurrent_dials", "pipeline_pool_size", "pipeline_read_buffer_size", "pipeline_write_buffer_size", "conn_max_idle_time",
-		"conn_max_lifetime", "conn_max_lifetime_jitter",
+		"db", "client_name", "protocol", "skip_verify", "min_retry_backoff", "max_retry_backoff", "pool_fifo",
+		"pool_size", "pool_timeout", "min_idle_conns", "max_active_conns", "max_concurrent_dials", "pipeline_pool_size",
+		"pipeline_read_buffer_size", "pipeline_write_buffer_size", "conn_max_idle_time", "conn_max_lifetime",
+		"conn_max_lifetime_jitter",
 	}
 	ours = []string{"dial_timeout", "read_timeout", "write_timeout", "max_retries", "max_idle_conns"}
 )
@@ -106,7 +107,10 @@ func checkParameters(query url.Values) error {
 		case slices.Contains(ours, name):
 			return parameterError{"has the parameter " + name + ", which errand sets itself", "remove it"}
 		case !slices.Contains(passed, name):
-			return parameterError{"has an unknown parameter", "use only " + strings.Join(passed, ", ") + "; with Sentinels also " + masterName + ", " + sentinelUser + ", " + sentinelPassword}
+			return parameterError{
+				"has an unknown parameter", "use only " + strings.Join(passed, ", ") + "; with Sentinels also " +
+					masterName + ", " + sentinelUser + ", " + sentinelPassword,
+			}
 		}
 	}
 	return nil
@@ -231,7 +235,9 @@ func (r RedisURL) check(p *Problems) {
 		p.add("REDIS_URL", parameter.what, parameter.remedy)
 	} else if err != nil {
 		p.add("REDIS_URL", "is not the URL of a Redis",
-			"write redis://:PASSWORD@HOST:6379/0 (rediss:// for TLS), or redis+sentinel://:PASSWORD@HOST:26379,HOST:26379/0?master=NAME, with special characters of passwords percent-encoded")
+			"write redis://:PASSWORD@HOST:6379/0 (rediss:// for TLS), or "+
+				"redis+sentinel://:PASSWORD@HOST:26379,HOST:26379/0?master=NAME, with special characters "+
+				"of passwords percent-encoded")
 	}
 }
 
@@ -239,7 +245,8 @@ func (r RedisURL) check(p *Problems) {
 func (r *Redis) readFiles(p *Problems, read readFunc) {
 	const ca, cert, key = "ERRAND_REDIS_CA_FILE", "ERRAND_REDIS_CERT_FILE", "ERRAND_REDIS_KEY_FILE"
 	before, given := len(*p), r.CAFile+r.CertFile+r.KeyFile
-	r.CA, r.Cert, r.Key = readFile(p, read, ca, &r.CAFile), readFile(p, read, cert, &r.CertFile), Secret(readFile(p, read, key, &r.KeyFile))
+	r.CA, r.Cert, r.Key = readFile(p, read, ca, &r.CAFile), readFile(p, read, cert,
+		&r.CertFile), Secret(readFile(p, read, key, &r.KeyFile))
 	if len(*p) > before || given == "" {
 		return
 	}
@@ -248,10 +255,12 @@ func (r *Redis) readFiles(p *Problems, read readFunc) {
 		r.CA = ""
 	}
 	if _, err := tls.X509KeyPair([]byte(r.Cert), []byte(r.Key.Reveal())); err != nil && r.Cert+r.Key.Reveal() != "" {
-		p.add(cert, "and "+key+" are not a certificate and its key in PEM form", "set both, to files that belong together")
+		p.add(cert, "and "+key+" are not a certificate and its key in PEM form",
+			"set both, to files that belong together")
 		r.Cert, r.Key = "", ""
 	}
 	if u, err := r.URL.split(); err == nil && !strings.HasPrefix(u.Scheme, "rediss") {
-		p.add("REDIS_URL", "uses no TLS although a certificate is set", "write rediss:// or rediss+sentinel://, or unset "+ca+", "+cert+" and "+key)
+		p.add("REDIS_URL", "uses no TLS although a certificate is set",
+			"write rediss:// or rediss+sentinel://, or unset "+ca+", "+cert+" and "+key)
 	}
 }

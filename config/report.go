@@ -54,7 +54,8 @@ func (c Config) Published() map[string]string {
 // Shared reports whether a published setting has to be the same in the whole fleet.
 func Shared(name string) bool {
 	switch name {
-	case File, "ERRAND_REDIS_REPLICAS", "ERRAND_OBJECTS", "ERRAND_PUBLIC_URL", "ERRAND_LINK_DAYS", "ERRAND_FLEET_TOKEN", "ERRAND_RUN_LIMIT":
+	case File, "ERRAND_REDIS_REPLICAS", "ERRAND_OBJECTS", "ERRAND_PUBLIC_URL", "ERRAND_LINK_DAYS", "ERRAND_FLEET_TOKEN",
+		"ERRAND_RUN_LIMIT":
 		return true
 	case "GITHUB_APP_PRIVATE_KEY", "GITHUB_APP_PRIVATE_KEY_FILE": // one or the other, at any path
 		return false
@@ -67,8 +68,10 @@ func Shared(name string) bool {
 // own reports whether a setting is published although each worker may have its own.
 func own(name string) bool {
 	switch name {
-	case "ANTHROPIC_BASE_URL", "ERRAND_GATEWAY", "ERRAND_GATEWAY_UPSTREAM", "ERRAND_MODEL", "ERRAND_SANDBOX", "ERRAND_CLAUDE", "ERRAND_MIN_CLAUDE",
-		"ERRAND_POOL", "ERRAND_CONCURRENCY", "ERRAND_READY_CLIS", "ERRAND_IDLE_LIMIT", "ERRAND_RUN_MEMORY_GB", "ERRAND_RUN_DISK_GB", "ERRAND_RUN_PROCESSES", "ERRAND_GRACE":
+	case "ANTHROPIC_BASE_URL", "ERRAND_GATEWAY", "ERRAND_GATEWAY_UPSTREAM", "ERRAND_MODEL", "ERRAND_SANDBOX",
+		"ERRAND_CLAUDE", "ERRAND_MIN_CLAUDE",
+		"ERRAND_POOL", "ERRAND_CONCURRENCY", "ERRAND_READY_CLIS", "ERRAND_IDLE_LIMIT", "ERRAND_RUN_MEMORY_GB",
+		"ERRAND_RUN_DISK_GB", "ERRAND_RUN_PROCESSES", "ERRAND_GRACE":
 		return true
 	}
 	return strings.HasPrefix(name, "ERRAND_KEEP_")

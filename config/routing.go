@@ -2,21 +2,20 @@ package config
 
 import (
 	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
-	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/errand-fleet/errand/environment"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/errand-fleet/errand/environment"
 	"github.com/errand-fleet/errand/internal/hostlist"
+	"github.com/errand-fleet/errand/internal/pattern"
 )
 
 // Routing is the content of errand.yaml. It holds no secrets.
@@ -110,7 +109,8 @@ func (r Routing) Repository(name string) (Repository, bool) {
 // same. It returns the names that are listed both with and without the host.
 func (r Routing) trimHost(host string) (twice []string) {
 	trim := func(name string) string {
-		if first, rest, found := strings.Cut(name, "/"); found && host != "" && strings.EqualFold(first, host) && strings.Contains(rest, "/") {
+		if first, rest, found := strings.Cut(name, "/"); found && host != "" && strings.EqualFold(first, host) &&
+			strings.Contains(rest, "/") {
 			return rest
 		}
 		return name
@@ -169,7 +169,8 @@ func parseRouting(p *Problems, file string, data []byte) Routing {
 	}
 	v := routingCheck{p, file, &root}
 	for _, check := range []func(Routing){
-		v.repositories, v.egress, v.registries, v.credentials, v.prices, v.results, v.channels, v.people, v.servers, v.rules, v.options, v.limits, v.budgets, v.slack, v.github, v.login, v.roles, v.schedules, v.hooks, v.webhooks,
+		v.repositories, v.egress, v.registries, v.credentials, v.prices, v.results, v.channels, v.people, v.servers,
+		v.rules, v.options, v.limits, v.budgets, v.slack, v.github, v.login, v.roles, v.schedules, v.hooks, v.webhooks,
 	} {
 		check(r)
 	}
@@ -201,11 +202,22 @@ type idForm struct {
 }
 
 var (
-	channelID = idForm{regexp.MustCompile(`^[CGD][A-Z0-9]+$`), "the id of a channel", "write the id that the channel's details show, like C0123ABCD"}
-	userID    = idForm{regexp.MustCompile(`^[UW][A-Z0-9]+$`), "the id of a user", "write the member id that the profile shows, like U0123ABCD"}
-	teamID    = idForm{regexp.MustCompile(`^[TE][A-Z0-9]+$`), "the id of a workspace", "write the id in the workspace's address in a browser, like T0123ABCD"}
-	botID     = idForm{regexp.MustCompile(`^B[A-Z0-9]+$`), "the id of a bot", "write the bot_id of its messages, like B0123ABCD"}
-	login     = idForm{regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]*(\[bot\])?$`), "a login", "write it without @"}
+	channelID = idForm{
+		regexp.MustCompile(`^[CGD][A-Z0-9]+$`), "the id of a channel",
+		"write the id that the channel's details show, like C0123ABCD",
+	}
+	userID = idForm{
+		regexp.MustCompile(`^[UW][A-Z0-9]+$`), "the id of a user",
+		"write the member id that the profile shows, like U0123ABCD",
+	}
+	teamID = idForm{
+		regexp.MustCompile(`^[TE][A-Z0-9]+$`), "the id of a workspace",
+		"write the id in the workspace's address in a browser, like T0123ABCD",
+	}
+	botID = idForm{
+		regexp.MustCompile(`^B[A-Z0-9]+$`), "the id of a bot", "write the bot_id of its messages, like B0123ABCD",
+	}
+	login = idForm{regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]*(\[bot\])?$`), "a login", "write it without @"}
 )
 
 // id reports an ID of another form.
@@ -223,7 +235,8 @@ func (v routingCheck) repositories(r Routing) {
 			v.add("is not the name of a repository", "write it as owner/name", path...)
 		}
 		if twin, ok := seen[strings.ToLower(name)]; ok {
-			v.add("is the same repository as "+twin, "keep one of them; GitHub does not mind upper and lower case", path...)
+			v.add("is the same repository as "+twin, "keep one of them; GitHub does not mind upper and lower case",
+				path...)
 		}
 		seen[strings.ToLower(name)] = name
 		if profile := r.Repositories[name].Profile; !slices.Contains([]string{"", ProfileWrite, ProfileRead}, profile) {
@@ -238,11 +251,13 @@ func (v routingCheck) repositories(r Routing) {
 				v.add("cannot be used: "+why, "choose another name", append(path, "secrets", variable)...)
 			}
 			if !secretSource.MatchString(secret.From) { // without the text, which may be the secret itself
-				v.add("does not say where its value is", "write env:NAME for a variable of the worker, file:/path for a file, or command:PROGRAM ARGUMENTS",
+				v.add("does not say where its value is",
+					"write env:NAME for a variable of the worker, file:/path for a file, or command:PROGRAM ARGUMENTS",
 					append(path, "secrets", variable)...)
 			}
 			if secret.Expose != "" && secret.Expose != ExposeAgent {
-				v.add("can be exposed to `agent` only", "write `expose: agent`, or remove the line", append(path, "secrets", variable)...)
+				v.add("can be exposed to `agent` only", "write `expose: agent`, or remove the line",
+					append(path, "secrets", variable)...)
 			}
 		}
 	}
@@ -250,7 +265,8 @@ func (v routingCheck) repositories(r Routing) {
 
 func (v routingCheck) egress(r Routing) {
 	for _, problem := range r.Egress.Problems() {
-		v.add("is invalid: "+strings.TrimSuffix(problem, "."), "correct it; docs/environment.md lists what can be declared", "egress")
+		v.add("is invalid: "+strings.TrimSuffix(problem, "."),
+			"correct it; docs/environment.md lists what can be declared", "egress")
 	}
 }
 
@@ -269,7 +285,8 @@ func (v routingCheck) channels(r Routing) {
 			continue
 		}
 		if _, ok := r.Repository(name); !ok && len(r.Repositories) > 0 {
-			v.add(fmt.Sprintf("is %q, which is not among the repositories", name), "list it under repositories or correct its spelling", append(path, "repository")...)
+			v.add(fmt.Sprintf("is %q, which is not among the repositories", name),
+				"list it under repositories or correct its spelling", append(path, "repository")...)
 		}
 	}
 }
@@ -280,7 +297,8 @@ func (v routingCheck) people(r Routing) {
 		person := r.People[name]
 		path := []string{"people", name}
 		if twin, ok := names[strings.ToLower(name)]; ok {
-			v.add("is the same name as "+twin, "give each person one name; upper and lower case make no difference", path...)
+			v.add("is the same name as "+twin, "give each person one name; upper and lower case make no difference",
+				path...)
 		}
 		names[strings.ToLower(name)] = name
 		if person == (Person{}) {
@@ -294,7 +312,8 @@ func (v routingCheck) people(r Routing) {
 		}
 		for _, id := range []string{person.Slack, strings.ToLower(person.GitHub), strings.ToLower(person.Email)} {
 			if twin, ok := seen[id]; ok && id != "" {
-				v.add(fmt.Sprintf("is the same person as %s by %s", twin, id), "give each account to one person", path...)
+				v.add(fmt.Sprintf("is the same person as %s by %s", twin, id), "give each account to one person",
+					path...)
 			}
 			seen[id] = name
 		}
@@ -326,58 +345,11 @@ func line(n *yaml.Node, path []string) int {
 	return at
 }
 
-// The messages of yaml.v3, whose errors have no structure.
-var (
-	yamlLine    = regexp.MustCompile(`^line (\d+): (.*)$`)
-	yamlUnknown = regexp.MustCompile(`^field (.*) not found in type (?:config|environment)\.(\w+)$`)
-	yamlTwice   = regexp.MustCompile(`^mapping key "(.*)" already defined at line (\d+)$`)
-	yamlType    = regexp.MustCompile("^cannot unmarshal !!\\w+(?: `(.*)`)? into (.*)$")
-)
-
-// addYAML reports an error of yaml.v3 without its Go types.
-func addYAML(p *Problems, file, text string) {
-	where := file
-	if m := yamlLine.FindStringSubmatch(text); m != nil {
-		where, text = file+":"+m[1]+":", m[2]
-	}
-	if m := yamlUnknown.FindStringSubmatch(text); m != nil {
-		p.add(where, fmt.Sprintf("knows no key %q", m[1]), "remove it or correct its spelling; the keys here are "+keysOf(m[2]))
-	} else if m := yamlTwice.FindStringSubmatch(text); m != nil {
-		p.add(where, fmt.Sprintf("repeats the key %q of line %s", m[1], m[2]), "keep one of them")
-	} else if m := yamlType.FindStringSubmatch(text); m != nil {
-		what := "does not have the right form"
-		if m[1] != "" && m[2] != "map[string]string" { // there it may be a credential
-			what = fmt.Sprintf("has %q in the wrong place", m[1])
+// patterns checks what names several repositories or people.
+func (v routingCheck) patterns(patterns, path []string) {
+	for _, p := range patterns {
+		if !pattern.Check(p) {
+			v.add(fmt.Sprintf("has %q, which is not a pattern", p), "write a name, or * for any part of it", path...)
 		}
-		p.add(where, what, "write "+cmp.Or(yamlForms[m[2]], "keys with values"))
-	} else {
-		p.add(where, "is not YAML ("+text+")", "correct the line")
 	}
-}
-
-// yamlForms says how to write a value of a Go type.
-var yamlForms = map[string]string{
-	"bool": "true or false", "string": "text", "int": "a whole number", "float64": "a number", "[]string": "a list",
-	"[]config.Rule": "a list, each entry after a dash", "[]config.Grant": "a list, each entry after a dash", "[]config.Credential": "a list, each entry after a dash",
-}
-
-// keysOf lists the keys of one of the types of errand.yaml.
-func keysOf(name string) string {
-	for _, t := range []reflect.Type{
-		reflect.TypeFor[Routing](), reflect.TypeFor[Repository](), reflect.TypeFor[Channel](), reflect.TypeFor[Person](),
-		reflect.TypeFor[Server](), reflect.TypeFor[Registry](), reflect.TypeFor[Rule](), reflect.TypeFor[Limits](), reflect.TypeFor[Budgets](), reflect.TypeFor[SlackPeople](),
-		reflect.TypeFor[Login](), reflect.TypeFor[Grant](), reflect.TypeFor[RepositorySecret](), reflect.TypeFor[Schedule](), reflect.TypeFor[Hook](), reflect.TypeFor[Webhook](), reflect.TypeFor[Credential](), reflect.TypeFor[Price](), reflect.TypeFor[environment.PullRequests](),
-	} {
-		if t.Name() != name {
-			continue
-		}
-		var keys []string
-		for _, f := range reflect.VisibleFields(t) {
-			if key := f.Tag.Get("yaml"); key != ",inline" && key != "-" {
-				keys = append(keys, key)
-			}
-		}
-		return strings.Join(keys, ", ")
-	}
-	return "in errand.example.yaml"
 }

@@ -13,8 +13,6 @@ import (
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
-
-	"github.com/errand-fleet/errand/internal/pattern"
 )
 
 // Options are the values that a request may choose. Empty = anything that the CLI accepts. Models also bounds runs
@@ -34,7 +32,8 @@ func (v routingCheck) options(r Routing) {
 	}{{"models", r.Options.Models}, {"efforts", r.Options.Efforts}} {
 		for _, name := range o.names {
 			if !optionName.MatchString(name) {
-				v.add(fmt.Sprintf("has %q", name), "write names that the CLI takes, like opus or high", "options", o.key)
+				v.add(fmt.Sprintf("has %q", name), "write names that the CLI takes, like opus or high",
+					"options", o.key)
 			}
 		}
 	}
@@ -73,7 +72,8 @@ func (v routingCheck) limits(r Routing) {
 	}{{"repository", r.Limits.Repository}, {"user", r.Limits.User}, {"credential", r.Limits.Credential}} {
 		// yaml.v3 decodes 0.5 into an int as 0, which would mean no limit.
 		if value := written.Limits[l.name]; l.n < 0 || value.ShortTag() == "!!float" {
-			v.add("is not a number of runs", "write the number of concurrent runs, like 3, or 0 for no limit", "limits", l.name)
+			v.add("is not a number of runs", "write the number of concurrent runs, like 3, or 0 for no limit",
+				"limits", l.name)
 		}
 	}
 }
@@ -83,13 +83,22 @@ func (v routingCheck) budgets(r Routing) {
 	for _, amount := range []struct {
 		name string
 		usd  float64
-	}{{"task", b.Task}, {"user", b.User}, {"channel", b.Channel}, {"repository", b.Repository}, {"day", b.Day}, {"reserve", b.Reserve}, {"ask_above", b.AskAbove}} {
+	}{
+		{"task", b.Task},
+		{"user", b.User},
+		{"channel", b.Channel},
+		{"repository", b.Repository},
+		{"day", b.Day},
+		{"reserve", b.Reserve},
+		{"ask_above", b.AskAbove},
+	} {
 		if !(amount.usd >= 0 && amount.usd <= maxBudget) { // written so that it also holds for .nan
 			v.add("is not an amount", "write US dollars, like 20 or 2.5, or 0 for no budget", "budgets", amount.name)
 		}
 	}
 	if strings.ContainsAny(strings.TrimSpace(b.Contact), "\r\n") || len(b.Contact) > 200 {
-		v.add("is not one short line", "write who can raise a budget, like #platform or ann@example.com", "budgets", "contact")
+		v.add("is not one short line", "write who can raise a budget, like #platform or ann@example.com",
+			"budgets", "contact")
 	}
 }
 
@@ -152,7 +161,8 @@ func (c *Config) checkResults(p *Problems) {
 	if s := c.Slack; s.BotToken+s.SigningSecret+s.AppToken != "" { // checkSlack reports a partial configuration
 		return
 	}
-	const problem, remedy = "names a Slack channel although Slack is not configured", "set SLACK_BOT_TOKEN, and SLACK_SIGNING_SECRET or SLACK_APP_TOKEN (docs/slack.md), or remove it"
+	const problem, remedy = "names a Slack channel although Slack is not configured",
+		"set SLACK_BOT_TOKEN, and SLACK_SIGNING_SECRET or SLACK_APP_TOKEN (docs/slack.md), or remove it"
 	for _, name := range slices.Sorted(maps.Keys(c.Routing.Results())) {
 		p.add(c.Paths.File+": repositories."+name+".results", problem, remedy+" to have results posted on GitHub")
 	}
@@ -185,7 +195,8 @@ func (v routingCheck) github(r Routing) {
 	}
 	for i, bot := range r.GitHub.Bots {
 		if !botLogin.MatchString(bot) {
-			v.add(fmt.Sprintf("must be the login of a bot like \"renovate[bot]\", not %q", bot), "", "github", "bots", strconv.Itoa(i+1))
+			v.add(fmt.Sprintf("must be the login of a bot like \"renovate[bot]\", not %q", bot), "", "github", "bots",
+				strconv.Itoa(i+1))
 		}
 	}
 }
@@ -289,7 +300,8 @@ func (v routingCheck) servers(r Routing) {
 	for _, name := range slices.Sorted(maps.Keys(r.MCP)) {
 		path := []string{"mcp", name}
 		if !serverName.MatchString(name) || name == "errand" {
-			v.add("cannot be the name of a server", "write lower-case letters, digits and dashes, at most 32, and not errand, which is taken", path...)
+			v.add("cannot be the name of a server",
+				"write lower-case letters, digits and dashes, at most 32, and not errand, which is taken", path...)
 		}
 		s := r.MCP[name]
 		switch s.Kind() {
@@ -302,7 +314,8 @@ func (v routingCheck) servers(r Routing) {
 		}
 		for _, p := range s.Profiles {
 			if p != ProfileWrite && p != ProfileRead {
-				v.add(fmt.Sprintf("must be `write` or `read`, not %q", p), "runs on untrusted input get no servers", append(path, "profiles")...)
+				v.add(fmt.Sprintf("must be `write` or `read`, not %q", p), "runs on untrusted input get no servers",
+					append(path, "profiles")...)
 			}
 		}
 		v.literal(s.Env, append(path, "env"))
@@ -343,9 +356,11 @@ func (v routingCheck) stdio(s Server, path []string) {
 	case s.URL != "" || len(s.Headers) > 0:
 		v.add("has a url or headers besides a command", "keep command, args and env, or url and headers", path...)
 	case s.Command == "":
-		v.add("has neither command nor url", "add `command: …` for a program to start, or `url: …` for a server to connect to", path...)
+		v.add("has neither command nor url",
+			"add `command: …` for a program to start, or `url: …` for a server to connect to", path...)
 	case !filepath.IsAbs(s.Command) && s.Command != filepath.Base(s.Command):
-		v.add(fmt.Sprintf("is %q, which would be looked for in each checkout", s.Command), "write an absolute path, or a name to find on PATH", append(path, "command")...)
+		v.add(fmt.Sprintf("is %q, which would be looked for in each checkout", s.Command),
+			"write an absolute path, or a name to find on PATH", append(path, "command")...)
 	}
 }
 
@@ -355,7 +370,8 @@ func (v routingCheck) remote(s Server, path []string) {
 	case s.Command != "" || len(s.Args)+len(s.Env) > 0:
 		v.add("has a url and also a command, args or env", "keep command, args and env, or url and headers", path...)
 	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil:
-		v.add("is not an absolute http or https URL without a user", "write it like https://mcp.example.com/mcp", append(path, "url")...)
+		v.add("is not an absolute http or https URL without a user", "write it like https://mcp.example.com/mcp",
+			append(path, "url")...)
 	}
 }
 
@@ -370,15 +386,6 @@ func (v routingCheck) literal(values map[string]string, path []string) {
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		if value := values[name]; credential.MatchString(name) && value != "" && !strings.Contains(value, "{{") {
 			v.add(inPlain, inPlainRemedy, slices.Concat(path, []string{name})...)
-		}
-	}
-}
-
-// patterns checks what names several repositories or people.
-func (v routingCheck) patterns(patterns, path []string) {
-	for _, p := range patterns {
-		if !pattern.Check(p) {
-			v.add(fmt.Sprintf("has %q, which is not a pattern", p), "write a name, or * for any part of it", path...)
 		}
 	}
 }

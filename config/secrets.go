@@ -40,7 +40,8 @@ func (s *RepositorySecret) UnmarshalYAML(n *yaml.Node) error {
 	var unknown yaml.TypeError // as a decoder with KnownFields says it, which does not reach into here
 	for i := 0; i < len(n.Content) && n.Kind == yaml.MappingNode; i += 2 {
 		if key := n.Content[i]; key.Value != "from" && key.Value != "expose" {
-			unknown.Errors = append(unknown.Errors, fmt.Sprintf("line %d: field %s not found in type config.RepositorySecret", key.Line, key.Value))
+			unknown.Errors = append(unknown.Errors,
+				fmt.Sprintf("line %d: field %s not found in type config.RepositorySecret", key.Line, key.Value))
 		}
 	}
 	if len(unknown.Errors) > 0 {
@@ -62,7 +63,9 @@ func (r Repository) SecretFiles() (files []string) {
 
 // ReadSecrets sets the values of Secrets. The error names all that cannot be read, and shows no value. run returns what
 // the program of a command prints; nil: commands are left out.
-func (r Repository) ReadSecrets(getenv func(string) string, readFile readFunc, run func(command string) ([]byte, error)) (wrong error) {
+func (r Repository) ReadSecrets(getenv func(string) string, readFile readFunc,
+	run func(command string) ([]byte, error),
+) (wrong error) {
 	for _, name := range slices.Sorted(maps.Keys(r.Secrets)) {
 		s := r.Secrets[name]
 		kind, from, _ := strings.Cut(s.From, ":")

@@ -60,10 +60,11 @@ type Declaration struct {
 
 // DefaultLocks are files at the root of a repository that name what it depends on.
 var DefaultLocks = []string{
-	".go-version", ".java-version", ".mise.toml", ".node-version", ".nvmrc", ".python-version", ".ruby-version", ".tool-versions",
-	"Cargo.lock", "Gemfile.lock", "Pipfile.lock", "build.gradle", "build.gradle.kts", "bun.lock", "composer.lock", "go.mod", "go.sum",
-	"gradle.lockfile", "mise.toml", "package-lock.json", "package.json", "pnpm-lock.yaml", "poetry.lock", "pom.xml", "pyproject.toml",
-	"requirements-dev.txt", "requirements.txt", "rust-toolchain.toml", "uv.lock", "yarn.lock",
+	".go-version", ".java-version", ".mise.toml", ".node-version", ".nvmrc", ".python-version", ".ruby-version",
+	".tool-versions", "Cargo.lock", "Gemfile.lock", "Pipfile.lock", "build.gradle", "build.gradle.kts", "bun.lock",
+	"composer.lock", "go.mod", "go.sum", "gradle.lockfile", "mise.toml", "package-lock.json", "package.json",
+	"pnpm-lock.yaml", "poetry.lock", "pom.xml", "pyproject.toml", "requirements-dev.txt", "requirements.txt",
+	"rust-toolchain.toml", "uv.lock", "yarn.lock",
 }
 
 // Parse reads a declaration from the content of [File] and ignores all other settings. It leaves out invalid parts and
@@ -100,7 +101,8 @@ func (d Declaration) Checked() (Declaration, []string) {
 		case why != "":
 			wrong = append(wrong, "env: "+why+".")
 		case len(value) > maxValue || strings.ContainsRune(value, 0):
-			wrong = append(wrong, fmt.Sprintf("env: the value of %s has a NUL byte or more than %d bytes.", name, maxValue))
+			wrong = append(wrong, fmt.Sprintf("env: the value of %s has a NUL byte or more than %d bytes.",
+				name, maxValue))
 		case n >= maxVariables:
 			wrong = append(wrong, fmt.Sprintf("env: %s is one of more than %d variables.", name, maxVariables))
 		}
@@ -123,6 +125,12 @@ func (d Declaration) Checked() (Declaration, []string) {
 	var more []string
 	d.PullRequests, more = d.PullRequests.checked()
 	wrong = append(wrong, more...)
+	return d, append(wrong, d.dropBadLists()...)
+}
+
+// dropBadLists empties each list that has an entry that cannot be used, and says which and why. A part of a list may
+// mean something else than the whole.
+func (d *Declaration) dropBadLists() (wrong []string) {
 	for _, list := range []struct {
 		name   string
 		values *[]string
@@ -130,7 +138,9 @@ func (d Declaration) Checked() (Declaration, []string) {
 	}{
 		{"setup", &d.Setup, func(line string) bool { return !strings.ContainsRune(line, 0) }},
 		{"start", &d.Start, func(line string) bool { return !strings.ContainsRune(line, 0) }},
-		{"locks", &d.Locks, func(name string) bool { return filepath.IsLocal(name) && !strings.ContainsAny(name, "\n\x00") }},
+		{"locks", &d.Locks, func(name string) bool {
+			return filepath.IsLocal(name) && !strings.ContainsAny(name, "\n\x00")
+		}},
 		{"path", &d.Path, func(dir string) bool {
 			return filepath.IsLocal(strings.TrimPrefix(dir, "~/")) && !strings.Contains(dir, ":")
 		}},
@@ -144,11 +154,11 @@ func (d Declaration) Checked() (Declaration, []string) {
 		if len(*list.values) > maxList {
 			wrong = append(wrong, fmt.Sprintf("%s: the list has more than %d entries.", list.name, maxList))
 		}
-		if len(wrong) > complaints { // a part of a list may mean something else than the whole
+		if len(wrong) > complaints {
 			*list.values = nil
 		}
 	}
-	return d, wrong
+	return wrong
 }
 
 // CheckName returns what is wrong with the name of a variable, or "".

@@ -18,7 +18,8 @@ import (
 var DevcontainerFiles = []string{".devcontainer/devcontainer.json", ".devcontainer.json"}
 
 // foreign are keys of a devcontainer.json that change what its commands find, and have no counterpart here.
-var foreign = strings.Fields("build dockerComposeFile dockerFile image initializeCommand mounts postAttachCommand runArgs workspaceFolder workspaceMount")
+var foreign = strings.Fields("build dockerComposeFile dockerFile image initializeCommand mounts postAttachCommand " +
+	"runArgs workspaceFolder workspaceMount")
 
 // ParseDevcontainer reads a declaration from the content of a devcontainer.json: commands that run when a container is
 // created are the set-up, after the features that are scripts of the repository, and those that run when it starts come
@@ -32,13 +33,15 @@ func ParseDevcontainer(data []byte, name string, read func(name string) string) 
 	}
 	left := slices.DeleteFunc(slices.Clone(foreign), func(key string) bool { return all[key] == nil })
 	if len(left) > 0 {
-		wrong = append(wrong, strings.Join(left, ", ")+" cannot be used: runs have the tools of the worker, and what the set-up installs.")
+		wrong = append(wrong, strings.Join(left, ", ")+
+			" cannot be used: runs have the tools of the worker, and what the set-up installs.")
 	}
 	features, _ := all["features"].(map[string]any)
 	for _, feature := range slices.Sorted(maps.Keys(features)) {
 		dir := path.Join(path.Dir(name), feature)
 		if !strings.HasPrefix(feature, "./") || dir == "." || !filepath.IsLocal(dir) || read(dir+"/install.sh") == "" {
-			wrong = append(wrong, fmt.Sprintf("features: %.100q is not a directory of the repository with an install.sh.", feature))
+			wrong = append(wrong,
+				fmt.Sprintf("features: %.100q is not a directory of the repository with an install.sh.", feature))
 			continue
 		}
 		d.Setup = append(d.Setup, featureLine(dir, features[feature], read(dir+"/devcontainer-feature.json")))

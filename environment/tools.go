@@ -8,7 +8,8 @@ import (
 
 // ToolFiles are files at the root of a repository that name versions of tools, as mise reads them.
 var ToolFiles = []string{
-	".go-version", ".java-version", ".mise.toml", ".node-version", ".nvmrc", ".python-version", ".ruby-version", ".tool-versions", "mise.toml",
+	".go-version", ".java-version", ".mise.toml", ".node-version", ".nvmrc", ".python-version", ".ruby-version",
+	".tool-versions", "mise.toml",
 }
 
 // WithMise returns d with a set-up that first lets mise install the tools that d and the files name. Set-up, runs and

@@ -169,7 +169,8 @@ var (
 func ParseRepository(name string) (Repository, error) {
 	parts := strings.Split(name, "/")
 	last := len(parts) - 1
-	ok := last >= 1 && len(name) <= maxName && !strings.Contains(name, "..") && parts[last] != ".git" && lastSegment.MatchString(parts[last])
+	ok := last >= 1 && len(name) <= maxName && !strings.Contains(name, "..") && parts[last] != ".git" &&
+		lastSegment.MatchString(parts[last])
 	for _, part := range parts[:last] {
 		ok = ok && segment.MatchString(part) && !strings.HasSuffix(part, ".git")
 	}

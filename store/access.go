@@ -59,10 +59,11 @@ func (s *Access) Save(ctx context.Context, list string, name string, body json.R
 	return wrapf(s.redis.HSet(ctx, s.key.list(list), name, []byte(body)).Err(), "save entry of %s", list)
 }
 
-// SaveLink stores a link of a user, whose body has the keys login and until, the latter in UTC. It returns [ErrStale] if
-// another user's link with the login counts.
+// SaveLink stores a link of a user, whose body has the keys login and until, the latter in UTC. It returns [ErrStale]
+// if another user's link with the login counts.
 func (s *Access) SaveLink(ctx context.Context, user, login string, body json.RawMessage) error {
-	_, err := s.run(ctx, "savelink", s.key.list(Links), user, []byte(body), strings.ToLower(login), time.Now().UTC().Format("2006-01-02T15:04:05"))
+	_, err := s.run(ctx, "savelink", s.key.list(Links), user, []byte(body), strings.ToLower(login),
+		time.Now().UTC().Format("2006-01-02T15:04:05"))
 	return wrapf(err, "save link of %s", user)
 }
 

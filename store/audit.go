@@ -51,7 +51,8 @@ func (s *Audit) Append(ctx context.Context, body func(seq int64, at time.Time) (
 		}
 		e := AuditEntry{Body: b, Hash: link256(head, b)}
 		if _, err = s.run(ctx, "audit", head, e.Hash, b, s.cfg.AuditCap); errors.Is(err, ErrStale) {
-			if now, _ := s.redis.HGet(ctx, s.key.audit()+"chain", "head").Result(); now != e.Hash { // go-redis repeats a lost request
+			// go-redis repeats a lost request
+			if now, _ := s.redis.HGet(ctx, s.key.audit()+"chain", "head").Result(); now != e.Hash {
 				continue
 			}
 			err = nil

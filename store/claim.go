@@ -34,7 +34,10 @@ type Claim struct {
 // [ErrNotFound], [ErrEnded], [ErrStale] if another delivery is the valid one, [ErrRunning], [*NotDue], [ErrBusy] or
 // [*Full]. A cancelled task can be claimed: [Claim.Record] has the cancellation.
 func (s *Store) Claim(ctx context.Context, id string, delivery int, worker string, caps ...Cap) (*Claim, error) {
-	args := []any{id, delivery, worker, rand.Text(), s.cfg.ClaimTTL.Milliseconds(), s.lease().Milliseconds(), time.Now().UnixMicro()}
+	args := []any{
+		id, delivery, worker, rand.Text(), s.cfg.ClaimTTL.Milliseconds(), s.lease().Milliseconds(),
+		time.Now().UnixMicro(),
+	}
 	r, err := s.run(ctx, "claim", append(args, capArgs(caps)...)...)
 	if err != nil {
 		return nil, fmt.Errorf("claim %s: %w", id, err)
@@ -42,7 +45,9 @@ func (s *Store) Claim(ctx context.Context, id string, delivery int, worker strin
 	token := r.text(1)
 	fence, _, _ := strings.Cut(token, " ")
 	fields, _ := r[2].([]any)
-	return &Claim{store: s.db, record: r.record(id, 2), token: token, fence: fence, fields: fields, done: make(chan struct{})}, nil
+	return &Claim{
+		store: s.db, record: r.record(id, 2), token: token, fence: fence, fields: fields, done: make(chan struct{}),
+	}, nil
 }
 
 // ID returns the task's ID.
@@ -76,7 +81,8 @@ func (c *Claim) EndWith(ctx context.Context, ending json.RawMessage, with Covere
 	if len(ending) > maxTask {
 		return fmt.Errorf("end %s: ending of %d bytes, limit %d: %w", c.ID(), len(ending), maxTask, ErrTooLarge)
 	}
-	r, err := c.run(ctx, "end", c.ID(), c.Thread(), c.fence, []byte(ending), c.store.cfg.EventCap, c.store.cfg.Retention.Milliseconds(),
+	r, err := c.run(ctx, "end", c.ID(), c.Thread(), c.fence, []byte(ending), c.store.cfg.EventCap,
+		c.store.cfg.Retention.Milliseconds(),
 		strings.Join(with.IDs, " "), []byte(with.Ending))
 	if errors.Is(err, ErrStale) {
 		err = c.restore(ctx, ending)
@@ -103,7 +109,8 @@ type Wait struct {
 // It ends [Claim.Keep] even if it fails: no process of the run is alive by then, so the claim may expire.
 func (c *Claim) Return(ctx context.Context, w Wait) error {
 	c.giveUp()
-	_, err := c.run(ctx, "return", c.ID(), c.Thread(), c.fence, c.token, c.record.Delivery, micros(w.At), w.Why, w.Counts, w.Parked)
+	_, err := c.run(ctx, "return", c.ID(), c.Thread(), c.fence, c.token, c.record.Delivery, micros(w.At), w.Why,
+		w.Counts, w.Parked)
 	if err != nil {
 		return fmt.Errorf("return %s: %w", c.ID(), err)
 	}
@@ -153,7 +160,8 @@ func (c *Claim) restore(ctx context.Context, ending json.RawMessage) error {
 		return ErrStale
 	}
 	args := []any{
-		c.ID(), c.Thread(), c.fence, c.token, c.store.cfg.ClaimTTL.Milliseconds(), c.store.lease().Milliseconds(), []byte(ending), c.store.cfg.EventCap,
+		c.ID(), c.Thread(), c.fence, c.token, c.store.cfg.ClaimTTL.Milliseconds(), c.store.lease().Milliseconds(),
+		[]byte(ending), c.store.cfg.EventCap,
 	}
 	if _, err := c.store.run(ctx, "restore", append(args, c.fields...)...); err != nil {
 		return fmt.Errorf("put back: %w", err)
@@ -169,7 +177,8 @@ func (c *Claim) Restored() bool { return c.restored.Load() }
 // delay the next renewal, so they should cancel a context and return.
 type Watch struct {
 	Cancelled func(by, cause string) // the task was cancelled; the claim remains
-	Lost      func(error)            // the claim is gone: ErrStale (perhaps another holder) or ErrOutage (no reply from Redis)
+	// the claim is gone: ErrStale (perhaps another holder) or ErrOutage (no reply from Redis)
+	Lost func(error)
 }
 
 // Keep renews the claim every Refresh until ctx ends, the claim is given up, or it is lost. Call it once per claim.
@@ -180,7 +189,10 @@ func (c *Claim) Keep(ctx context.Context, w Watch) {
 	cfg := c.store.cfg
 	cancelled, leave := c.store.hints.listen(subject{c.store.key.cancel(), c.ID()})
 	defer leave()
-	k := &keeping{Claim: c, watch: w, renewals: make(chan renewal, 1), next: time.NewTimer(cfg.Refresh), outage: time.NewTimer(cfg.Outage)}
+	k := &keeping{
+		Claim: c, watch: w, renewals: make(chan renewal, 1), next: time.NewTimer(cfg.Refresh),
+		outage: time.NewTimer(cfg.Outage),
+	}
 	defer k.next.Stop()
 	defer k.outage.Stop()
 	k.lastErr = errors.New("no answer yet")

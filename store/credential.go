@@ -62,7 +62,9 @@ func (s *Credentials) Admit(ctx context.Context, credential string) error {
 
 // Hold prevents runs from starting with a credential until a time by workers' clocks; the latest such time counts.
 // Afterwards runs start at least interval apart, until enough calls of [Credentials.Ease] and [Credentials.Admit].
-func (s *Credentials) Hold(ctx context.Context, credential string, until time.Time, interval time.Duration, why string) error {
+func (s *Credentials) Hold(ctx context.Context, credential string, until time.Time, interval time.Duration,
+	why string,
+) error {
 	_, err := s.run(ctx, "hold", credential, micros(until), interval.Microseconds(), why)
 	return wrapf(err, "hold credential")
 }
@@ -77,7 +79,8 @@ func (s *Credentials) Refuse(ctx context.Context, credential, why string) error 
 // Slow records that the model throttles a run of this credential. The interval doubles, from 1 s up to 1 min, but at
 // most once per 5 s, regardless of the number of reports.
 func (s *Credentials) Slow(ctx context.Context, credential string) error {
-	_, err := s.run(ctx, "slow", credential, leastInterval.Microseconds(), mostInterval.Microseconds(), slowedApart.Microseconds())
+	_, err := s.run(ctx, "slow", credential, leastInterval.Microseconds(), mostInterval.Microseconds(),
+		slowedApart.Microseconds())
 	return wrapf(err, "slow credential down")
 }
 
@@ -89,8 +92,11 @@ func (s *Credentials) Ease(ctx context.Context, credential string) error {
 }
 
 // ShareOpen publishes what the open runs of a worker have spent with each credential in US dollars, until its next
-// heartbeats fail, and returns what those of the other live workers have. A reader has no worker and nothing to publish.
-func (s *Credentials) ShareOpen(ctx context.Context, worker string, own map[string]float64) (others map[string]float64, err error) {
+// heartbeats fail, and returns what those of the other live workers have. A reader has no worker and nothing to
+// publish.
+func (s *Credentials) ShareOpen(ctx context.Context, worker string,
+	own map[string]float64,
+) (others map[string]float64, err error) {
 	var text []byte
 	if len(own) > 0 {
 		if text, err = json.Marshal(own); err != nil {
@@ -128,8 +134,8 @@ func (s *Credentials) List(ctx context.Context) ([]Credential, error) {
 		}
 		if len(f) > 0 { // otherwise it has expired
 			list = append(list, Credential{
-				Name: name, Until: fromMicros(f["until"]), Why: f["why"], Interval: time.Duration(number(f["interval"])) * time.Microsecond,
-				Refused: f["refused"],
+				Name: name, Until: fromMicros(f["until"]), Why: f["why"],
+				Interval: time.Duration(number(f["interval"])) * time.Microsecond, Refused: f["refused"],
 			})
 		}
 	}

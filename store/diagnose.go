@@ -62,7 +62,8 @@ func (s *Doctor) Diagnose(ctx context.Context) ([]Finding, error) {
 	lost, err := s.history(ctx, clock)
 	switch mayNot := func(f Finding) bool { return strings.HasPrefix(f.What, deniedWhat) }; {
 	case denied(err) && !slices.ContainsFunc(found, mayNot): // otherwise a finding already names the key
-		lost = []Finding{refused(Warning, "the keys that record lost data", "Lost data and unreadable records are not reported.", err)}
+		lost = []Finding{refused(Warning, "the keys that record lost data",
+			"Lost data and unreadable records are not reported.", err)}
 	case err != nil && !denied(err):
 		return nil, fmt.Errorf("diagnose redis: %w", err)
 	}
@@ -75,18 +76,20 @@ func (s *Doctor) Diagnose(ctx context.Context) ([]Finding, error) {
 		return nil, fmt.Errorf("diagnose redis: %w", err)
 	}
 	server := parseInfo(text)
-	if settings, err := s.redis.ConfigGet(ctx, "appendfsync").Result(); err == nil { // many hosted services forbid CONFIG
+	// many hosted services forbid CONFIG
+	if settings, err := s.redis.ConfigGet(ctx, "appendfsync").Result(); err == nil {
 		server["appendfsync"] = settings["appendfsync"]
 	}
 	return append(diagnose(server), found...), nil
 }
 
-// withoutInfo returns the finding for a user who may not use INFO, which says with its run_id that another process of Redis
-// has the data.
+// withoutInfo returns the finding for a user who may not use INFO, which says with its run_id that another process of
+// Redis has the data.
 func (s *Doctor) withoutInfo(err error) Finding {
 	f := refused(Warning, "INFO", "Version, eviction and persistence of Redis cannot be checked.", err)
 	if s.cfg.Replicas > 0 || s.cfg.Sentinels {
-		f = refused(Fatal, "INFO", "errand cannot see that a replica took over, and then does tasks again whose endings that lacks.", err)
+		f = refused(Fatal, "INFO",
+			"errand cannot see that a replica took over, and then does tasks again whose endings that lacks.", err)
 	}
 	f.Remedy = "Add +info to the rights of the user by ACL SETUSER (docs/operations.md)."
 	return f
@@ -122,11 +125,13 @@ func diagnose(server map[string]string) (found []Finding) {
 		found = append(found, Finding{level, what, why, remedy})
 	}
 	if server["redis_version"] == "" {
-		add(Warning, "Redis is in memory, within this program", "Tasks do not survive its exit.", "Install redis-server, or set REDIS_URL.")
+		add(Warning, "Redis is in memory, within this program", "Tasks do not survive its exit.",
+			"Install redis-server, or set REDIS_URL.")
 		return found // it has none of these settings
 	}
 	if v := server["redis_version"]; before(v, oldest) {
-		add(Fatal, "Redis is version "+v, "The store uses commands that it does not have.", "Run Redis "+oldest+" or newer.")
+		add(Fatal, "Redis is version "+v, "The store uses commands that it does not have.",
+			"Run Redis "+oldest+" or newer.")
 	}
 	if server["role"] == "slave" {
 		add(Fatal, "Redis is a replica", "It takes no writes.", "Point REDIS_URL to the primary.")
@@ -150,11 +155,13 @@ func diagnose(server map[string]string) (found []Finding) {
 func persistence(server map[string]string) []Finding {
 	one := func(level Severity, what, why, remedy string) []Finding { return []Finding{{level, what, why, remedy}} }
 	if server["aof_enabled"] != "1" {
-		return one(Warning, "appendonly is off", "A restart of Redis loses all tasks since its last snapshot, if it takes any.",
+		return one(Warning, "appendonly is off",
+			"A restart of Redis loses all tasks since its last snapshot, if it takes any.",
 			"Set appendonly yes, and keep its directory on a volume.")
 	}
 	if server["aof_last_write_status"] == "err" {
-		return one(Fatal, "Redis cannot write its append-only file", "Redis refuses all writes until it can.", "Look at its disk and its log.")
+		return one(Fatal, "Redis cannot write its append-only file", "Redis refuses all writes until it can.",
+			"Look at its disk and its log.")
 	}
 	switch server["appendfsync"] {
 	case "always":
@@ -163,10 +170,12 @@ func persistence(server map[string]string) []Finding {
 		return one(Note, "appendfsync is everysec", "A crash of Redis or of its machine loses up to 2 s.",
 			"Set appendfsync always if that is too much: each step then waits for the disk.")
 	case "no":
-		return one(Warning, "appendfsync is no", "A crash of Redis' machine loses what the system had not written yet, often 30 s.",
+		return one(Warning, "appendfsync is no",
+			"A crash of Redis' machine loses what the system had not written yet, often 30 s.",
 			"Set appendfsync everysec or always.")
 	default:
-		return one(Note, "appendfsync cannot be asked for", "It says how much a crash of Redis' machine loses.", "Look at its configuration.")
+		return one(Note, "appendfsync cannot be asked for", "It says how much a crash of Redis' machine loses.",
+			"Look at its configuration.")
 	}
 }
 
@@ -220,7 +229,8 @@ func (s *Doctor) loss(ctx context.Context, now time.Time) ([]Finding, error) {
 	return []Finding{{
 		Warning, "Redis lost its data at " + lost.Format("2006-01-02 15:04:05 UTC"),
 		"Tasks that waited are gone, and their threads begin new conversations. Runs under way went on.",
-		"Find out why: FLUSHALL, a volume that is not mounted, or a restart without appendonly. Request the waiting tasks again. This is shown for " +
+		"Find out why: FLUSHALL, a volume that is not mounted, or a restart without appendonly. Request the waiting " +
+			"tasks again. This is shown for " +
 			fmt.Sprintf("%.0f days.", s.cfg.Retention.Hours()/24),
 	}}, nil
 }
@@ -286,9 +296,13 @@ func (s *Doctor) access(ctx context.Context) (found []Finding, err error) {
 	for _, key := range []string{s.cfg.Prefix + "x", "asynq:x"} {
 		err := s.redis.Eval(ctx, "return redis.call('SETRANGE', KEYS[1], 0, '')", []string{key}).Err()
 		if denied(err) {
-			found = append(found, refused(Fatal, "scripts on "+key[:len(key)-1]+"*", "No task can be stored or run without it.", err))
+			found = append(found, refused(Fatal, "scripts on "+key[:len(key)-1]+"*",
+				"No task can be stored or run without it.", err))
 		} else if why, remedy := unwritable(err); remedy != "" && key[0] != 'a' { // once
-			found = append(found, Finding{Fatal, "Redis refuses writes: " + why, "No task can be stored or run. Redis says: " + err.Error(), remedy})
+			found = append(found, Finding{
+				Fatal, "Redis refuses writes: " + why, "No task can be stored or run. Redis says: " + err.Error(),
+				remedy,
+			})
 		} else if err != nil && remedy == "" {
 			return nil, fmt.Errorf("diagnose redis: %w", err)
 		}
@@ -308,7 +322,8 @@ func unwritable(err error) (why, remedy string) {
 		"NOREPLICAS": {"it has too few replicas", "Start a replica, or lower min-replicas-to-write."},
 		"MISCONF":    {"it cannot write to its disk", "Look at its disk and its log."},
 	} {
-		if redis.HasErrorPrefix(err, word) || strings.Contains(err.Error(), "-"+word+" ") { // Redis 6 quotes it in a script's error
+		// Redis 6 quotes it in a script's error
+		if redis.HasErrorPrefix(err, word) || strings.Contains(err.Error(), "-"+word+" ") {
 			return s[0], s[1]
 		}
 	}
@@ -357,8 +372,8 @@ func isOpen(ctx context.Context, o *redis.Options) bool {
 		}
 	}
 	anybody := redis.NewClient(&redis.Options{
-		Network: o.Network, Addr: o.Addr, Dialer: o.Dialer, DialTimeout: o.DialTimeout, ReadTimeout: o.ReadTimeout, MaxRetries: -1,
-		ContextTimeoutEnabled: true,
+		Network: o.Network, Addr: o.Addr, Dialer: o.Dialer, DialTimeout: o.DialTimeout, ReadTimeout: o.ReadTimeout,
+		MaxRetries: -1, ContextTimeoutEnabled: true,
 	})
 	defer anybody.Close()
 	return anybody.Ping(ctx).Err() == nil
@@ -372,5 +387,7 @@ const deniedWhat = "the Redis user may not use "
 
 // refused returns the finding for a rejected command.
 func refused(level Severity, what, why string, err error) Finding {
-	return Finding{level, deniedWhat + what, why + " Redis says: " + err.Error(), "Allow it by ACL SETUSER (docs/operations.md)."}
+	return Finding{
+		level, deniedWhat + what, why + " Redis says: " + err.Error(), "Allow it by ACL SETUSER (docs/operations.md).",
+	}
 }

@@ -23,8 +23,8 @@ type Environment struct {
 	From    string    `json:"from,omitempty"` // what declared the set-up; empty: an earlier release set it up
 }
 
-// Rebuild says that the runs of a repository do not use environments from before At, and who wanted that. The zero value says
-// nothing.
+// Rebuild says that the runs of a repository do not use environments from before At, and who wanted that. The zero
+// value says nothing.
 type Rebuild struct {
 	Repo string    `json:"repo"`
 	Key  string    `json:"key,omitempty"` // of the only environment that is meant; empty: all of the repository
@@ -35,7 +35,8 @@ type Rebuild struct {
 // Name returns the ID of an environment that is set up after the rebuild. key identifies what it contains.
 func (r Rebuild) Name(key string) string { return key + r.suffix() }
 
-// Outdated reports whether an environment of the repository was set up before the rebuild, by its ID: clocks may differ.
+// Outdated reports whether an environment of the repository was set up before the rebuild, by its ID: clocks may
+// differ.
 func (r Rebuild) Outdated(id string) bool { return !strings.HasSuffix(id, r.suffix()) }
 
 func (r Rebuild) suffix() string {

@@ -17,8 +17,9 @@ type Halt struct {
 	Since time.Time `json:"since"`
 }
 
-// Pause makes every worker of every pool take no deliveries of a class until [Halts.Resume]. Runs continue. A class that is paused
-// already stays paused by the person who did it first. asynq and its tools use the same key, with only the time in it.
+// Pause makes every worker of every pool take no deliveries of a class until [Halts.Resume]. Runs continue. A class
+// that is paused already stays paused by the person who did it first. asynq and its tools use the same key, with only
+// the time in it.
 func (s *Halts) Pause(ctx context.Context, class, by string) error {
 	_, err := s.run(ctx, "pause", class, strings.TrimSpace(by))
 	return wrapf(err, "pause %s", class)
@@ -53,7 +54,8 @@ func (s *Halts) Paused(ctx context.Context, queues ...string) (map[string]Halt, 
 
 // Cordon makes a worker take no deliveries until [Halts.Uncordon]. Its runs continue. name is the ID of one worker, or
 // a host: then it is for all workers there, also for those that start later. A name that is cordoned already stays so
-// by the person who did it first. Workers look at each heartbeat. The cordon of one worker ends an hour after its death.
+// by the person who did it first. Workers look at each heartbeat. The cordon of one worker ends an hour after its
+// death.
 func (s *Halts) Cordon(ctx context.Context, name, by string) error {
 	_, err := s.run(ctx, "cordon", name, strings.TrimSpace(by))
 	return wrapf(err, "cordon %s", name)

@@ -39,8 +39,8 @@ func (c Cap) Of(scopes []string) (bound []string) {
 }
 
 // Full refuses to claim a task because one of its scopes has reached its cap, or because its free places are for tasks
-// that are before it in line. The task keeps its place in line, which follows the class and the ID, and uses no attempt.
-// The first in line has five seconds to take a free place.
+// that are before it in line. The task keeps its place in line, which follows the class and the ID, and uses no
+// attempt. The first in line has five seconds to take a free place.
 type Full struct {
 	Blocked
 
@@ -48,8 +48,8 @@ type Full struct {
 	Left      string // the scope in whose line it has waited until now; empty if there was none
 }
 
-// Moved is an [ErrBusy] that may be worth an explanation: the place of the task in its thread is another one than at its last
-// refusal, or the task was explained before.
+// Moved is an [ErrBusy] that may be worth an explanation: the place of the task in its thread is another one than at
+// its last refusal, or the task was explained before.
 type Moved struct {
 	Blocked
 
@@ -278,11 +278,14 @@ func (e Expense) parts() string {
 	if len(all) == 0 {
 		all = map[string]Expense{"": e}
 	}
-	names := slices.SortedFunc(maps.Keys(all), func(a, b string) int { return cmp.Or(cmp.Compare(all[b].USD, all[a].USD), cmp.Compare(a, b)) })
+	names := slices.SortedFunc(maps.Keys(all), func(a, b string) int {
+		return cmp.Or(cmp.Compare(all[b].USD, all[a].USD), cmp.Compare(a, b))
+	})
 	var b strings.Builder
 	for i, name := range names {
 		p := all[name]
-		fmt.Fprintln(&b, CredentialScope+name, microUSD(p.USD), map[bool]int{true: 1}[i == 0], p.Input, p.Output, p.CacheRead, p.CacheCreation)
+		fmt.Fprintln(&b, CredentialScope+name, microUSD(p.USD), map[bool]int{true: 1}[i == 0], p.Input, p.Output,
+			p.CacheRead, p.CacheCreation)
 	}
 	return b.String()
 }

@@ -178,7 +178,9 @@ func (s *Store) older(ctx context.Context, q ListQuery, n int) ([]string, error)
 		first = fmt.Sprintf("[%016d", q.Since.UnixMicro())
 	}
 	// With REV the greater bound comes first; go-redis passes both bounds through unchanged.
-	return s.redis.ZRangeArgs(ctx, redis.ZRangeArgs{Key: index, Start: last, Stop: first, ByLex: true, Rev: true, Count: int64(n)}).Result()
+	return s.redis.ZRangeArgs(ctx, redis.ZRangeArgs{
+		Key: index, Start: last, Stop: first, ByLex: true, Rev: true, Count: int64(n),
+	}).Result()
 }
 
 // choose appends the matching records until the page is full.

@@ -51,8 +51,8 @@ func (c *Claim) Append(ctx context.Context, events ...json.RawMessage) error {
 	return wrapf(err, "append to %s", c.ID())
 }
 
-// Read returns the events of a task after an event's ID, oldest first. "" or "0" starts at the beginning; a limit of 0 means
-// 100. It returns nothing for a task that has no events or does not exist, or whose events were archived.
+// Read returns the events of a task after an event's ID, oldest first. "" or "0" starts at the beginning; a limit of 0
+// means 100. It returns nothing for a task that has no events or does not exist, or whose events were archived.
 func (s *EventLog) Read(ctx context.Context, id, after string, limit int) ([]Event, error) {
 	if limit <= 0 {
 		limit = batch
@@ -322,8 +322,8 @@ func (s *Store) Log(ctx context.Context, id, name string) ([]LogPart, error) {
 const maxPictures = 8 << 20
 
 // Save stores the pictures of a task before the task is submitted. It can be repeated, and changes nothing once the
-// task or its pictures exist. The pictures live for SessionTTL, and for Retention after the task's final message is posted. Save
-// returns [ErrTooLarge] beyond 8 MiB in all.
+// task or its pictures exist. The pictures live for SessionTTL, and for Retention after the task's final message is
+// posted. Save returns [ErrTooLarge] beyond 8 MiB in all.
 func (s *Pictures) Save(ctx context.Context, id string, data [][]byte) error {
 	size, fields := 0, make([]any, 0, 2*len(data))
 	for _, d := range data {

@@ -25,7 +25,8 @@ type Question struct {
 // question and got one. It returns [ErrStale] if the claim is lost and [ErrTooLarge] beyond 16 KiB.
 func (c *Claim) Ask(ctx context.Context, key string, body json.RawMessage) (answer json.RawMessage, err error) {
 	if len(body) > maxEvent {
-		return nil, fmt.Errorf("ask for %s: question of %d bytes, limit %d: %w", c.ID(), len(body), maxEvent, ErrTooLarge)
+		return nil, fmt.Errorf("ask for %s: question of %d bytes, limit %d: %w", c.ID(), len(body),
+			maxEvent, ErrTooLarge)
 	}
 	r, err := c.store.run(ctx, "ask", c.ID(), c.fence, key, []byte(body))
 	return raw(r.text(1)), wrapf(err, "ask for %s", c.ID())
@@ -61,7 +62,9 @@ func (s *Questions) FirstWhileWaiting(ctx context.Context, id, key string) (bool
 // the ID that the answer would have as a task, or empty. If it becomes the answer, submitting it or answering with it
 // again returns [ErrSpent], for as long as the task is kept. Answer returns [ErrNotFound] if the question does not
 // exist, [ErrEnded] if the task has ended, and [ErrTooLarge] beyond 16 KiB.
-func (s *Questions) Answer(ctx context.Context, id, key string, answer json.RawMessage, message string) (first json.RawMessage, err error) {
+func (s *Questions) Answer(ctx context.Context, id, key string, answer json.RawMessage,
+	message string,
+) (first json.RawMessage, err error) {
 	if len(answer) > maxEvent {
 		return nil, fmt.Errorf("answer %s: %d bytes, limit %d: %w", id, len(answer), maxEvent, ErrTooLarge)
 	}
@@ -94,7 +97,9 @@ func (s *Questions) ListAll(ctx context.Context, ids []string) ([][]Question, er
 		fields := replies[i].Val()
 		for field, body := range fields {
 			if key, ok := strings.CutPrefix(field, "q:"); ok {
-				lists[i] = append(lists[i], Question{Key: key, Body: raw(body), Answer: raw(fields["a:"+key]), Fence: int64(number(fields["f:"+key]))})
+				lists[i] = append(lists[i], Question{
+					Key: key, Body: raw(body), Answer: raw(fields["a:"+key]), Fence: int64(number(fields["f:"+key])),
+				})
 			}
 		}
 		slices.SortFunc(lists[i], func(a, b Question) int { return strings.Compare(a.Key, b.Key) })
@@ -108,8 +113,8 @@ const maxVoters = 1000
 // Vote is a person's rating of a task's answer, and their reason for it; empty: none.
 type Vote struct{ Vote, Reason string }
 
-// Vote stores a person's rating of a task's answer, which is one line in the caller's words, with a reason or without. The
-// first vote of each person counts, and Vote returns it; of reasons for that vote the latest. Votes are kept for
+// Vote stores a person's rating of a task's answer, which is one line in the caller's words, with a reason or without.
+// The first vote of each person counts, and Vote returns it; of reasons for that vote the latest. Votes are kept for
 // Retention after the last one.
 func (s *Votes) Vote(ctx context.Context, id, voter, vote, reason string) (first string, err error) {
 	r, err := s.run(ctx, "vote", id, voter, vote, reason, maxVoters, s.cfg.Retention.Milliseconds())

@@ -83,7 +83,9 @@ func (s *Store) LiveAfter(ctx context.Context, after string, n int) (live []Live
 	if after != "" {
 		first = "(" + after
 	}
-	ids, err := s.redis.ZRangeArgs(ctx, redis.ZRangeArgs{Key: s.key.live(), Start: first, Stop: "+", ByLex: true, Count: int64(n)}).Result()
+	ids, err := s.redis.ZRangeArgs(ctx, redis.ZRangeArgs{
+		Key: s.key.live(), Start: first, Stop: "+", ByLex: true, Count: int64(n),
+	}).Result()
 	if err != nil {
 		return nil, "", fmt.Errorf("read live tasks: %w", err)
 	}
@@ -96,8 +98,8 @@ func (s *Store) LiveAfter(ctx context.Context, after string, n int) (live []Live
 
 // liveFields are the fields that a reconciler reads. A whole record may be large.
 var liveFields = []string{
-	"thread", "class", "pool", "state", "delivery", "at", "attempt", "crashes", "fence", "created", "started", "retried",
-	"cancel_by", "cancel_cause", "scopes", "blocked", "lent",
+	"thread", "class", "pool", "state", "delivery", "at", "attempt", "crashes", "fence", "created",
+	"started", "retried", "cancel_by", "cancel_cause", "scopes", "blocked", "lent",
 }
 
 // readable returns those of the given tasks that wait or run and can be read.
@@ -156,7 +158,8 @@ func (s *Store) Records(ctx context.Context, ids []string) ([]Record, error) {
 	return records, wrapf(err, "read %s", strings.Join(ids, ", "))
 }
 
-// indexed reads the records of the IDs in a sorted set, from the one at an index on; a negative index counts from the end.
+// indexed reads the records of the IDs in a sorted set, from the one at an index on; a negative index counts from the
+// end.
 func (s *db) indexed(ctx context.Context, key string, first int) ([]Record, error) {
 	ids, err := s.redis.ZRange(ctx, key, int64(first), -1).Result()
 	if err != nil {

@@ -84,7 +84,9 @@ type Run struct {
 func runs(field string) (list []Run) {
 	for _, line := range lines(field) {
 		part := append(strings.Split(line, "\t"), "", "", "")
-		list = append(list, Run{Started: fromMicros(part[0]), Worker: part[1], Ended: fromMicros(part[2]), Why: part[3]})
+		list = append(list, Run{
+			Started: fromMicros(part[0]), Worker: part[1], Ended: fromMicros(part[2]), Why: part[3],
+		})
 	}
 	return list
 }
@@ -96,13 +98,14 @@ func (r Record) Due() time.Time {
 
 func decode(id string, f map[string]string) Record {
 	return Record{
-		ID: id, Thread: f["thread"], Class: f["class"], Pool: f["pool"], Task: raw(f["task"]), State: State(f["state"]), MergeKey: f["merge_key"], Into: f["into"],
-		Delivery: number(f["delivery"]), At: fromMicros(f["at"]), Why: f["why"], Blocked: blocked(f["blocked"]),
-		Attempt: number(f["attempt"]), Parks: number(f["parks"]), Crashes: number(f["crashes"]), Doubt: f["doubt"] != "",
-		Fence: int64(number(f["fence"])), Worker: f["worker"], Runs: runs(f["runs"]), Scopes: lines(f["scopes"]), Cost: usd(f["cost"]),
-		Created: fromMicros(f["created"]), Started: fromMicros(f["started"]), Ended: fromMicros(f["ended"]), Retried: fromMicros(f["retried"]), RetriedBy: raw(f["retried_by"]), Crashed: fromMicros(f["crashed"]),
-		CancelBy: f["cancel_by"], CancelCause: f["cancel_cause"], Ending: raw(f["ending"]), Outbox: number(f["outbox"]),
-		Unreadable: flaw(f),
+		ID: id, Thread: f["thread"], Class: f["class"], Pool: f["pool"], Task: raw(f["task"]), State: State(f["state"]),
+		MergeKey: f["merge_key"], Into: f["into"], Delivery: number(f["delivery"]), At: fromMicros(f["at"]),
+		Why: f["why"], Blocked: blocked(f["blocked"]), Attempt: number(f["attempt"]), Parks: number(f["parks"]),
+		Crashes: number(f["crashes"]), Doubt: f["doubt"] != "", Fence: int64(number(f["fence"])), Worker: f["worker"],
+		Runs: runs(f["runs"]), Scopes: lines(f["scopes"]), Cost: usd(f["cost"]), Created: fromMicros(f["created"]),
+		Started: fromMicros(f["started"]), Ended: fromMicros(f["ended"]), Retried: fromMicros(f["retried"]),
+		RetriedBy: raw(f["retried_by"]), Crashed: fromMicros(f["crashed"]), CancelBy: f["cancel_by"],
+		CancelCause: f["cancel_cause"], Ending: raw(f["ending"]), Outbox: number(f["outbox"]), Unreadable: flaw(f),
 	}
 }
 
@@ -148,7 +151,9 @@ func (s *db) pipelined(ctx context.Context, fn func(redis.Pipeliner) error) erro
 }
 
 // each sends a read for each of some names in one round trip. A read may fail with wrongType.
-func each[C redis.Cmder](ctx context.Context, s *db, names []string, read func(p redis.Pipeliner, name string) C) ([]C, error) {
+func each[C redis.Cmder](ctx context.Context, s *db, names []string,
+	read func(p redis.Pipeliner, name string) C,
+) ([]C, error) {
 	replies := make([]C, len(names))
 	err := s.pipelined(ctx, func(p redis.Pipeliner) error {
 		for i, name := range names {
@@ -224,7 +229,8 @@ func (s *Doctor) unreadable(ctx context.Context) (found []Finding, err error) {
 			gone = append(gone, id)
 		case len(found) < maxUnreadable:
 			found = append(found, Finding{
-				Warning, "unreadable record " + id + ": " + why[id], "The task is passed over: it does not run, and its thread goes on without it.",
+				Warning, "unreadable record " + id + ": " + why[id],
+				"The task is passed over: it does not run, and its thread goes on without it.",
 				"Run the same version of errand everywhere, or remove it with redis-cli DEL " + s.key.task(id),
 			})
 		}

@@ -167,8 +167,9 @@ func fromMicros(s string) time.Time {
 
 // The errors that callers may have to distinguish. They are wrapped, so use errors.Is.
 var (
-	ErrNotFound   = errors.New("not found")           // no such record, session, checkpoint
-	ErrBusy       = errors.New("thread is busy")      // claimed by another, or an earlier task of the thread comes first
+	ErrNotFound = errors.New("not found") // no such record, session, checkpoint
+	// claimed by another, or an earlier task of the thread comes first
+	ErrBusy       = errors.New("thread is busy")
 	ErrRunning    = errors.New("already running")     // by a worker that may be dead; the reconciler handles it
 	ErrEnded      = errors.New("already ended")       // nothing left to do
 	ErrBegun      = errors.New("the task was begun")  // claimed or absorbed: an agent may know the request
@@ -177,12 +178,14 @@ var (
 	ErrStale      = errors.New("stale")               // an older delivery, fence or lease
 	ErrSpent      = errors.New("taken for an answer") // the message was used as an answer and cannot be a task
 	ErrNoQuestion = errors.New("no question is open")
-	ErrTooLarge   = errors.New("too large")                         // the caller's data; nothing was stored
-	ErrDamaged    = errors.New("damaged")                           // a checkpoint, session or topic differs from what was saved
-	ErrOutage     = errors.New("redis did not answer for too long") // for [Watch].Lost: the claim cannot be trusted any more
+	ErrTooLarge   = errors.New("too large") // the caller's data; nothing was stored
+	// a checkpoint, session or topic differs from what was saved
+	ErrDamaged = errors.New("damaged")
+	// for [Watch].Lost: the claim cannot be trusted any more
+	ErrOutage = errors.New("redis did not answer for too long")
 
-	// ErrNotReplicated means that a step is done, but fewer replicas of Redis than Config.Replicas confirmed it in time.
-	// The step may be repeated.
+	// ErrNotReplicated means that a step is done, but fewer replicas of Redis than Config.Replicas confirmed it in
+	// time. The step may be repeated.
 	ErrNotReplicated = errors.New("too few replicas of Redis have confirmed the step")
 )
 

@@ -21,9 +21,9 @@
 //   - If Redis loses its data, the next step of a holder restores its running task.
 //   - An unreadable record is reported and does not affect others.
 //
-// It promises nothing else if Redis loses data: run Redis with an append-only file and maxmemory-policy noeviction. If a
-// replica without the last writes takes over, the lost steps can be repeated: a holder whose claim is lost restores it,
-// and no later claim has its fence.
+// It promises nothing else if Redis loses data: run Redis with an append-only file and maxmemory-policy noeviction. If
+// a replica without the last writes takes over, the lost steps can be repeated: a holder whose claim is lost restores
+// it, and no later claim has its fence.
 // The store does not interpret tasks, endings, events and sessions. Package tasks decides when to retry, requeue or
 // give up. Redis Cluster and Ring are refused, because scripts span the keys of a thread.
 //
@@ -53,18 +53,20 @@ type Config struct {
 	Prefix   string                // of every key ["errand:"]
 	Objects  objects.Bucket        // for values that are too large for Redis; nil: all are in Redis
 
-	Replicas  int  // how many replicas of Redis must have an accepted task, an answer, an ending before the step is done [0]
+	// how many replicas of Redis must have an accepted task, an answer, an ending before the step is done [0]
+	Replicas  int
 	Sentinels bool // Sentinels say which Redis is the master, so that replicas take over
 	AllowOpen bool // a Redis without a password is a warning, not an error
 
-	ClaimTTL   time.Duration // a claim expires this long after its last renewal [15 s]
-	Refresh    time.Duration // how often Keep renews a claim, well below ClaimTTL [5 s]
-	Outage     time.Duration // how long a holder trusts its claim while Redis does not answer [60 s]
-	Retention  time.Duration // how long a posted task and its events stay readable [7 days]
-	SessionTTL time.Duration // of a session and a checkpoint since the last save, and of an alias since its last use [30 days]
-	EventCap   int           // newest events kept per task [5000]
-	AuditCap   int           // newest entries kept of the audit log [20000]
-	CostCap    int           // how many combinations of scopes and model the costs of a day distinguish [2000]
+	ClaimTTL  time.Duration // a claim expires this long after its last renewal [15 s]
+	Refresh   time.Duration // how often Keep renews a claim, well below ClaimTTL [5 s]
+	Outage    time.Duration // how long a holder trusts its claim while Redis does not answer [60 s]
+	Retention time.Duration // how long a posted task and its events stay readable [7 days]
+	// of a session and a checkpoint since the last save, and of an alias since its last use [30 days]
+	SessionTTL time.Duration
+	EventCap   int // newest events kept per task [5000]
+	AuditCap   int // newest entries kept of the audit log [20000]
+	CostCap    int // how many combinations of scopes and model the costs of a day distinguish [2000]
 }
 
 // Store holds the tasks. Its fields hold everything else and share its connection. All methods are safe for concurrent
@@ -143,7 +145,8 @@ func New(cfg Config) (*Store, error) {
 	for _, c := range []redis.UniversalClient{cfg.Redis, cfg.Blocking} {
 		switch c.(type) {
 		case *redis.ClusterClient, *redis.Ring:
-			return nil, errors.New("store: Redis Cluster and Ring are not supported: a script spans the keys of a thread")
+			return nil,
+				errors.New("store: Redis Cluster and Ring are not supported: a script spans the keys of a thread")
 		}
 	}
 	if cfg.Redis == nil {
@@ -169,11 +172,15 @@ func New(cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("store: %w", err)
 	}
-	d := &db{cfg: cfg, redis: cfg.Redis, blocking: cfg.Blocking, key: keys{cfg.Prefix}, scripts: scripts, hints: newHints(cfg.Blocking, keys{cfg.Prefix})}
+	d := &db{
+		cfg: cfg, redis: cfg.Redis, blocking: cfg.Blocking, key: keys{cfg.Prefix}, scripts: scripts,
+		hints: newHints(cfg.Blocking, keys{cfg.Prefix}),
+	}
 	return &Store{
-		db: d, Access: &Access{d}, Audit: &Audit{d}, Costs: &Costs{d}, Credentials: &Credentials{d}, Doctor: newDoctor(d), Environments: &Environments{d}, Events: newEventLog(d), Halts: &Halts{d}, Memos: &Memos{d},
-		Outbox: &Outbox{d}, Pictures: &Pictures{d}, Pools: &Pools{d}, Questions: &Questions{d}, Tally: &Tally{d}, Threads: &Threads{d}, Votes: &Votes{d},
-		Workers: &Workers{d},
+		db: d, Access: &Access{d}, Audit: &Audit{d}, Costs: &Costs{d}, Credentials: &Credentials{d},
+		Doctor: newDoctor(d), Environments: &Environments{d}, Events: newEventLog(d), Halts: &Halts{d},
+		Memos: &Memos{d}, Outbox: &Outbox{d}, Pictures: &Pictures{d}, Pools: &Pools{d}, Questions: &Questions{d},
+		Tally: &Tally{d}, Threads: &Threads{d}, Votes: &Votes{d}, Workers: &Workers{d},
 	}, nil
 }
 

@@ -104,7 +104,8 @@ const maxPushed = 10
 // succeeds. It is recorded first, because the worker may die right after the push. Pushing returns [ErrStale] if the
 // claim is lost; the run must not push then.
 func (c *Claim) Pushing(ctx context.Context, repo, branch, commit string) error {
-	_, err := c.run(ctx, "pushing", c.ID(), c.fence, repo+" "+branch, commit, maxPushed, c.store.cfg.SessionTTL.Milliseconds())
+	_, err := c.run(ctx, "pushing", c.ID(), c.fence, repo+" "+branch, commit, maxPushed,
+		c.store.cfg.SessionTTL.Milliseconds())
 	return wrapf(err, "note push of %s", c.ID())
 }
 
@@ -133,11 +134,13 @@ func (c *Claim) SaveCheckpoint(ctx context.Context, p Checkpoint) error {
 	if n := len(p.Session.Data) + len(p.Work); n > MaxCheckpoint {
 		return fmt.Errorf("save checkpoint of %s: %d bytes, limit %d: %w", c.ID(), n, MaxCheckpoint, ErrTooLarge)
 	}
-	body, err := c.store.keep(ctx, checkpoint, c.ID(), join([]byte(p.Session.ID), p.Session.Meta, p.Session.Data, p.Work))
+	body, err := c.store.keep(ctx, checkpoint, c.ID(),
+		join([]byte(p.Session.ID), p.Session.Meta, p.Session.Data, p.Work))
 	if err != nil {
 		return fmt.Errorf("save checkpoint of %s: %w", c.ID(), err)
 	}
-	r, err := c.run(ctx, "savecheckpoint", c.ID(), c.fence, c.store.cfg.SessionTTL.Milliseconds(), body, strings.Join(p.Holds, " "))
+	r, err := c.run(ctx, "savecheckpoint", c.ID(), c.fence, c.store.cfg.SessionTTL.Milliseconds(), body,
+		strings.Join(p.Holds, " "))
 	if err != nil {
 		c.store.discardUnused(ctx, body, err)
 		return fmt.Errorf("save checkpoint of %s: %w", c.ID(), err)
@@ -168,7 +171,8 @@ func (s *Store) Checkpoint(ctx context.Context, id string) (Checkpoint, error) {
 		return Checkpoint{}, fmt.Errorf("read checkpoint of %s: %w", id, err)
 	}
 	return Checkpoint{
-		Session: Session{ID: string(parts[0]), Meta: raw(string(parts[1])), Data: parts[2]}, Work: parts[3], At: fromMicros(f["at"]),
+		Session: Session{ID: string(parts[0]), Meta: raw(string(parts[1])), Data: parts[2]}, Work: parts[3],
+		At: fromMicros(f["at"]),
 	}, nil
 }
 

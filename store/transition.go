@@ -58,9 +58,11 @@ func (s *Store) EndWaiting(ctx context.Context, id string, ending json.RawMessag
 
 func (s *Store) endWaiting(ctx context.Context, id string, ending json.RawMessage, untouched bool) (bool, error) {
 	if len(ending) > maxTask {
-		return false, fmt.Errorf("end waiting %s: ending of %d bytes, limit %d: %w", id, len(ending), maxTask, ErrTooLarge)
+		return false, fmt.Errorf("end waiting %s: ending of %d bytes, limit %d: %w", id, len(ending),
+			maxTask, ErrTooLarge)
 	}
-	r, err := s.run(ctx, "endwaiting", id, []byte(ending), s.cfg.EventCap, s.cfg.Retention.Milliseconds(), rand.Text(), untouched)
+	r, err := s.run(ctx, "endwaiting", id, []byte(ending), s.cfg.EventCap, s.cfg.Retention.Milliseconds(),
+		rand.Text(), untouched)
 	return r.text(0) == "ok", wrapf(err, "end waiting %s", id)
 }
 
@@ -107,10 +109,10 @@ const (
 	OnlyReply ReplyMode = "only" // an answer, never a task
 )
 
-// Submit stores a new task as waiting, in the thread that rec.Thread resolves to (see [Threads.Alias]), and enqueues its
-// first delivery, in one step. It reads the fields ID, Thread, Class, Pool, Task, Scopes, MergeKey, Topic, At, Reply and
-// Message of rec. It is idempotent by ID: if the record exists, in whatever state, Submit returns it unchanged with
-// created = false.
+// Submit stores a new task as waiting, in the thread that rec.Thread resolves to (see [Threads.Alias]), and enqueues
+// its first delivery, in one step. It reads the fields ID, Thread, Class, Pool, Task, Scopes, MergeKey, Topic, At,
+// Reply and Message of rec. It is idempotent by ID: if the record exists, in whatever state, Submit returns it
+// unchanged with created = false.
 //
 // It returns [ErrTooLarge] if the task exceeds 1 MiB, [ErrSpent] if the message was used as an answer before (see
 // [Questions.Answer]), and [*OverBudget] if one of today's budgets is used up. Unless rec.Reply is [NoReply], it
@@ -121,8 +123,8 @@ func (s *Store) Submit(ctx context.Context, rec Record, budgets ...Budget) (stor
 		return Record{}, false, fmt.Errorf("submit %s: %w", rec.ID, err)
 	}
 	args := []any{
-		rec.ID, rec.Thread, rec.Class, []byte(rec.Task), micros(rec.At), string(rec.Reply), rec.MergeKey, strings.Join(rec.Scopes, "\n"),
-		[]byte(rec.Topic), s.cfg.SessionTTL.Milliseconds(), rec.Message, rec.Queue(),
+		rec.ID, rec.Thread, rec.Class, []byte(rec.Task), micros(rec.At), string(rec.Reply), rec.MergeKey,
+		strings.Join(rec.Scopes, "\n"), []byte(rec.Topic), s.cfg.SessionTTL.Milliseconds(), rec.Message, rec.Queue(),
 	}
 	r, err := s.run(ctx, "submit", append(args, budgetArgs(budgets)...)...)
 	if err != nil {
@@ -132,8 +134,8 @@ func (s *Store) Submit(ctx context.Context, rec Record, budgets ...Budget) (stor
 		return r.record(rec.ID, 1), false, nil
 	}
 	return Record{
-		ID: rec.ID, Thread: r.text(2), Class: rec.Class, Pool: rec.Pool, Task: rec.Task, Scopes: rec.Scopes, State: Waiting,
-		At: rec.At.Truncate(time.Microsecond).UTC(), Created: fromMicros(r.text(1)),
+		ID: rec.ID, Thread: r.text(2), Class: rec.Class, Pool: rec.Pool, Task: rec.Task, Scopes: rec.Scopes,
+		State: Waiting, At: rec.At.Truncate(time.Microsecond).UTC(), Created: fromMicros(r.text(1)),
 		MergeKey: rec.MergeKey, Before: r.number(3), Joins: r.text(4) == "1",
 	}, true, nil
 }
@@ -167,7 +169,9 @@ func check(rec Record) error {
 		return errors.New("an ID consists of a-z, 0-9, dot and dash")
 	case rec.Thread == "":
 		return errors.New("no thread")
-	case slices.ContainsFunc(rec.Scopes, func(s string) bool { return !strings.Contains(s, ":") || strings.Contains(s, "\n") }):
+	case slices.ContainsFunc(rec.Scopes, func(s string) bool {
+		return !strings.Contains(s, ":") || strings.Contains(s, "\n")
+	}):
 		return errors.New("a scope is one line, <kind>:<name>")
 	case len(rec.Task) > maxTask:
 		return fmt.Errorf("task of %d bytes, limit %d: %w", len(rec.Task), maxTask, ErrTooLarge)
@@ -183,7 +187,8 @@ func (s *Store) Amend(ctx context.Context, rec Record, edit string) error {
 	if len(rec.Task) > maxTask {
 		return fmt.Errorf("amend %s: task of %d bytes, limit %d: %w", rec.ID, len(rec.Task), maxTask, ErrTooLarge)
 	}
-	_, err := s.run(ctx, "amend", rec.ID, []byte(rec.Task), rec.MergeKey, strings.Join(rec.Scopes, "\n"), []byte(rec.Topic),
+	_, err := s.run(ctx, "amend", rec.ID, []byte(rec.Task), rec.MergeKey, strings.Join(rec.Scopes, "\n"),
+		[]byte(rec.Topic),
 		s.cfg.SessionTTL.Milliseconds(), edit)
 	return wrapf(err, "amend %s", rec.ID)
 }

@@ -23,17 +23,18 @@ type Worker struct {
 	Pid, Slots, Running int    // Running of Slots are taken
 	Memory              int64  `json:",omitempty"` // bytes available for further runs; 0 = unknown
 	Started             time.Time
-	Seen                time.Time         `json:"-"` // of the last beat, by Redis' clock; Beat ignores it
-	Draining            bool              // takes no new tasks
-	Cordoned            bool              `json:",omitempty"` // takes no new tasks, because of a Cordon
-	Cordon              *Halt             `json:"-"`          // who cordoned it; nil: it is not. Beat ignores it
-	Health              json.RawMessage   `json:",omitempty"` // of its CLI; opaque
-	Credential          string            `json:",omitempty"` // name of its model credential; see [Credential]
-	Notices             []Finding         `json:",omitempty"` // about its configuration
-	Sources             []string          `json:",omitempty"` // that it is set up for; none: unknown
-	Settings            map[string]string `json:",omitempty"` // in force, without secrets, to find differences; none: unknown
-	URL                 string            `json:",omitempty"` // where front doors on other machines can request logs
-	Environments        []Environment     `json:",omitempty"` // on its machine: the last used, at most MaxEnvironments
+	Seen                time.Time       `json:"-"` // of the last beat, by Redis' clock; Beat ignores it
+	Draining            bool            // takes no new tasks
+	Cordoned            bool            `json:",omitempty"` // takes no new tasks, because of a Cordon
+	Cordon              *Halt           `json:"-"`          // who cordoned it; nil: it is not. Beat ignores it
+	Health              json.RawMessage `json:",omitempty"` // of its CLI; opaque
+	Credential          string          `json:",omitempty"` // name of its model credential; see [Credential]
+	Notices             []Finding       `json:",omitempty"` // about its configuration
+	Sources             []string        `json:",omitempty"` // that it is set up for; none: unknown
+	// in force, without secrets, to find differences; none: unknown
+	Settings     map[string]string `json:",omitempty"`
+	URL          string            `json:",omitempty"` // where front doors on other machines can request logs
+	Environments []Environment     `json:",omitempty"` // on its machine: the last used, at most MaxEnvironments
 }
 
 // defaultPool names the default pool in keys.
@@ -161,11 +162,12 @@ func (s *Workers) replied(ctx context.Context, key string) (json.RawMessage, err
 	return raw(answer), nil
 }
 
-// Respond answers the inquiries of a pool one after the other until ctx ends, which is the error. While ready returns false, it
-// leaves them to other workers. A reply is kept for the time that answer returns; nil is no reply, and the inquirer
-// keeps waiting.
+// Respond answers the inquiries of a pool one after the other until ctx ends, which is the error. While ready returns
+// false, it leaves them to other workers. A reply is kept for the time that answer returns; nil is no reply, and the
+// inquirer keeps waiting.
 func (s *Workers) Respond(
-	ctx context.Context, pool string, ready func() bool, answer func(ctx context.Context, question json.RawMessage) (json.RawMessage, time.Duration),
+	ctx context.Context, pool string, ready func() bool,
+	answer func(ctx context.Context, question json.RawMessage) (json.RawMessage, time.Duration),
 ) error {
 	return s.waitFor(ctx, s.key.asked(), "", func() bool {
 		for ctx.Err() == nil && ready() {

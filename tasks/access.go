@@ -159,7 +159,8 @@ func (p People) sees(ctx context.Context, v Visitor, repos []string, asker strin
 
 // asked reports whether a visitor is the asker "source/account", or the person with that name.
 func (p People) asked(v Visitor, asker string) bool {
-	return asker == "chat/"+format.OneWord(v.Name) || v.Login != "" && strings.EqualFold(asker, forgeSource+"/"+format.OneWord(v.Login)) ||
+	return asker == "chat/"+format.OneWord(v.Name) ||
+		v.Login != "" && strings.EqualFold(asker, forgeSource+"/"+format.OneWord(v.Login)) ||
 		v.Person != "" && strings.EqualFold(p.named(asker), v.Person)
 }
 
@@ -238,11 +239,14 @@ func (d *Desk) permitNew(ctx context.Context, t Task) error {
 		return err
 	}
 	all, known := len(past), d.policy.People.filterVisible(ctx, past)
-	takesPart := slices.ContainsFunc(known, func(r store.Record) bool { return d.policy.People.asked(v, scoped(r.Scopes, userScope)) })
+	takesPart := slices.ContainsFunc(known, func(r store.Record) bool {
+		return d.policy.People.asked(v, scoped(r.Scopes, userScope))
+	})
 	hidden := func(repo string) bool { // people who took part in it were allowed to
 		return v.RoleIn(ctx, d.policy.withoutHost(repo)) < Viewer && (repo != "" || !takesPart)
 	}
-	if len(earlier) > 0 && v.RoleInAll(ctx, earlier) < Viewer || len(known) < all || slices.ContainsFunc(about.Repos, hidden) {
+	if len(earlier) > 0 && v.RoleInAll(ctx, earlier) < Viewer || len(known) < all ||
+		slices.ContainsFunc(about.Repos, hidden) {
 		return &InputError{Sentence: "You may not continue this conversation. Start a new one."}
 	}
 	return nil

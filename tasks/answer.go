@@ -189,7 +189,9 @@ func (d *Desk) reply(ctx context.Context, running string, t Task) (Receipt, erro
 	if len(t.Pictures) > 0 {
 		text += "\n\n(Pictures came with this answer and cannot be shown with it. Ask for them in a separate message.)"
 	}
-	a, err := d.answer(ctx, running, q.Key, Answer{Text: text, By: t.Actor, Name: d.policy.People.NameOf(t), At: time.Now(), Message: t.ID})
+	a, err := d.answer(ctx, running, q.Key, Answer{
+		Text: text, By: t.Actor, Name: d.policy.People.NameOf(t), At: time.Now(), Message: t.ID,
+	})
 	receipt := Receipt{ID: running, Answered: true}
 	switch {
 	case errors.Is(err, ErrNotFound): // answered or ended in the meantime

@@ -37,12 +37,14 @@ const maxAudited = 300
 func RecordAudit(ctx context.Context, s *store.Audit, log *slog.Logger, e AuditEntry) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), auditTime)
 	defer cancel()
-	e.Time, e.What, e.Result = time.Now().UTC(), e.What[:min(len(e.What), maxAudited)], e.Result[:min(len(e.Result), maxAudited)]
+	e.Time, e.What, e.Result = time.Now().UTC(), e.What[:min(len(e.What), maxAudited)],
+		e.Result[:min(len(e.Result), maxAudited)]
 	stored, err := s.Append(ctx, func(seq int64, at time.Time) ([]byte, error) {
 		e.Seq, e.Time = seq, at
 		return json.Marshal(e)
 	})
-	log = log.With("seq", e.Seq, "at", e.Time, "who", e.Who, "name", e.Name, "how", e.How, "role", e.Role, "what", e.What, "from", e.From,
+	log = log.With("seq", e.Seq, "at", e.Time, "who", e.Who, "name", e.Name, "how", e.How, "role", e.Role, "what",
+		e.What, "from", e.From,
 		"status", e.Status, "result", e.Result)
 	if err != nil {
 		log.Error("audit entry is only in this log", "err", err)
@@ -78,7 +80,9 @@ type trail struct {
 // As runs do, the action of a person in a source, and records it in the audit log. The desk records changes of tasks
 // itself. For other changes, and for refusals, As records one entry with the action and its target, a task or thread.
 // If changed is false and there is no error, nothing is recorded. As returns the error of do.
-func (l *trail) As(ctx context.Context, by Sender, what, target string, do func(context.Context) (changed bool, err error)) error {
+func (l *trail) As(ctx context.Context, by Sender, what, target string,
+	do func(context.Context) (changed bool, err error),
+) error {
 	a := &acting{Sender: by}
 	ctx = context.WithValue(ctx, senderKey{}, a)
 	changed, err := do(ctx)

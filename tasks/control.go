@@ -40,7 +40,9 @@ func (c Cancellation) Ending() Ending {
 // time of the ID before. So a stop command can arrive late and repeatedly. Waiting tasks are cancelled first, so that
 // none of them starts in the meantime. governs reports whether by may stop a task; spared counts the tasks for which
 // it returns false.
-func (d *Desk) StopAll(ctx context.Context, thread, before, by string, governs func(Task) bool) (stopped, spared int, err error) {
+func (d *Desk) StopAll(ctx context.Context, thread, before, by string,
+	governs func(Task) bool,
+) (stopped, spared int, err error) {
 	open, err := d.Open(ctx, thread)
 	if err != nil {
 		return 0, 0, err
@@ -229,7 +231,9 @@ func topic(t Task) json.RawMessage {
 		return nil
 	}
 	t.Options.Plan = false
-	return format.JSON(Thread{Latest: t.ID, Repo: t.Repo, Also: t.Also, Ref: t.Ref, Profile: t.Profile, Options: t.Options})
+	return format.JSON(Thread{
+		Latest: t.ID, Repo: t.Repo, Also: t.Also, Ref: t.Ref, Profile: t.Profile, Options: t.Options,
+	})
 }
 
 // Thread returns the state of a thread. It returns ErrNotFound if the thread has no tasks, has expired or cannot be

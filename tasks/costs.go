@@ -126,7 +126,8 @@ func (d *Desk) Costs(ctx context.Context, q CostQuery) (Costs, error) {
 		found.LeftOut = &left
 	}
 	slices.SortFunc(found.Rows, func(a, b CostRow) int {
-		return cmp.Or(cmp.Compare(b.Day, a.Day), compareSizes(a.Size, b.Size), cmp.Compare(b.USD, a.USD), cmp.Compare(b.Runs, a.Runs), a.compare(b.CostKey))
+		return cmp.Or(cmp.Compare(b.Day, a.Day), compareSizes(a.Size, b.Size), cmp.Compare(b.USD, a.USD),
+			cmp.Compare(b.Runs, a.Runs), a.compare(b.CostKey))
 	})
 	if q.Limit > 0 && len(found.Rows) > q.Limit {
 		found.Rows, found.More = found.Rows[:q.Limit], len(found.Rows)-q.Limit
@@ -144,8 +145,9 @@ func (q CostQuery) wants(c store.Cost, persons []string) bool {
 // key returns the row that a cost belongs to. The accounts of one person share a row.
 func (q CostQuery) key(c store.Cost, people People) CostKey {
 	k := CostKey{
-		Day: c.Day.Format(time.DateOnly), Person: people.named(scoped(c.Scopes, userScope)), Channel: scoped(c.Scopes, channelScope),
-		Repo: scoped(c.Scopes, repoScope), Model: c.Model, Credential: scoped(c.Scopes, credentialScope), Size: c.Size,
+		Day: c.Day.Format(time.DateOnly), Person: people.named(scoped(c.Scopes, userScope)),
+		Channel: scoped(c.Scopes, channelScope), Repo: scoped(c.Scopes, repoScope), Model: c.Model,
+		Credential: scoped(c.Scopes, credentialScope), Size: c.Size,
 	}
 	for i, field := range k.fields() {
 		if !slices.Contains(q.By, CostGroups[i]) {
@@ -227,7 +229,8 @@ type Bill struct {
 // Refusal explains to the asker which budget refused the task.
 func (b Budgets) Refusal(over *store.OverBudget) *InputError {
 	who, whose := cmp.Or(strings.TrimSpace(b.Contact), "An operator"), BudgetName(over.Scope)
-	return &InputError{Sentence: fmt.Sprintf("%s is used up: %s of %s. %s can raise it; a new day begins at midnight UTC.",
+	return &InputError{Sentence: fmt.Sprintf("%s is used up: %s of %s. %s can raise it; a new "+
+		"day begins at midnight UTC.",
 		strings.ToUpper(whose[:1])+whose[1:], legible.Dollars(over.Spent), legible.Dollars(over.Budget), who)}
 }
 

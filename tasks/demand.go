@@ -31,7 +31,8 @@ func (d *Demand) Add(rec store.LiveRecord, now time.Time) {
 	case rec.State == store.Running:
 		d.busy[rec.Thread] = true
 		d.running = append(d.running, rec)
-	case rec.State == store.Waiting && rec.CancelCause == "" && !rec.At.After(now) && rec.Blocked == (store.Blocked{}) && d.first[rec.Thread] == rec.ID:
+	case rec.State == store.Waiting && rec.CancelCause == "" && !rec.At.After(now) &&
+		rec.Blocked == (store.Blocked{}) && d.first[rec.Thread] == rec.ID:
 		d.waiting = append(d.waiting, rec)
 	}
 }

@@ -74,7 +74,10 @@ func NewDesk(s *store.Store, q *Queue, p Policy, log *slog.Logger) *Desk {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return &Desk{trail: &trail{s.Audit, p.People, log}, store: s, queue: q, policy: p, submitted: func(Task, Receipt) {}, log: log, patience: offerWait}
+	return &Desk{
+		trail: &trail{s.Audit, p.People, log}, store: s, queue: q, policy: p, submitted: func(Task, Receipt) {},
+		log: log, patience: offerWait,
+	}
 }
 
 // Metered returns a copy of the desk that reports each submitted task, for its metrics. It calls submitted from many
@@ -177,7 +180,8 @@ func (d *Desk) record(t Task) (Task, store.Record, error) {
 		return t, store.Record{}, fmt.Errorf("marshal task %s: %w", t.ID, err)
 	}
 	rec := store.Record{
-		ID: t.ID, Thread: t.Thread, Class: t.Class, Task: body, MergeKey: MergeKey(t), Scopes: d.policy.People.scopes(t), Topic: topic, At: t.NotBefore,
+		ID: t.ID, Thread: t.Thread, Class: t.Class, Task: body, MergeKey: MergeKey(t),
+		Scopes: d.policy.People.scopes(t), Topic: topic, At: t.NotBefore,
 	}
 	rec.Pool = d.policy.PoolOf(rec)
 	rec.Message = d.queue.message(t.ID, rec.Queue(), 0)
@@ -238,7 +242,9 @@ func (p Policy) Allowed(name string) (Repository, error) {
 	}
 	r, ok := p.Repository(name)
 	if !ok {
-		return r, &InputError{Sentence: fmt.Sprintf("Repository %s is not one errand works on. An operator can add it under repositories: in errand.yaml.", name)}
+		return r,
+			&InputError{Sentence: fmt.Sprintf("Repository %s is not one errand works on. An operator can add it "+
+				"under repositories: in errand.yaml.", name)}
 	}
 	return r, nil
 }
@@ -307,7 +313,9 @@ func (d *Desk) Follow(ctx context.Context, id, after string) iter.Seq2[Logged, e
 				err = d.notFound(id, err)
 			case !e.End:
 				if json.Unmarshal(e.Data, &l.Event) != nil {
-					l.Event = agent.Event{Kind: agent.Notice, Text: "This version of errand cannot read an event that is stored here."}
+					l.Event = agent.Event{
+						Kind: agent.Notice, Text: "This version of errand cannot read an event that is stored here.",
+					}
 				}
 			}
 			if !yield(l, err) || err != nil {

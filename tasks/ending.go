@@ -109,7 +109,10 @@ type Ending struct {
 // ForAbsorbed returns the ending of a task that another task's run absorbed, without the fields that only the other
 // task keeps.
 func (e Ending) ForAbsorbed(id string) json.RawMessage {
-	own := Ending{Kind: e.Kind, By: e.By, Reason: e.Reason, Limit: e.Limit, At: e.At, Published: e.Published, Also: e.Also, Changed: e.Changed}
+	own := Ending{
+		Kind: e.Kind, By: e.By, Reason: e.Reason, Limit: e.Limit, At: e.At, Published: e.Published, Also: e.Also,
+		Changed: e.Changed,
+	}
 	if e.Kind == Answered {
 		own.Reason = "This was answered together with task " + id + "."
 	}
@@ -147,7 +150,8 @@ func (e Ending) Sentence() string {
 		}
 		return ""
 	case TimedOut:
-		return fmt.Sprintf("Stopped at the time limit of %s. Ask for something smaller, or ask again to continue from here.", e.Limit)
+		return fmt.Sprintf("Stopped at the time limit of %s. Ask for something smaller, or ask "+
+			"again to continue from here.", e.Limit)
 	case Stalled:
 		return fmt.Sprintf("Stopped because the agent showed no activity for %s. Ask again to continue.", e.Limit)
 	case Cancelled:
@@ -158,7 +162,8 @@ func (e Ending) Sentence() string {
 	case Withdrawn:
 		return "Withdrawn."
 	case Lost:
-		return "The workers running this died several times, so errand gave up. The cost is unknown. Ask an operator to check the log."
+		return "The workers running this died several times, so errand gave up. The cost is unknown. Ask " +
+			"an operator to check the log."
 	}
 	if e.Reason != "" {
 		return e.Reason
@@ -258,7 +263,8 @@ func (c *Verification) Line() string {
 		}
 	}
 	if len(failed) > 0 {
-		said = append(said, fmt.Sprintf("%d of %d checks failed: %s", len(failed), len(c.Ran)+len(c.Unrun), strings.Join(failed, ", ")))
+		said = append(said, fmt.Sprintf("%d of %d checks failed: %s", len(failed), len(c.Ran)+len(c.Unrun),
+			strings.Join(failed, ", ")))
 	} else if len(c.Ran) > 0 && len(c.Unrun) == 0 {
 		said = append(said, "all checks succeeded")
 	}

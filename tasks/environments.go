@@ -49,7 +49,8 @@ func (f *Fleet) Environments(ctx context.Context, repo string) ([]Environment, e
 		}
 	}
 	slices.SortStableFunc(all, func(a, b Environment) int {
-		return cmp.Or(cmp.Compare(a.Repo, b.Repo), cmp.Compare(a.Host, b.Host), cmp.Compare(a.ID, b.ID), b.Used.Compare(a.Used))
+		return cmp.Or(cmp.Compare(a.Repo, b.Repo), cmp.Compare(a.Host, b.Host), cmp.Compare(a.ID, b.ID),
+			b.Used.Compare(a.Used))
 	})
 	all = slices.CompactFunc(all, func(a, b Environment) bool { return a.Host == b.Host && a.ID == b.ID })
 	slices.SortStableFunc(all, func(a, b Environment) int {
@@ -63,7 +64,8 @@ func (f *Fleet) Environments(ctx context.Context, repo string) ([]Environment, e
 func (f *Fleet) Rebuild(ctx context.Context, repo string) (store.Rebuild, error) {
 	repo = f.desk.policy.withoutHost(repo)
 	if VisitorOf(ctx).RoleIn(ctx, repo) < Operator {
-		return store.Rebuild{}, &RoleError{"To rebuild the environment of a repository you need the role operator there."}
+		return store.Rebuild{},
+			&RoleError{"To rebuild the environment of a repository you need the role operator there."}
 	}
 	if _, err := forge.ParseRepository(repo); err != nil {
 		return store.Rebuild{}, &InputError{Sentence: err.Error() + "."}
@@ -84,7 +86,8 @@ func (f *Fleet) Remove(ctx context.Context, key string) (store.Rebuild, error) {
 	i := slices.IndexFunc(all, func(e Environment) bool { return e.ID == key })
 	switch {
 	case i < 0:
-		return store.Rebuild{}, &InputError{Sentence: fmt.Sprintf("No live worker keeps an environment with the key %q.", key)}
+		return store.Rebuild{},
+			&InputError{Sentence: fmt.Sprintf("No live worker keeps an environment with the key %q.", key)}
 	case VisitorOf(ctx).RoleIn(ctx, all[i].Repo) < Operator:
 		return store.Rebuild{}, &RoleError{"To remove an environment of a repository you need the role operator there."}
 	}

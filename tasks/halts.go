@@ -71,13 +71,17 @@ func (f *Fleet) Uncordon(ctx context.Context, name string) (Halted, error) {
 	case err != nil:
 		return Halted{}, err
 	case !found:
-		return Halted{}, &InputError{Sentence: fmt.Sprintf("%q is not cordoned. A host is uncordoned by its name, not by the ID of its worker.", name)}
+		return Halted{},
+			&InputError{Sentence: fmt.Sprintf("%q is not cordoned. A host is uncordoned by its name, "+
+				"not by the ID of its worker.", name)}
 	}
 	return Halted{Name: name}, nil
 }
 
 // halted reads back who did it first.
-func (f *Fleet) halted(ctx context.Context, name string, all func(context.Context) (map[string]store.Halt, error)) (Halted, error) {
+func (f *Fleet) halted(ctx context.Context, name string, all func(context.Context) (map[string]store.Halt,
+	error),
+) (Halted, error) {
 	list, err := all(ctx)
 	if h, ok := list[name]; ok && err == nil {
 		return Halted{name, &h}, nil
@@ -89,9 +93,11 @@ func (f *Fleet) halted(ctx context.Context, name string, all func(context.Contex
 func mayHalt(ctx context.Context, class string) error {
 	switch {
 	case VisitorOf(ctx).RoleIn(ctx, "") < Operator:
-		return &RoleError{"Classes and workers belong to all repositories. This needs the role operator for all of them."}
+		return &RoleError{"Classes and workers belong to all repositories. This needs the " +
+			"role operator for all of them."}
 	case !slices.Contains(Classes, class):
-		return &InputError{Sentence: fmt.Sprintf("There is no class %q. The classes are %s.", class, strings.Join(Classes, ", "))}
+		return &InputError{Sentence: fmt.Sprintf("There is no class %q. The classes are %s.", class,
+			strings.Join(Classes, ", "))}
 	}
 	return nil
 }

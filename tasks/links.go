@@ -76,13 +76,15 @@ func ListLinks(ctx context.Context, s *store.Access) ([]Link, error) {
 // that a person who is misled cannot lend theirs to a second one, and what the operator has set counts.
 func (p People) Conflict(l Link, others []Link) string {
 	for _, one := range p {
-		if own := one.Slack == l.User; own && one.GitHub != "" || !own && one.Slack != "" && strings.EqualFold(one.GitHub, l.Login) {
+		if own := one.Slack == l.User; own && one.GitHub != "" ||
+			!own && one.Slack != "" && strings.EqualFold(one.GitHub, l.Login) {
 			return "An operator has set another account for one of the two under people: in errand.yaml."
 		}
 	}
 	for _, other := range others {
 		if other.User != l.User && strings.EqualFold(other.Login, l.Login) {
-			return fmt.Sprintf("%s is linked to the account %s (%s) in Slack. Say /errand unlink there first, or ask an operator.", l.Login, other.Name, other.User)
+			return fmt.Sprintf("%s is linked to the account %s (%s) in Slack. Say /errand unlink "+
+				"there first, or ask an operator.", l.Login, other.Name, other.User)
 		}
 	}
 	return ""
@@ -129,7 +131,8 @@ func firstHalf(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithDeadline(ctx, deadline.Add(-time.Until(deadline)/2))
 }
 
-// loginOf returns the submitter's login on the forge, as the front door, a link or a schedule gives it, or "" if unknown.
+// loginOf returns the submitter's login on the forge, as the front door, a link or a schedule gives it, or "" if
+// unknown.
 func loginOf(ctx context.Context, d *Desk, t Task) (string, error) {
 	switch t.Source {
 	case slackSource:
@@ -140,8 +143,8 @@ func loginOf(ctx context.Context, d *Desk, t Task) (string, error) {
 	return VisitorOf(ctx).Login, nil
 }
 
-// accountOf returns the account on the forge of a person in Slack for limits and names. It is empty if the forge cannot be
-// asked now: their rights are looked up again before a run.
+// accountOf returns the account on the forge of a person in Slack for limits and names. It is empty if the forge cannot
+// be asked now: their rights are looked up again before a run.
 func accountOf(ctx context.Context, d *Desk, user string) (string, error) {
 	login, _, err := d.policy.linked(ctx, d.store, user)
 	if errors.Is(err, errMatch) {

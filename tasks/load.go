@@ -79,7 +79,11 @@ func (f *Fleet) Load(ctx context.Context, live []store.LiveRecord, workers []sto
 	for _, kind := range []struct {
 		of, prefix string
 		most       int
-	}{{"repository", repoScope, limits.Repository}, {"person", userScope, limits.User}, {"credential", credentialScope, limits.Credential}} {
+	}{
+		{"repository", repoScope, limits.Repository},
+		{"person", userScope, limits.User},
+		{"credential", credentialScope, limits.Credential},
+	} {
 		if kind.most > 0 {
 			l.Limits = append(l.Limits, LimitUse{kind.of, kind.most, mostUsed(uses, kind.prefix)})
 		}

@@ -53,7 +53,8 @@ func (f *Fleet) Outlook(ctx context.Context, name string) (Outlook, error) {
 	o.Add("pool", PoolName(repo.Pool))
 	o.Add("workers alive", fmt.Sprint(len(InPool(seen, repo.Pool))))
 	if why := WhyNoWorkerIn(seen, repo.Pool); why != "" {
-		o.Miss(store.Fatal, why, "Tasks in the repository wait. What its base branch declares is unknown: workers read it.",
+		o.Miss(store.Fatal, why,
+			"Tasks in the repository wait. What its base branch declares is unknown: workers read it.",
 			"Start a worker with ERRAND_POOL="+PoolName(repo.Pool)+", or see enqueue doctor.")
 		return o, nil
 	}

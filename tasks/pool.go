@@ -127,7 +127,8 @@ func poolQueues(queues []string) (list []string) {
 	slices.SortFunc(list, func(a, b string) int {
 		poolA, classA := store.CutQueue(a)
 		poolB, classB := store.CutQueue(b)
-		return cmp.Or(strings.Compare(poolA, poolB), cmp.Compare(slices.Index(Classes, classA), slices.Index(Classes, classB)))
+		return cmp.Or(strings.Compare(poolA, poolB),
+			cmp.Compare(slices.Index(Classes, classA), slices.Index(Classes, classB)))
 	})
 	return list
 }

@@ -172,7 +172,8 @@ func (q *Queue) Delivered(ctx context.Context, recs []store.LiveRecord) (present
 			return nil, nil, fmt.Errorf("look for delivery of task %s: %w", recs[i].ID, err)
 		}
 		present[i] = state.Val() != ""
-		alive[i] = present[i] && state.Val() != asynq.TaskStateCompleted.String() && state.Val() != asynq.TaskStateArchived.String()
+		alive[i] = present[i] && state.Val() != asynq.TaskStateCompleted.String() &&
+			state.Val() != asynq.TaskStateArchived.String()
 	}
 	return present, alive, nil
 }
@@ -202,7 +203,9 @@ return 1`
 
 // Server returns an asynq server for all classes in a pool, the most urgent first. concurrency is the number of
 // deliveries that it processes at once. Its requests to Redis pass the hook.
-func (q *Queue) Server(pool string, concurrency int, hook redis.Hook, shutdown time.Duration, log *slog.Logger) *asynq.Server {
+func (q *Queue) Server(pool string, concurrency int, hook redis.Hook, shutdown time.Duration,
+	log *slog.Logger,
+) *asynq.Server {
 	o := q.redis.Options()
 	client := q.redis.WithTimeout(o.ReadTimeout) // a copy with the same connections: hooks are for whole clients
 	client.AddHook(hook)
@@ -312,8 +315,12 @@ func (d *Desk) Depths(ctx context.Context) ([]Depth, error) {
 				return nil, fmt.Errorf("read queue %s: %w", queue, err)
 			}
 		}
-		depth := Depth{Waiting: info.Pending, Oldest: info.Latency.Seconds(), Later: info.Scheduled + info.Retry, Running: info.Active}
-		if depth.Pool, depth.Class = store.CutQueue(queue); depth.Pool != "" && depth.Waiting+depth.Later+depth.Running == 0 {
+		depth := Depth{
+			Waiting: info.Pending, Oldest: info.Latency.Seconds(), Later: info.Scheduled + info.Retry,
+			Running: info.Active,
+		}
+		if depth.Pool, depth.Class = store.CutQueue(queue); depth.Pool != "" &&
+			depth.Waiting+depth.Later+depth.Running == 0 {
 			continue
 		}
 		if h, ok := paused[queue]; ok {

@@ -31,7 +31,9 @@ func (t Task) Places() []string { return append([]string{t.Repo}, t.Also...) }
 
 // Has reports whether a repository is one of the task's; "" is that of a task without one.
 func (t Task) Has(repo string) bool {
-	return strings.EqualFold(repo, t.Repo) || slices.ContainsFunc(t.Also, func(one string) bool { return strings.EqualFold(one, repo) })
+	return strings.EqualFold(repo, t.Repo) || slices.ContainsFunc(t.Also, func(one string) bool {
+		return strings.EqualFold(one, repo)
+	})
 }
 
 // SplitRepositories reads repositories that a person wrote as a list: the main one and the further ones, with commas
@@ -82,7 +84,8 @@ func (p Policy) withFurther(t Task) (Task, error) {
 			return t, err
 		}
 		if r.Pool != main.Pool {
-			return bad("Workers of pool %s run the tasks of %s, and those of pool %s the tasks of %s. Ask for each separately, or have an operator give both the same pool in errand.yaml.",
+			return bad("Workers of pool %s run the tasks of %s, and those of pool %s the tasks of %s. Ask for each "+
+				"separately, or have an operator give both the same pool in errand.yaml.",
 				PoolName(main.Pool), t.Repo, PoolName(r.Pool), name)
 		}
 		t.Also, t.Profile = append(t.Also, name), r.Narrow(t.Profile)
@@ -152,9 +155,11 @@ func (p Policy) permitTogether(ctx context.Context, t Task, others func() ([]str
 	case public == "" || private == "":
 		return nil
 	case t.Has(private):
-		return refusal("%s is public and %s is not, and pull requests in the one could show what is in the other. Ask for each in a conversation of its own.", public, private)
+		return refusal("%s is public and %s is not, and pull requests in the one could show what is in the other. "+
+			"Ask for each in a conversation of its own.", public, private)
 	}
-	return refusal("This conversation has been about a repository that is not public, and an answer or a pull request in %s could show what is in it. Ask in a conversation of its own.", public)
+	return refusal("This conversation has been about a repository that is not public, and an answer or a pull "+
+		"request in %s could show what is in it. Ask in a conversation of its own.", public)
 }
 
 // permitConversation refuses a request on the forge that continues a conversation about a repository that its asker may

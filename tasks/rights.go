@@ -162,13 +162,15 @@ func (p Policy) entitle(ctx context.Context, by Asker, repo string, wanted agent
 		if p.Rights.Links {
 			remedy = "Say /errand link to connect it."
 		}
-		return "", refusal("I do not know your account on GitHub, so I cannot see what you may do%s. %s", inRepo(repo), remedy)
+		return "", refusal("I do not know your account on GitHub, so I cannot see what you may do%s. %s",
+			inRepo(repo), remedy)
 	}
 	level, err := p.Rights.Forge.Permission(ctx, repo, by.Login)
 	if err == nil && by.ID != 0 {
 		var id int64
 		if id, err = p.Rights.Forge.AccountID(ctx, repo, by.Login); err == nil && id != by.ID {
-			return "", refusal("%s is now the account of somebody else on GitHub. Say /errand link to connect yours.", by.Login)
+			return "", refusal("%s is now the account of somebody else on GitHub. Say /errand link to connect yours.",
+				by.Login)
 		}
 	}
 	switch {
@@ -193,7 +195,8 @@ func (p Policy) permitChannel(ctx context.Context, t Task, repo string) error {
 	}
 	may, err := p.MayPost(ctx, t.Channel, repo)
 	if err == nil && !may {
-		err = refusal("%s is private, and its answers may not be posted in this channel. Ask me in a direct message, or have an operator add the channel under channels: in errand.yaml.", repo)
+		err = refusal("%s is private, and its answers may not be posted in this channel. Ask me in a direct message, "+
+			"or have an operator add the channel under channels: in errand.yaml.", repo)
 	}
 	return err
 }
@@ -228,7 +231,8 @@ func conversation(ctx context.Context, s *store.Store, thread string) (past Conv
 		return past, nil
 	}
 	if err == nil && (json.Unmarshal(notes, &past) != nil || past.Repos == nil) {
-		err = errors.Join(errUnknownThread, refusal("I no longer know which repositories this thread has been about. Start a new one."))
+		err = errors.Join(errUnknownThread,
+			refusal("I no longer know which repositories this thread has been about. Start a new one."))
 	}
 	return past, err
 }

@@ -96,12 +96,16 @@ func (d *Desk) complete(ctx context.Context, rec store.Record) (Status, error) {
 func (d *Desk) status(rec store.Record) Status {
 	t, err := ReadTask(rec)
 	if err != nil {
-		t = Task{ID: rec.ID, Source: SourceOf(rec.ID), Kind: "unreadable", Thread: rec.Thread, Class: rec.Class, Prompt: err.Error()}
+		t = Task{
+			ID: rec.ID, Source: SourceOf(rec.ID), Kind: "unreadable", Thread: rec.Thread, Class: rec.Class,
+			Prompt: err.Error(),
+		}
 	}
 	s := Status{
-		Task: t, Pool: rec.Pool, State: string(rec.State), Attempt: rec.Attempt, Delivery: DeliveryID(rec.ID, rec.Delivery), Worker: rec.Worker,
-		Cancel: rec.CancelBy, Into: rec.Into, Created: rec.Created, Started: rec.Started, Ended: rec.Ended, Retried: rec.Retried,
-		Posted: rec.Outbox < 0, Runs: rec.Runs, Blocked: rec.Blocked,
+		Task: t, Pool: rec.Pool, State: string(rec.State), Attempt: rec.Attempt,
+		Delivery: DeliveryID(rec.ID, rec.Delivery), Worker: rec.Worker, Cancel: rec.CancelBy, Into: rec.Into,
+		Created: rec.Created, Started: rec.Started, Ended: rec.Ended, Retried: rec.Retried, Posted: rec.Outbox < 0,
+		Runs: rec.Runs, Blocked: rec.Blocked,
 	}
 	if one, ok := d.policy.People.Author(t); ok {
 		s.Person = one.Name
@@ -136,9 +140,11 @@ func (d *Desk) shared(ctx context.Context, s *Status) error {
 	host := d.status(rec)
 	switch {
 	case s.Ending == nil:
-		s.Started, s.Worker, s.Attempt, s.Cancel = host.Started, host.Worker, host.Attempt, cmp.Or(s.Cancel, host.Cancel)
+		s.Started, s.Worker, s.Attempt, s.Cancel = host.Started, host.Worker, host.Attempt, cmp.Or(s.Cancel,
+			host.Cancel)
 	case host.Ending != nil && host.Ending.At.Equal(s.Ending.At):
-		s.Started, s.Worker, s.Attempt, s.Ending, s.Posted = host.Started, host.Worker, host.Attempt, host.Ending, host.Posted
+		s.Started, s.Worker, s.Attempt, s.Ending, s.Posted = host.Started, host.Worker, host.Attempt,
+			host.Ending, host.Posted
 	}
 	return nil
 }
@@ -277,7 +283,8 @@ func (f Filter) query(people People, sees func(scopes []string) bool) store.List
 			persons = append(persons, people.filter(forgeSource+"/"+f.linked)...)
 		}
 		q.Head = func(r store.Record) bool {
-			return (f.Source == "" || f.Source == SourceOf(r.ID)) && (f.Class == "" || f.Class == r.Class) && (f.Pool == "" || f.Pool == PoolName(r.Pool)) && within(r.Scopes, f.Repo, persons, f.Channel) &&
+			return (f.Source == "" || f.Source == SourceOf(r.ID)) && (f.Class == "" || f.Class == r.Class) &&
+				(f.Pool == "" || f.Pool == PoolName(r.Pool)) && within(r.Scopes, f.Repo, persons, f.Channel) &&
 				(sees == nil || sees(r.Scopes))
 		}
 	}

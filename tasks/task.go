@@ -172,7 +172,9 @@ func MergeKey(t Task) string {
 	if t.Class != Interactive {
 		return ""
 	}
-	return format.Hash(append([]string{t.Source, string(t.Profile), t.Repo, t.Ref, t.Dir, string(format.JSON(t.Options))}, t.Also...)...)
+	return format.Hash(append([]string{
+		t.Source, string(t.Profile), t.Repo, t.Ref, t.Dir, string(format.JSON(t.Options)),
+	}, t.Also...)...)
 }
 
 // Title returns the first line of the prompt, shortened.
@@ -200,7 +202,8 @@ func ParseBranch(name string) (string, error) {
 func ParseBudget(amount string) (float64, error) {
 	usd, err := strconv.ParseFloat(strings.TrimPrefix(amount, "$"), 64)
 	if err != nil || !(usd > 0 && usd < 1e6) {
-		return 0, &InputError{Sentence: fmt.Sprintf("%q is not a budget. Write it in US dollars, such as 2.50.", amount)}
+		return 0, &InputError{Sentence: fmt.Sprintf("%q is not a budget. Write it in US dollars, such as 2.50.",
+			amount)}
 	}
 	return usd, nil
 }
@@ -231,7 +234,8 @@ func (c Choices) check(o Options) error {
 		switch {
 		case choice.name == "":
 		case !wordForm.MatchString(choice.name):
-			return &InputError{Sentence: fmt.Sprintf("%q is not the name of %s %s.", choice.name, choice.a, choice.what)}
+			return &InputError{Sentence: fmt.Sprintf("%q is not the name of %s %s.", choice.name,
+				choice.a, choice.what)}
 		case len(choice.of) > 0 && !slices.Contains(choice.of, choice.name):
 			return &InputError{Sentence: fmt.Sprintf("The %s %s is not available here. Choose %s.",
 				choice.what, choice.name, strings.Join(choice.of, ", "))}
@@ -251,7 +255,9 @@ type Picture struct {
 func NewPicture(name string, data []byte) (Picture, error) {
 	kind := agent.PictureType(data)
 	if kind == "" {
-		return Picture{}, &InputError{Sentence: fmt.Sprintf("%q cannot be shown to the model: send a whole PNG, JPEG or GIF image of at most 50 megapixels and 20 MB.", name)}
+		return Picture{},
+			&InputError{Sentence: fmt.Sprintf("%q cannot be shown to the model: send a whole PNG, JPEG or GIF image "+
+				"of at most 50 megapixels and 20 MB.", name)}
 	}
 	return Picture{Name: name, Type: kind, Data: data}, nil
 }

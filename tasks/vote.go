@@ -23,7 +23,9 @@ func readVotes(ctx context.Context, d *Desk, t Task) (list []Vote, err error) {
 			by.Login = t.Login
 		}
 		one, _ := d.policy.People.of(by)
-		list = append(list, Vote{Person: cmp.Or(one.Name, account), Vote: votes[account].Vote, Reason: votes[account].Reason})
+		list = append(list, Vote{
+			Person: cmp.Or(one.Name, account), Vote: votes[account].Vote, Reason: votes[account].Reason,
+		})
 	}
 	return list, err
 }

@@ -40,7 +40,8 @@ func Unserved(live []store.LiveRecord, seen []store.Worker) map[string]int {
 	}
 	for _, rec := range live {
 		members := pools[rec.Pool]
-		if source := SourceOf(rec.ID); rec.State == store.Waiting && slices.ContainsFunc(members, Able) && !serves(members, source) {
+		if source := SourceOf(rec.ID); rec.State == store.Waiting && slices.ContainsFunc(members, Able) &&
+			!serves(members, source) {
 			waiting[source]++
 		}
 	}
@@ -70,7 +71,8 @@ func Unable(seen []store.Worker) (what, remedy string) {
 	for _, w := range seen {
 		switch h, err := ReadHealth(w.Health); {
 		case err != nil:
-			return fmt.Sprintf("the CLI state of worker %s cannot be read", w.Host), "run the same version of errand everywhere"
+			return fmt.Sprintf("the CLI state of worker %s cannot be read",
+				w.Host), "run the same version of errand everywhere"
 		case !h.OK:
 			return fmt.Sprintf("no worker can run tasks: %s (%s)", h.Problem, w.Host), h.Remedy
 		}
@@ -88,7 +90,8 @@ func WhyNoWorker(seen []store.Worker) string {
 	}
 	for _, w := range seen {
 		if h, err := ReadHealth(w.Health); err == nil && !h.OK && h.Sentence != "" {
-			return "no worker can run tasks: " + strings.ToLower(h.Sentence[:1]) + strings.TrimSuffix(h.Sentence[1:], ".")
+			return "no worker can run tasks: " + strings.ToLower(h.Sentence[:1]) + strings.TrimSuffix(h.Sentence[1:],
+				".")
 		}
 	}
 	return "no worker can run tasks"

@@ -58,7 +58,8 @@ type (
 
 // Config configures a Handler. Token, Desk, Store and Redis are required.
 type Config struct {
-	Token  string             // the console token: printable ASCII without space, quotes, comma, semicolon and backslash
+	// the console token: printable ASCII without space, quotes, comma, semicolon and backslash
+	Token  string
 	Desk   *tasks.Desk        // reads and changes tasks
 	Store  *store.Store       // reads workers, events, logs and health
 	Redis  asynq.RedisConnOpt // for asynqmon, which opens its own connections
@@ -72,20 +73,22 @@ type Config struct {
 	FleetToken     string // opens the logs of other machines; empty: workers are not asked for logs
 	QueuesWritable bool   // the pages of the queues may change queues
 
-	Links   func(tasks.Task) tasks.Links          // the pages of other products that a task is about; nil: unknown
-	Chat    console.Chat                          // the chat page
-	Reviews []tasks.Reviewer                      // sources with reviews
-	Inbound []Inbound                             // sources whose events the health reports on
-	Notices []store.Finding                       // about the configuration of this process
-	Shown   *Configuration                        // the configuration of this process, without secrets; nil: it is not shown
+	Links   func(tasks.Task) tasks.Links // the pages of other products that a task is about; nil: unknown
+	Chat    console.Chat                 // the chat page
+	Reviews []tasks.Reviewer             // sources with reviews
+	Inbound []Inbound                    // sources whose events the health reports on
+	Notices []store.Finding              // about the configuration of this process
+	// the configuration of this process, without secrets; nil: it is not shown
+	Shown   *Configuration
 	Examine func(context.Context) []store.Finding // checks the services of the sources; nil if there are none
 
 	Scheduler Scheduler // nil: there are no schedules
 	Webhooks  Webhooks  // nil: there are none
 
-	Mux   *http.ServeMux              // has, or will have, the routes of the sources; nil: an empty one
-	Roles map[string]tasks.Role       // what the other routes of Mux need, by pattern; a route without a role is closed
-	Open  []string                    // subtrees of Mux, such as "/slack/", that need no token because they verify a signature
+	Mux   *http.ServeMux        // has, or will have, the routes of the sources; nil: an empty one
+	Roles map[string]tasks.Role // what the other routes of Mux need, by pattern; a route without a role is closed
+	// subtrees of Mux, such as "/slack/", that need no token because they verify a signature
+	Open  []string
 	Ready func(context.Context) error // what else must work for this process; its error is public. nil: only Redis
 
 	Heartbeat time.Duration // between two comments that keep a silent stream open; 0: 15 s
@@ -140,7 +143,10 @@ func New(cfg Config) (*Handler, error) {
 	if h.logs, err = logs.New(cfg.Desk, cfg.Store, cfg.LogDir, cfg.FleetToken, log); err != nil {
 		return nil, err
 	}
-	h.view = &view.Reader{Desk: cfg.Desk, Store: cfg.Store, Inbound: cfg.Inbound, Notices: cfg.Notices, Config: cfg.Shown, Reviews: cfg.Reviews, Now: now, Log: log}
+	h.view = &view.Reader{
+		Desk: cfg.Desk, Store: cfg.Store, Inbound: cfg.Inbound, Notices: cfg.Notices, Config: cfg.Shown,
+		Reviews: cfg.Reviews, Now: now, Log: log,
+	}
 	h.console = console.New(console.Config{
 		View: h.view, Logs: h.logs, Out: out, Audit: audit, Links: cfg.Links, Chat: cfg.Chat, Reviews: cfg.Reviews,
 		Examine: cfg.Examine, Redis: cfg.Redis, QueuesWritable: cfg.QueuesWritable,
@@ -148,7 +154,8 @@ func New(cfg Config) (*Handler, error) {
 	life, cancel := context.WithCancel(context.Background())
 	h.cancel, h.close = cancel, sync.OnceValue(h.console.Close)
 	(&api.API{
-		View: h.view, Logs: h.logs, Out: out, Audit: audit, Tokens: tokens, Examine: cfg.Examine, Scheduler: cfg.Scheduler, Webhooks: cfg.Webhooks, Heartbeat: cmp.Or(cfg.Heartbeat, 15*time.Second), Life: life,
+		View: h.view, Logs: h.logs, Out: out, Audit: audit, Tokens: tokens, Examine: cfg.Examine,
+		Scheduler: cfg.Scheduler, Webhooks: cfg.Webhooks, Heartbeat: cmp.Or(cfg.Heartbeat, 15*time.Second), Life: life,
 	}).Route(h.mux)
 	(&mcpserver.Server{View: h.view, Logs: h.logs, Audit: audit, Poster: cfg.Chat.Source, Life: life}).Route(out, h.mux)
 	h.route(cfg.Roles)

@@ -121,7 +121,8 @@ func compareHead(ctx context.Context, w *Workspace, c Clone, how Comparing) (Com
 func (g git) compare(ctx context.Context, limit int, span ...string) ([]FileChange, error) {
 	g.conf = append(slices.Clip(g.conf), "core.bigFileThreshold=1m")
 	diff := func(g git, form ...string) (string, error) {
-		args := slices.Concat([]string{"diff", "--no-color", "--no-ext-diff", "--no-textconv", "--find-renames"}, form, span, []string{"--"})
+		args := slices.Concat([]string{"diff", "--no-color", "--no-ext-diff", "--no-textconv", "--find-renames"}, form,
+			span, []string{"--"})
 		return g.run(ctx, args...)
 	}
 	list, err := diff(g, "--raw", "--numstat", "-z")

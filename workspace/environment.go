@@ -116,7 +116,10 @@ func (s Environments) make(
 	if err := fill(ctx, setUp, home); err != nil {
 		return err
 	}
-	e := Environment{ID: id, Repo: c.Repo, Created: time.Now(), Took: time.Since(begun), SetUpDir: setUp.Dir, From: want.From, dir: tmp}
+	e := Environment{
+		ID: id, Repo: c.Repo, Created: time.Now(), Took: time.Since(begun), SetUpDir: setUp.Dir,
+		From: want.From, dir: tmp,
+	}
 	if err := s.finish(ctx, &e, setUp, home); err != nil {
 		return fmt.Errorf("set up %s: %w", c.Repo, err)
 	}

@@ -91,7 +91,8 @@ func (g git) remotely(ctx context.Context, r remote, args ...string) (string, er
 func newGate(u *url.URL, r remote) *gate {
 	p := &gate{
 		path: "/" + rand.Text(), service: "git-upload-pack", change: r.change, auth: basic(r.username, r.password),
-		client: &http.Client{Transport: r.transport, CheckRedirect: sameOrigin}, conns: connlimit.New(gateConns), base: u, open: true,
+		client: &http.Client{Transport: r.transport, CheckRedirect: sameOrigin}, conns: connlimit.New(gateConns),
+		base: u, open: true,
 	}
 	if r.change != nil {
 		p.service = "git-receive-pack"
@@ -273,7 +274,9 @@ func newTransport(env []string) (http.RoundTripper, error) {
 		}
 		return vars[name]
 	}
-	proxy := (&httpproxy.Config{HTTPProxy: either("HTTP_PROXY"), HTTPSProxy: either("HTTPS_PROXY"), NoProxy: either("NO_PROXY")}).ProxyFunc()
+	proxy := (&httpproxy.Config{
+		HTTPProxy: either("HTTP_PROXY"), HTTPSProxy: either("HTTPS_PROXY"), NoProxy: either("NO_PROXY"),
+	}).ProxyFunc()
 	t := &http.Transport{
 		Proxy:               func(req *http.Request) (*url.URL, error) { return proxy(req.URL) },
 		DialContext:         (&net.Dialer{Timeout: 30 * time.Second}).DialContext,

@@ -243,7 +243,8 @@ func (m mirror) holdsOurs(ctx context.Context) (bool, error) {
 	if err := secure(m.dir, mirrorConfig, ""); err != nil {
 		return false, err
 	}
-	ours, err := m.git.run(ctx, "rev-list", "--max-count=1", "--exclude="+originals+"*", "--glob=refs/errand", "--not", "--branches", "--tags", "--glob=refs/pull")
+	ours, err := m.git.run(ctx, "rev-list", "--max-count=1", "--exclude="+originals+"*", "--glob=refs/errand", "--not",
+		"--branches", "--tags", "--glob=refs/pull")
 	return ours != "", err
 }
 
@@ -262,7 +263,8 @@ func (m mirror) borrowed() (bool, error) {
 				return false, err
 			}
 			for _, n := range names {
-				if beside := besideClone.FindStringSubmatch(n); n == name || beside != nil && beside[1] == name && beside[2] != "index" {
+				if beside := besideClone.FindStringSubmatch(n); n == name ||
+					beside != nil && beside[1] == name && beside[2] != "index" {
 					return true, nil
 				}
 			}

@@ -64,7 +64,9 @@ func (s Environments) Layers(ctx context.Context, c Clone, e Environment) ([]Lay
 			continue
 		}
 		n := strconv.Itoa(i)
-		layers = append(layers, Layer{Lower: filepath.Join(e.dir, n), Changes: filepath.Join(version, n), At: filepath.Join(c.Dir, name)})
+		layers = append(layers, Layer{
+			Lower: filepath.Join(e.dir, n), Changes: filepath.Join(version, n), At: filepath.Join(c.Dir, name),
+		})
 		laid = append(laid, name)
 	}
 	for _, l := range layers {

@@ -192,7 +192,8 @@ func (m mirror) withPulls(ctx context.Context, fetch func(refspecs ...string) er
 	if !malformed(err) {
 		return err
 	}
-	m.w.log.WarnContext(ctx, "pull requests are left out of the mirror: git finds something malformed", "dir", m.dir, "err", err)
+	m.w.log.WarnContext(ctx, "pull requests are left out of the mirror: git finds something malformed", "dir",
+		m.dir, "err", err)
 	return fetch()
 }
 
@@ -274,7 +275,8 @@ func (m mirror) resolve(ctx context.Context, want Want) (tip, error) {
 // own returns the branch with a name or, if none exists, one with the same last part that Publish may push to, and its
 // commit. It returns no name if there is neither.
 func (m mirror) own(ctx context.Context, name string) (branch, commit string, err error) {
-	out, err := m.git.run(ctx, "for-each-ref", "--format=%(objectname) %(refname:lstrip=2)", "refs/heads/"+name, "refs/heads/**/"+path.Base(name))
+	out, err := m.git.run(ctx, "for-each-ref", "--format=%(objectname) %(refname:lstrip=2)", "refs/heads/"+name,
+		"refs/heads/**/"+path.Base(name))
 	for line := range strings.Lines(out) {
 		sha, found, _ := strings.Cut(strings.TrimSpace(line), " ")
 		if branch == "" && publishable.MatchString(found) || found == name {

@@ -48,7 +48,8 @@ func (w Want) check() error {
 const maxRepoName = 200
 
 func checkRepo(repo string) error {
-	if len(repo) > maxRepoName || !repoName.MatchString(repo) || strings.Contains(repo, "..") || strings.HasSuffix(repo, "/.git") {
+	if len(repo) > maxRepoName || !repoName.MatchString(repo) || strings.Contains(repo, "..") ||
+		strings.HasSuffix(repo, "/.git") {
 		return fmt.Errorf("%w: %.100q is not the name of a repository", ErrNotFound, repo)
 	}
 	return nil
@@ -74,7 +75,8 @@ func repoAt(dir, name string) string {
 func (w *Workspace) threadDir(thread string) string {
 	slug := strings.Trim(notSlug.ReplaceAllString(strings.ToLower(thread), "-"), "-")
 	slug = slug[:min(len(slug), 40)]
-	return filepath.Join(w.cfg.Dir, "threads", fmt.Sprintf("%s-%x", slug, sha256.Sum256([]byte(thread)))[:len(slug)+1+16])
+	return filepath.Join(w.cfg.Dir, "threads", fmt.Sprintf("%s-%x", slug,
+		sha256.Sum256([]byte(thread)))[:len(slug)+1+16])
 }
 
 func (w *Workspace) cloneDir(thread, repo string) string {
@@ -148,7 +150,8 @@ func (w *Workspace) remote(ctx context.Context, repo string) (remote, error) {
 func (m mirror) push(ctx context.Context, r remote, commit, branch, was string) error {
 	ref := "refs/heads/" + branch
 	r.change = &update{from: was, to: commit, ref: ref}
-	_, err := m.git.remotely(ctx, r, "push", "--quiet", "--no-verify", "--no-signed", "--no-follow-tags", "--recurse-submodules=no",
+	_, err := m.git.remotely(ctx, r, "push", "--quiet", "--no-verify", "--no-signed", "--no-follow-tags",
+		"--recurse-submodules=no",
 		"--force-with-lease="+ref+":"+was, "--", r.url, commit+":"+ref)
 	return pushError(err)
 }

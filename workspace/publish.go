@@ -209,7 +209,10 @@ func (l load) search(ctx context.Context, p Publication, elsewhere []string) err
 	if p.Refuse == nil {
 		return nil
 	}
-	args := []string{"log", "--patch", "--cc", "--text", "--no-renames", "--no-textconv", "--no-ext-diff", "--format=raw", l.tip, "--not"}
+	args := []string{
+		"log", "--patch", "--cc", "--text", "--no-renames", "--no-textconv", "--no-ext-diff", "--format=raw",
+		l.tip, "--not",
+	}
 	text, err := l.mirror.git.run(ctx, append(args, elsewhere...)...)
 	if errors.Is(err, errLong) {
 		return fmt.Errorf("%w: it is too large to be searched for secrets", ErrUnfit)

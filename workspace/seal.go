@@ -72,7 +72,8 @@ func (s *shadow) everything(ctx context.Context, trusted bool) (tree string, err
 		case f.odd:
 			return "", fmt.Errorf("%w: %q is neither a file nor a link, or is a separate repository", ErrUnfit, f.name)
 		case f.size > maxFile:
-			return "", fmt.Errorf("%w: %q has %d MiB, and at most %d are allowed", ErrUnfit, f.name, f.size>>20, maxFile>>20)
+			return "", fmt.Errorf("%w: %q has %d MiB, and at most %d are allowed", ErrUnfit, f.name,
+				f.size>>20, maxFile>>20)
 		case f.size < 0:
 			gone.WriteString(f.name + "\x00")
 		default:
@@ -80,7 +81,8 @@ func (s *shadow) everything(ctx context.Context, trusted bool) (tree string, err
 		}
 	}
 	if total > maxCommit {
-		return "", fmt.Errorf("%w: its files have %d MiB together, and at most %d are allowed", ErrUnfit, total>>20, maxCommit>>20)
+		return "", fmt.Errorf("%w: its files have %d MiB together, and at most %d are allowed", ErrUnfit,
+			total>>20, maxCommit>>20)
 	}
 	g := s.git
 	g.tree = s.files.Name()
@@ -122,7 +124,8 @@ func (s *shadow) unstageConfig(ctx context.Context) error {
 func (s *shadow) commitTree(ctx context.Context, tree, parent string, p Publication) (string, error) {
 	g := s.git
 	name, email, _ := strings.Cut(strings.TrimSuffix(cmp.Or(p.Author, Unknown), ">"), " <")
-	g.env = append(slices.Clip(g.env), "GIT_AUTHOR_NAME="+name, "GIT_AUTHOR_EMAIL="+email, "GIT_COMMITTER_NAME="+name, "GIT_COMMITTER_EMAIL="+email)
+	g.env = append(slices.Clip(g.env), "GIT_AUTHOR_NAME="+name, "GIT_AUTHOR_EMAIL="+email, "GIT_COMMITTER_NAME="+name,
+		"GIT_COMMITTER_EMAIL="+email)
 	out, err := g.reading(p.Message).run(ctx, "commit-tree", "-p", parent, "-F", "-", tree)
 	return strings.TrimSpace(out), err
 }
@@ -130,7 +133,8 @@ func (s *shadow) commitTree(ctx context.Context, tree, parent string, p Publicat
 // weigh refuses commits with files that are too large, including the agent's own commits.
 func (s *shadow) weigh(ctx context.Context, tip string) error {
 	args := []string{"rev-list", "--objects", tip, "--not", "--alternate-refs"}
-	large, err := s.git.run(ctx, append(args, fmt.Sprintf("--filter=blob:limit=%d", maxFile+1), "--filter-print-omitted")...)
+	large, err := s.git.run(ctx, append(args, fmt.Sprintf("--filter=blob:limit=%d", maxFile+1),
+		"--filter-print-omitted")...)
 	if err != nil {
 		return err
 	}
@@ -155,7 +159,8 @@ func (m mirror) take(ctx context.Context, s *shadow, l load, branch string, copi
 	const sealed, original = "refs/errand/sealed", "refs/errand/original"
 	refs := map[string]string{sealed: l.tip}
 	args := []string{
-		"fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--", s.dir, "+" + sealed + ":refs/errand/published/" + branch,
+		"fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--", s.dir,
+		"+" + sealed + ":refs/errand/published/" + branch,
 	}
 	if copied {
 		refs[original] = l.head
@@ -204,7 +209,8 @@ func (c clone) adopt(ctx context.Context, head, tip string, trusted bool) error 
 	if err := c.secure(); err != nil {
 		return err
 	}
-	if _, err := c.git.run(ctx, "update-ref", "--create-reflog", "-m", "published by errand", "HEAD", tip, head); err != nil {
+	if _, err := c.git.run(ctx, "update-ref", "--create-reflog", "-m", "published by errand", "HEAD", tip,
+		head); err != nil {
 		return err
 	}
 	if _, err := c.git.run(ctx, "read-tree", tip); err != nil {

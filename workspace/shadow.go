@@ -36,8 +36,12 @@ type extent struct {
 }
 
 var (
-	latest   = extent{[]string{"HEAD", "index", "info/exclude", "refs/heads", "refs/stash", "packed-refs", "objects"}, 256 << 20}
-	entirely = extent{[]string{"logs", "HEAD", "index", "info/exclude", "refs", "packed-refs", "objects"}, math.MaxInt64}
+	latest = extent{
+		[]string{"HEAD", "index", "info/exclude", "refs/heads", "refs/stash", "packed-refs", "objects"}, 256 << 20,
+	}
+	entirely = extent{
+		[]string{"logs", "HEAD", "index", "info/exclude", "refs", "packed-refs", "objects"}, math.MaxInt64,
+	}
 
 	object = regexp.MustCompile(`^objects/([0-9a-f]{2}/[0-9a-f]{38}|pack/pack-[0-9a-f]{40}\.(pack|idx))$`)
 
@@ -56,7 +60,8 @@ func newShadow(ctx context.Context, c clone, x extent) (*shadow, error) {
 	s := &shadow{dir: c.beside("snap"), clone: c}
 	s.git = c.mirror.git.in(s.dir)
 	s.git.conf = append(slices.Clip(s.git.conf), "core.untrackedCache=false", "pack.threads=1",
-		"core.bigFileThreshold=1m", "pack.windowMemory=16m") // packing runs beside the runs, in memory that is not reserved for it
+		// packing runs beside the runs, in memory that is not reserved for it
+		"core.bigFileThreshold=1m", "pack.windowMemory=16m")
 	err := dirtree.Remove(s.dir) // left by a killed worker
 	for name, content := range map[string]string{
 		"config": cloneConfig, "objects/info/alternates": filepath.Join(c.mirror.dir, "objects") + "\n",

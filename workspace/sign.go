@@ -34,7 +34,8 @@ func (l load) signing(ctx context.Context, s *shadow, p Publication) (*signing, 
 		return g, nil
 	}
 	var err error
-	g.remote, err = l.mirror.git.run(ctx, "for-each-ref", "--format=^%(objectname)", "refs/heads", "refs/tags", "refs/pull")
+	g.remote, err = l.mirror.git.run(ctx, "for-each-ref", "--format=^%(objectname)", "refs/heads",
+		"refs/tags", "refs/pull")
 	if err != nil || l.branch == "" {
 		return g, err
 	}
@@ -91,7 +92,8 @@ func (g *signing) create(ctx context.Context, c *commitObject) (string, error) {
 
 // list returns the commits of a range, parents first.
 func (g *signing) list(ctx context.Context, revisions string, args ...string) (list []*commitObject, err error) {
-	names, err := g.s.git.reading(revisions).run(ctx, append([]string{"rev-list", "--topo-order", "--reverse", "--stdin"}, args...)...)
+	names, err := g.s.git.reading(revisions).run(ctx,
+		append([]string{"rev-list", "--topo-order", "--reverse", "--stdin"}, args...)...)
 	if err != nil {
 		return nil, err
 	}

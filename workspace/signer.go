@@ -59,7 +59,9 @@ func (s *Signer) PublicKey() string {
 // digested returns what a signature of a text signs.
 func digested(text string) []byte {
 	sum := sha512.Sum512([]byte(text))
-	return append([]byte(sshMagic), ssh.Marshal(struct{ Namespace, Reserved, Digest, Sum string }{sshNamespace, "", sshDigest, string(sum[:])})...)
+	return append([]byte(sshMagic), ssh.Marshal(struct{ Namespace, Reserved, Digest, Sum string }{
+		sshNamespace, "", sshDigest, string(sum[:]),
+	})...)
 }
 
 // sign returns the signature of a text, as git stores it in a commit.

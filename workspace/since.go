@@ -131,7 +131,8 @@ func (g git) lines(ctx context.Context, limit int, args ...string) (text string,
 func (w *Workspace) Diff(ctx context.Context, c Clone, limit int) (text string, truncated bool, err error) {
 	g, err := w.diffing(ctx, c)
 	if err == nil {
-		text, truncated, err = g.lines(ctx, limit, "diff", "--no-color", "--no-ext-diff", "--no-textconv", "--find-renames", c.BaseSHA+"..."+c.Head, "--")
+		text, truncated, err = g.lines(ctx, limit, "diff", "--no-color", "--no-ext-diff", "--no-textconv",
+			"--find-renames", c.BaseSHA+"..."+c.Head, "--")
 	}
 	if err != nil {
 		return "", false, fmt.Errorf("diff %s: %w", c.Repo, err)

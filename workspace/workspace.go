@@ -183,7 +183,8 @@ func (w *Workspace) checkout(ctx context.Context, want Want) (Clone, error) {
 		if keepErr == nil || ctx.Err() != nil {
 			return kept, keepErr
 		}
-		w.log.WarnContext(ctx, "clone cannot be kept, setting it aside", "thread", want.Thread, "dir", c.dir, "err", keepErr)
+		w.log.WarnContext(ctx, "clone cannot be kept, setting it aside", "thread", want.Thread, "dir", c.dir,
+			"err", keepErr)
 	}
 	if err != nil {
 		return Clone{}, err
@@ -194,7 +195,8 @@ func (w *Workspace) checkout(ctx context.Context, want Want) (Clone, error) {
 		if err == nil || ctx.Err() != nil {
 			return renewed, err
 		}
-		w.log.WarnContext(ctx, "files of the clone cannot be taken over, writing all of them", "thread", want.Thread, "dir", c.dir, "err", err)
+		w.log.WarnContext(ctx, "files of the clone cannot be taken over, writing all of them", "thread", want.Thread,
+			"dir", c.dir, "err", err)
 	}
 	return w.make(ctx, c, want, tip, fill)
 }
@@ -226,7 +228,8 @@ func (w *Workspace) make(ctx context.Context, c clone, want Want, t tip, fill fu
 	if err == nil || ctx.Err() != nil || c.mirror.healthy(ctx) {
 		return made, err
 	}
-	w.log.WarnContext(ctx, "mirror is damaged, fetching it again", "thread", want.Thread, "dir", c.mirror.dir, "err", err)
+	w.log.WarnContext(ctx, "mirror is damaged, fetching it again", "thread", want.Thread, "dir",
+		c.mirror.dir, "err", err)
 	if err := c.mirror.repair(ctx); err != nil {
 		return Clone{}, err
 	}

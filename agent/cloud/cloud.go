@@ -52,8 +52,8 @@ type Provider interface {
 var ErrUnreachable = errors.New("the service that gives credentials cannot be reached or fails")
 
 // Lasting returns the Get of a [fetch.Shared] for tokens of get, which keeps a token until it is time to renew it. If
-// that fails, the last token is used until it expires. status returns the HTTP status of the answer that caused an error
-// of get, or 0 if there was no answer.
+// that fails, the last token is used until it expires. status returns the HTTP status of the answer that caused an
+// error of get, or 0 if there was no answer.
 func Lasting[T any](
 	get func(context.Context) (T, error), expiry func(T) time.Time, status func(error) int,
 ) func(context.Context) (T, time.Duration, error) {

@@ -44,7 +44,10 @@ func amounts(quick bool) options {
 			LeaderKills: 2, WorkerKills: 1, Grace: 500 * time.Millisecond,
 		}
 	}
-	return options{Size: 200 << 20, Repetitions: 5, Starts: 50, Keepers: 20, Idle: 100, Crowd: 200, Lines: 1000, LeaderKills: 10, WorkerKills: 3}
+	return options{
+		Size: 200 << 20, Repetitions: 5, Starts: 50, Keepers: 20, Idle: 100, Crowd: 200, Lines: 1000, LeaderKills: 10,
+		WorkerKills: 3,
+	}
 }
 
 // bench is one complete measurement.
@@ -64,11 +67,15 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags.SetOutput(stderr)
 	quick := flags.Bool("quick", false, "a smoke run: a session of 5 MB, few repetitions")
 	repetitions := flags.Int("n", 0, "how many times each contender reads the session (default 5)")
-	sdk := flags.Bool("sdk", true, "measure the official TypeScript SDK, too; it needs node and `npm ci` in the directory of package.json")
+	sdk := flags.Bool("sdk", true,
+		"measure the official TypeScript SDK, too; it needs node and `npm ci` in the directory of package.json")
 	root := flags.String("root", ".", "the directory of package.json")
-	temp := flags.String("dir", "", "where logs are written; they need three times the session (default: the system's temporary directory)")
-	keeper := flags.String("keeper", "", "the program errand-keeper, such as ../bin/errand-keeper (default: this program is its own keeper)")
-	profile := flags.String("cpuprofile", "", "write a CPU profile of the runner reading the session, from a run that is not counted")
+	temp := flags.String("dir", "",
+		"where logs are written; they need three times the session (default: the system's temporary directory)")
+	keeper := flags.String("keeper", "",
+		"the program errand-keeper, such as ../bin/errand-keeper (default: this program is its own keeper)")
+	profile := flags.String("cpuprofile", "",
+		"write a CPU profile of the runner reading the session, from a run that is not counted")
 	only := table.Only(flags, new(bench).steps())
 	if err := flags.Parse(args); err != nil {
 		return options{}, err
@@ -117,7 +124,8 @@ func measure(ctx context.Context, o options, progress io.Writer) (_ table.Report
 	}
 	b.size = info.Size()
 	b.report.machine = table.Machine(ctx)
-	b.report.session = fmt.Sprintf("session of %.0f MB in %d lines; medians of %d readings", mega(b.size), b.lines, b.Repetitions)
+	b.report.session = fmt.Sprintf("session of %.0f MB in %d lines; medians of %d readings", mega(b.size),
+		b.lines, b.Repetitions)
 	err = table.Take(ctx, progress, o.Only, b.steps())
 	return &b.report, err
 }

@@ -56,7 +56,8 @@ func readSession(ctx context.Context, runner *agent.Runner, o order) (s sample, 
 	}
 	var keeperRSS int64
 	var keeperErr error
-	atIdle := host{idle: func() { keeperRSS, keeperErr = keeperPeak() }} // everything has been read, and the keeper is alive
+	// everything has been read, and the keeper is alive
+	atIdle := host{idle: func() { keeperRSS, keeperErr = keeperPeak() }}
 	own, started := used(syscall.RUSAGE_SELF), time.Now()
 	res, err := complete(ctx, runner, spec(readRun, "replay "+o.Session), atIdle)
 	s = sample{Wall: time.Since(started), CPU: used(syscall.RUSAGE_SELF) - own}

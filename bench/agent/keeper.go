@@ -14,8 +14,8 @@ import (
 	"github.com/errand-fleet/errand/bench/table"
 )
 
-// This file starts a program as the keeper of a silent CLI, as package agent does: identified by argv[0], with orders on
-// descriptor 3 and status on descriptor 4.
+// This file starts a program as the keeper of a silent CLI, as package agent does: identified by argv[0], with orders
+// on descriptor 3 and status on descriptor 4.
 
 // company is the number of keepers that share their pages in the measurement. A worker has one for each run.
 const company = 10

@@ -51,7 +51,9 @@ func (b *bench) killLeader(ctx context.Context) error {
 }
 
 // startTree starts a run and returns when all of its processes are alive; ended is closed when Run has returned.
-func startTree(ctx context.Context, runner *agent.Runner, s agent.Spec) (tree fakecli.Processes, ended <-chan error, err error) {
+func startTree(ctx context.Context, runner *agent.Runner,
+	s agent.Spec,
+) (tree fakecli.Processes, ended <-chan error, err error) {
 	said, over := make(chan fakecli.Processes, 1), make(chan error, 1)
 	h := host{event: func(e agent.Event) {
 		var p fakecli.Processes
@@ -81,7 +83,8 @@ func (b *bench) killWorker(ctx context.Context) error {
 		}
 		took = append(took, d)
 	}
-	b.report.Most("worker killed, until all processes are gone, at the slowest", slices.Max(took).Seconds(), 8, "%.1f s")
+	b.report.Most("worker killed, until all processes are gone, at the slowest", slices.Max(took).Seconds(), 8,
+		"%.1f s")
 	return nil
 }
 

@@ -32,7 +32,8 @@ func (r *report) Print(out io.Writer) error {
 		limit, sdk := r.reading(limitName), r.reading(sdkName)
 		for _, c := range r.readings {
 			fmt.Fprintf(w, "%s\t%.2f s\t%.0f MB/s\t%s\t%s\t%.2f s\t%s\t%.1f MB\n", c.name, c.Wall.Seconds(), c.speed(),
-				ratio(c.speed(), limit.speed()), ratio(c.speed(), sdk.speed()), c.CPU.Seconds(), ratio(c.CPU.Seconds(), sdk.CPU.Seconds()), mega(c.RSS))
+				ratio(c.speed(), limit.speed()), ratio(c.speed(), sdk.speed()), c.CPU.Seconds(),
+				ratio(c.CPU.Seconds(), sdk.CPU.Seconds()), mega(c.RSS))
 		}
 		fmt.Fprintln(w)
 	}

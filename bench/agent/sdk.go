@@ -35,5 +35,8 @@ func (b *bench) sdk(ctx context.Context) (sample, error) {
 	if err := json.Unmarshal(out, &said); err != nil {
 		return sample{}, fmt.Errorf("read what node measured: %w", err)
 	}
-	return sample{Wall: time.Duration(said.Wall) * time.Microsecond, CPU: time.Duration(said.CPU) * time.Microsecond, RSS: said.RSS << 10, Lines: said.Lines}, nil
+	return sample{
+		Wall: time.Duration(said.Wall) * time.Microsecond, CPU: time.Duration(said.CPU) * time.Microsecond,
+		RSS: said.RSS << 10, Lines: said.Lines,
+	}, nil
 }

@@ -44,7 +44,8 @@ func (b *bench) start(ctx context.Context) error {
 	b.report.Note("a bare process, from start to exit", table.Milliseconds(other), "%.1f ms")
 	b.report.Most("what a run adds to that", table.Milliseconds(own-other), 8, "%.1f ms")
 	// Other load on the machine only adds to a time.
-	b.report.Note("the fastest run less the fastest bare process", table.Milliseconds(slices.Min(whole)-slices.Min(bare)), "%.1f ms")
+	b.report.Note("the fastest run less the fastest bare process",
+		table.Milliseconds(slices.Min(whole)-slices.Min(bare)), "%.1f ms")
 	return nil
 }
 
@@ -65,7 +66,8 @@ func (b *bench) converse(ctx context.Context, session string) error {
 	}
 	lines := bufio.NewReader(stdout)
 	err = errors.Join(
-		tell(stdin, lines, `{"type":"control_request","request_id":"1","request":{"subtype":"initialize"}}`+"\n", `"control_response"`),
+		tell(stdin, lines, `{"type":"control_request","request_id":"1","request":{"subtype":"initialize"}}`+"\n",
+			`"control_response"`),
 		tell(stdin, lines, userLine("replay "+session), `"state":"idle"`),
 		stdin.Close(),
 	)

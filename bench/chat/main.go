@@ -1,6 +1,6 @@
 // Command chat measures the time from a chat message to the first word of its answer: for the first message of a
-// conversation and for the second, without and with CLIs kept ready. The worker is the installed program, the CLI is the
-// real one, and the model is a fake that writes a word every 20 ms. Run `make bench-chat`, or `go run ./chat -h` in
+// conversation and for the second, without and with CLIs kept ready. The worker is the installed program, the CLI is
+// the real one, and the model is a fake that writes a word every 20 ms. Run `make bench-chat`, or `go run ./chat -h` in
 // bench/ for its flags.
 package main
 
@@ -128,7 +128,8 @@ func (s *system) stop() (err error) {
 // say sends a message, waits for the whole answer, and returns its times and its conversation.
 func (s *system) say(ctx context.Context, thread string) (m message, _ string, err error) {
 	body, _ := json.Marshal(map[string]string{"message": "What is wrong?", "thread": thread})
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+s.worker.Addr+"/api/chat", strings.NewReader(string(body)))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+s.worker.Addr+"/api/chat",
+		strings.NewReader(string(body)))
 	if err != nil {
 		return m, "", fmt.Errorf("ask: %w", err)
 	}
@@ -193,7 +194,8 @@ func (r *report) Print(out io.Writer) error {
 			}
 			fmt.Fprintf(w, "%s\t%s\t%.0f ms\t%.0f ms\t%.0f ms\n", s.ready, name,
 				table.Milliseconds(table.MedianOf(s.of[n], func(m message) time.Duration { return m.asked })),
-				table.Milliseconds(table.MedianOf(s.of[n], func(m message) time.Duration { return m.first })), table.Milliseconds(worst))
+				table.Milliseconds(table.MedianOf(s.of[n], func(m message) time.Duration { return m.first })),
+				table.Milliseconds(worst))
 		}
 	}
 	if err := w.Flush(); err != nil {

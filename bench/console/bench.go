@@ -33,9 +33,14 @@ type options struct {
 
 func amounts(quick bool) options {
 	if quick {
-		return options{Pages: 20, Runs: 5, Time: time.Second, Rounds: 1, Requests: 500, History: 500, Tasks: 2000, Asked: 5}
+		return options{
+			Pages: 20, Runs: 5, Time: time.Second, Rounds: 1, Requests: 500, History: 500, Tasks: 2000, Asked: 5,
+		}
 	}
-	return options{Pages: 200, Runs: 50, Time: 30 * time.Second, Rounds: 5, Requests: 10_000, History: 5000, Tasks: 100_000, Asked: 200}
+	return options{
+		Pages: 200, Runs: 50, Time: 30 * time.Second, Rounds: 5, Requests: 10_000, History: 5000,
+		Tasks: 100_000, Asked: 200,
+	}
 }
 
 // bench is one complete measurement.
@@ -100,7 +105,8 @@ func measure(ctx context.Context, o options, progress io.Writer) (_ table.Report
 	}
 	defer func() { err = errors.Join(err, r.Stop(ctx)) }()
 	b.redis, b.redisURL = r.Client, r.URL
-	b.report.machine = fmt.Sprintf("%s\n%d pages that watch %d runs; %d tasks in the list", table.Machine(ctx), o.Pages, o.Runs, o.Tasks)
+	b.report.machine = fmt.Sprintf("%s\n%d pages that watch %d runs; %d tasks in the list", table.Machine(ctx), o.Pages,
+		o.Runs, o.Tasks)
 	err = table.Take(ctx, progress, o.Only, b.steps())
 	return &b.report, err
 }

@@ -42,7 +42,8 @@ func (b *bench) enqueue(ctx context.Context) (err error) {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(b.progress, "%.0f events/s without, %.0f with what pages see, p99 %v\n", without.full.Rate(), with.full.Rate(), all.Percentile(.99))
+		fmt.Fprintf(b.progress, "%.0f events/s without, %.0f with what pages see, p99 %v\n", without.full.Rate(),
+			with.full.Rate(), all.Percentile(.99))
 		quiet, busy = append(quiet, without), append(busy, with)
 	}
 	ratio := func(of func(arrival) float64) float64 { return table.MedianOf(busy, of) / table.MedianOf(quiet, of) }
@@ -50,11 +51,14 @@ func (b *bench) enqueue(ctx context.Context) (err error) {
 		return table.MedianOf(list, func(a arrival) float64 { return table.Milliseconds(a.paced.Percentile(.99)) })
 	}
 	r := &b.report
-	r.Note("events that the front door is sent, half of what it takes at most, a second", float64(time.Second)/float64(interval), "%.0f")
-	r.Least("of these, taken in time while pages are open and runs write", ratio(func(a arrival) float64 { return a.paced.Rate() }), 0.98, "%.2f")
+	r.Note("events that the front door is sent, half of what it takes at most, a second",
+		float64(time.Second)/float64(interval), "%.0f")
+	r.Least("of these, taken in time while pages are open and runs write",
+		ratio(func(a arrival) float64 { return a.paced.Rate() }), 0.98, "%.2f")
 	r.Note("p99 of their answers", late(busy), "%.1f ms")
 	r.Note("the same when runs are silent", late(quiet), "%.1f ms")
-	r.Note("the most it takes meanwhile, as a multiple of when runs are silent", ratio(func(a arrival) float64 { return a.full.Rate() }), "%.2f")
+	r.Note("the most it takes meanwhile, as a multiple of when runs are silent",
+		ratio(func(a arrival) float64 { return a.full.Rate() }), "%.2f")
 	return nil
 }
 

@@ -21,7 +21,8 @@ func (b *bench) history(ctx context.Context) (err error) {
 	if err := s.worker.fill(b.History); err != nil {
 		return err
 	}
-	if err := s.reportFirstBytes(ctx, fmt.Sprintf("the page of a task with %d events", b.History), "/tasks/"+s.worker.ids[0]); err != nil {
+	if err := s.reportFirstBytes(ctx, fmt.Sprintf("the page of a task with %d events", b.History),
+		"/tasks/"+s.worker.ids[0]); err != nil {
 		return err
 	}
 	before, err := s.settled(ctx)
@@ -33,7 +34,8 @@ func (b *bench) history(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	r.Note(fmt.Sprintf("until %d pages are open whose tasks had %d events, all at once", b.Pages, b.History), took.Seconds(), "%.1f s")
+	r.Note(fmt.Sprintf("until %d pages are open whose tasks had %d events, all at once", b.Pages, b.History),
+		took.Seconds(), "%.1f s")
 	r.Most("RSS that the front door has then at most, beyond what it had", megabytes(most-before.rss), 256, "%.0f MB")
 	if err := s.leave(); err != nil {
 		return err
@@ -74,7 +76,8 @@ func (s *stage) readAll(ctx context.Context) error {
 				return err
 			}
 			defer conn.Close()
-			if _, err := fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\n\r\n", path, s.front.Addr, door.Token); err != nil {
+			if _, err := fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\n\r\n", path,
+				s.front.Addr, door.Token); err != nil {
 				return fmt.Errorf("follow %s: %w", path, err)
 			}
 			continue

@@ -130,15 +130,20 @@ func (b *bench) archive(ctx context.Context) error {
 }
 
 // answer has a typical size.
-const answer = "The build failed because the cache that its third step restores was written by another branch. The key now has the branch in it, " +
-	"and a run without a cache passes. I looked at the last twenty failures: all had the same cause.\n"
+const answer = "The build failed because the cache that its third step restores was written by another branch. The " +
+	"key now has the branch in it, and a run without a cache passes. I looked at the last twenty " +
+	"failures: all had the same cause.\n"
 
 // file puts the i-th task into the store.
-func (b *bench) file(ctx context.Context, st *store.Store, desk *tasks.Desk, at time.Time, i int, ending json.RawMessage) error {
+func (b *bench) file(ctx context.Context, st *store.Store, desk *tasks.Desk, at time.Time, i int,
+	ending json.RawMessage,
+) error {
 	receipt, err := desk.Submit(ctx, tasks.Task{
-		ID: tasks.NewID(at, "slack", "c0-"+strconv.Itoa(i)), Source: "slack", Kind: "mention", Thread: "slack/T0/C0/" + strconv.Itoa(i), Class: tasks.Interactive,
-		Profile: agent.Write, Actor: "U" + strconv.Itoa(i%97), Repo: "acme/shop-" + strconv.Itoa(i%19),
-		Prompt: "Please look at the build of yesterday evening: it failed, and the log says little about the cause. If it is the cache, fix it.",
+		ID: tasks.NewID(at, "slack", "c0-"+strconv.Itoa(i)), Source: "slack", Kind: "mention",
+		Thread: "slack/T0/C0/" + strconv.Itoa(i), Class: tasks.Interactive, Profile: agent.Write,
+		Actor: "U" + strconv.Itoa(i%97), Repo: "acme/shop-" + strconv.Itoa(i%19),
+		Prompt: "Please look at the build of yesterday evening: it failed, and the log says little about the cause. " +
+			"If it is the cache, fix it.",
 	})
 	if err != nil || i >= b.Tasks-b.Tasks/100 {
 		return err

@@ -45,7 +45,8 @@ func (b *bench) pages(ctx context.Context) (err error) {
 		return err
 	}
 	each := float64(b.Pages)
-	b.report.Most("heap and stacks of the front door for a page that is open", kilobytes(after.used-none.used)/each, 40, "%.1f KB")
+	b.report.Most("heap and stacks of the front door for a page that is open", kilobytes(after.used-none.used)/each, 40,
+		"%.1f KB")
 	b.report.Note("of these, stacks", kilobytes(after.stacks-none.stacks)/each, "%.1f KB")
 	b.report.Note("the same, as long as its task does nothing", kilobytes(silent.used-none.used)/each, "%.1f KB")
 	b.report.Note("the same in RSS", kilobytes(silent.rss-none.rss)/each, "%.1f KB")
@@ -75,18 +76,21 @@ func (s *stage) delays(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(s.progress, "%d events, %.0f a second, in %d pages: p50 %v, p99 %v\n", wrote, float64(wrote)/s.Time.Seconds(), s.Pages, all.Percentile(.5), all.Percentile(.99))
+	fmt.Fprintf(s.progress, "%d events, %.0f a second, in %d pages: p50 %v, p99 %v\n", wrote,
+		float64(wrote)/s.Time.Seconds(), s.Pages, all.Percentile(.5), all.Percentile(.99))
 	r := &s.report
 	r.Most("from an event to the browser, p50", table.Milliseconds(all.Percentile(.5)), 100, "%.1f ms")
 	r.Most("the same, p99", table.Milliseconds(all.Percentile(.99)), 500, "%.1f ms")
 	r.Note("events written meanwhile, a second", float64(wrote)/s.Time.Seconds(), "%.0f")
 	r.Most("readings of Redis for an event, which pages share", (readsAfter-reads)/float64(wrote), 1.1, "%.2f")
-	r.Note("CPU of the front door for an event in a page", float64(cpuAfter-cpu)/float64(time.Microsecond)/float64(len(all.Delays)), "%.0f µs")
+	r.Note("CPU of the front door for an event in a page",
+		float64(cpuAfter-cpu)/float64(time.Microsecond)/float64(len(all.Delays)), "%.0f µs")
 	all, _, err = s.write(ctx, joint, func() error { return pause(ctx, s.Time) })
 	if err != nil {
 		return err
 	}
-	r.Note("from an event to the browser where the worker gathers for 100 ms, p50", table.Milliseconds(all.Percentile(.5)), "%.1f ms")
+	r.Note("from an event to the browser where the worker gathers for 100 ms, p50",
+		table.Milliseconds(all.Percentile(.5)), "%.1f ms")
 	r.Note("the same, p99", table.Milliseconds(all.Percentile(.99)), "%.1f ms")
 	return nil
 }

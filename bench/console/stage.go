@@ -41,7 +41,9 @@ func (s *stage) watch(ctx context.Context) error {
 	errs := make([]error, s.Pages)
 	var all sync.WaitGroup
 	for i := range s.open {
-		all.Go(func() { s.open[i], errs[i] = openPage(ctx, s.front.Addr, s.worker.ids[i%len(s.worker.ids)], s.watched) })
+		all.Go(func() {
+			s.open[i], errs[i] = openPage(ctx, s.front.Addr, s.worker.ids[i%len(s.worker.ids)], s.watched)
+		})
 	}
 	all.Wait()
 	return errors.Join(errs...)

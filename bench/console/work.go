@@ -22,8 +22,9 @@ import (
 )
 
 const (
-	every  = 50 * time.Millisecond  // a run has an event
-	gather = 100 * time.Millisecond // for which a worker of the fleet keeps what follows an event, see tasks/worker/host.go
+	every = 50 * time.Millisecond // a run has an event
+	// for which a worker of the fleet keeps what follows an event, see tasks/worker/host.go
+	gather = 100 * time.Millisecond
 )
 
 // work is the worker: it starts its tasks, prints their IDs, and follows instructions until stdin ends.
@@ -83,8 +84,9 @@ func work(ctx context.Context, redisURL string, in io.Reader, out io.Writer) (er
 // begin submits a task and takes it.
 func begin(ctx context.Context, s *store.Store, desk *tasks.Desk, i int) (*store.Claim, error) {
 	receipt, err := desk.Submit(ctx, tasks.Task{
-		ID: tasks.NewID(time.Now(), "chat", strconv.Itoa(i)), Source: "chat", Kind: "prompt", Thread: "chat/" + strconv.Itoa(i), Class: tasks.Interactive,
-		Profile: agent.Write, Actor: "ann", Repo: "acme/shop", Prompt: "Please look at the build.",
+		ID: tasks.NewID(time.Now(), "chat", strconv.Itoa(i)), Source: "chat", Kind: "prompt",
+		Thread: "chat/" + strconv.Itoa(i), Class: tasks.Interactive, Profile: agent.Write, Actor: "ann",
+		Repo: "acme/shop", Prompt: "Please look at the build.",
 	})
 	if err != nil {
 		return nil, err
@@ -191,13 +193,17 @@ func (r *playedRun) end(ctx context.Context) error {
 
 // event makes up the next one: mostly pieces of text, and now and then a tool call with what it brings.
 func (r *playedRun) event() json.RawMessage {
-	e := agent.Event{Time: time.Now(), Kind: agent.Text, Text: "The build fails in the third step, because the cache it restores is of another branch. "}
+	e := agent.Event{
+		Time: time.Now(), Kind: agent.Text,
+		Text: "The build fails in the third step, because the cache it restores is of another branch. ",
+	}
 	switch call := fmt.Sprintf("toolu_%d", r.made/10); r.made % 10 {
 	case 0:
 		e.Kind, e.Text, e.Tool, e.ToolID = agent.ToolUse, "Bash", "Bash", call
 		e.Input = json.RawMessage(`{"command":"go test -run TestCache ./internal/cache/...","description":"Run the tests of the cache"}`)
 	case 1:
-		e.Kind, e.ToolID, e.Text = agent.ToolResult, call, strings.Repeat("ok  \tgithub.com/acme/shop/internal/cache\t0.412s\n", 40)
+		e.Kind, e.ToolID, e.Text = agent.ToolResult, call,
+			strings.Repeat("ok  \tgithub.com/acme/shop/internal/cache\t0.412s\n", 40)
 	}
 	r.made++
 	b, err := json.Marshal(e)

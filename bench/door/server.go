@@ -32,7 +32,9 @@ type Program struct {
 func FrontDoor(bin, dir, redisURL string, s *Slack) Program {
 	return Program{
 		Name: "errand", Args: []string{filepath.Join(bin, "enqueue"), "serve"}, Dir: dir, Redis: redisURL,
-		Env: append([]string{"ERRAND_HTTP_ADDR=127.0.0.1:0", "ERRAND_CONSOLE_TOKEN=" + Token, "ERRAND_STATE_DIR=" + dir}, s.Env()...),
+		Env: append([]string{
+			"ERRAND_HTTP_ADDR=127.0.0.1:0", "ERRAND_CONSOLE_TOKEN=" + Token, "ERRAND_STATE_DIR=" + dir,
+		}, s.Env()...),
 	}
 }
 
@@ -69,7 +71,8 @@ func (p Program) Launch(ctx context.Context) (*Server, error) {
 	cmd := exec.CommandContext(ctx, p.Args[0], p.Args[1:]...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = 20 * time.Second
-	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + p.Dir, "TMPDIR=" + p.Dir, "REDIS_URL=" + p.Redis}, p.Env...)
+	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + p.Dir, "TMPDIR=" + p.Dir, "REDIS_URL=" + p.Redis},
+		p.Env...)
 	log, err := os.OpenFile(filepath.Join(p.Dir, "log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("open log: %w", err)

@@ -40,7 +40,9 @@ func NewSlack() *Slack {
 
 // Env returns the settings of an app of this Slack.
 func (s *Slack) Env() []string {
-	return []string{"SLACK_BOT_TOKEN=xoxb-bench", "SLACK_SIGNING_SECRET=" + signingSecret, "SLACK_API_URL=" + s.URL + "/api/"}
+	return []string{
+		"SLACK_BOT_TOKEN=xoxb-bench", "SLACK_SIGNING_SECRET=" + signingSecret, "SLACK_API_URL=" + s.URL + "/api/",
+	}
 }
 
 // Requests are n events for an app at an address.
@@ -67,7 +69,9 @@ func (s *Slack) Request(host, path, text string) []byte {
 		ts, n, text, now.Unix())
 	mac := hmac.New(sha256.New, []byte(signingSecret))
 	fmt.Fprintf(mac, "v0:%d:%s", now.Unix(), body)
-	return fmt.Appendf(nil, "POST %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: Slackbot 1.0 (+https://api.slack.com/robots)\r\nContent-Type: application/json\r\n"+
-		"Accept: */*\r\nX-Slack-Request-Timestamp: %d\r\nX-Slack-Signature: v0=%s\r\nContent-Length: %d\r\n\r\n%s",
+	return fmt.Appendf(nil,
+		"POST %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: Slackbot 1.0 (+https://api.slack.com/robots)\r\nContent-Type: "+
+			"application/json\r\nAccept: */*\r\nX-Slack-Request-Timestamp: %d\r\nX-Slack-Signature: "+
+			"v0=%s\r\nContent-Length: %d\r\n\r\n%s",
 		path, host, now.Unix(), hex.EncodeToString(mac.Sum(nil)), len(body), body)
 }

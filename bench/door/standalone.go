@@ -22,8 +22,9 @@ func Standalone(ctx context.Context, bin, dir string, env ...string) (*Server, e
 	return Program{
 		Name: "worker", Args: []string{filepath.Join(bin, "worker"), "-standalone"}, Dir: dir,
 		Env: append([]string{
-			"ERRAND_STATE_DIR=" + filepath.Join(dir, "state"), "ERRAND_HTTP_ADDR=127.0.0.1:0", "ERRAND_WORKER_ADDR=127.0.0.1:0",
-			"ERRAND_CONSOLE_TOKEN=" + Token, "ERRAND_CLAUDE=" + cli, "ERRAND_ALLOW_ROOT=true",
+			"ERRAND_STATE_DIR=" + filepath.Join(dir, "state"), "ERRAND_HTTP_ADDR=127.0.0.1:0",
+			"ERRAND_WORKER_ADDR=127.0.0.1:0", "ERRAND_CONSOLE_TOKEN=" + Token, "ERRAND_CLAUDE=" + cli,
+			"ERRAND_ALLOW_ROOT=true",
 		}, env...),
 	}.Serve(ctx)
 }

@@ -49,7 +49,8 @@ func goSums(module, mod, archive string) (string, error) {
 		}
 		fmt.Fprintf(&lines, "%x  %s\n", sum.Sum(nil), f.Name)
 	}
-	return module + " " + goSum(lines.String()) + "\n" + module + "/go.mod " + goSum(fmt.Sprintf("%x  go.mod\n", sha256.Sum256([]byte(mod)))) + "\n", nil
+	return module + " " + goSum(lines.String()) + "\n" + module + "/go.mod " +
+		goSum(fmt.Sprintf("%x  go.mod\n", sha256.Sum256([]byte(mod)))) + "\n", nil
 }
 
 func goSum(lines string) string {

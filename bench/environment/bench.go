@@ -62,7 +62,9 @@ type bench struct {
 
 // steps are the measurements, in order.
 func (b *bench) steps() []table.Step {
-	return []table.Step{{Name: "egress", Do: b.egress}, {Name: "setup", Do: b.setup}, {Name: "projects", Do: b.projects}}
+	return []table.Step{
+		{Name: "egress", Do: b.egress}, {Name: "setup", Do: b.setup}, {Name: "projects", Do: b.projects},
+	}
 }
 
 // measure runs all steps.
@@ -72,7 +74,8 @@ func measure(ctx context.Context, o options, progress io.Writer) (_ table.Report
 		return nil, fmt.Errorf("create directory: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(b.dir)) }()
-	b.report.machine = fmt.Sprintf("%s\nfiles of %d MB, %d dependencies; medians of %d readings", table.Machine(ctx), o.Download>>20, o.Dependencies, o.Readings)
+	b.report.machine = fmt.Sprintf("%s\nfiles of %d MB, %d dependencies; medians of %d readings", table.Machine(ctx),
+		o.Download>>20, o.Dependencies, o.Readings)
 	err = table.Take(ctx, progress, o.Only, b.steps())
 	return &b.report, err
 }

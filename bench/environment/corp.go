@@ -44,8 +44,9 @@ func newCorp() (*corp, error) {
 		return nil, fmt.Errorf("generate key: %w", err)
 	}
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: registryHost}, DNSNames: []string{registryHost}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: registryHost}, DNSNames: []string{registryHost},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour), IsCA: true,
+		BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}
 	cert, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
@@ -60,7 +61,9 @@ func newCorp() (*corp, error) {
 	c.hosts = append(hosts, "\n127.0.0.1 "+registryHost+"\n"...)
 	c.registry = httptest.NewUnstartedServer(http.HandlerFunc(c.serve))
 	c.registry.Config.ErrorLog = log.New(io.Discard, "", 0)
-	c.registry.TLS = &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{cert}, PrivateKey: key}}, MinVersion: tls.VersionTLS12}
+	c.registry.TLS = &tls.Config{
+		Certificates: []tls.Certificate{{Certificate: [][]byte{cert}, PrivateKey: key}}, MinVersion: tls.VersionTLS12,
+	}
 	c.registry.StartTLS()
 	return c, nil
 }

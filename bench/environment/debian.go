@@ -25,7 +25,8 @@ func (b *bench) debian(ctx context.Context, packages []string) (root string, err
 	}
 	for _, file := range archives {
 		name, _, _ := strings.Cut(filepath.Base(file), "_")
-		if out, err := exec.CommandContext(ctx, "dpkg-deb", "-x", file, filepath.Join(root, name)).CombinedOutput(); err != nil {
+		if out, err := exec.CommandContext(ctx, "dpkg-deb", "-x", file,
+			filepath.Join(root, name)).CombinedOutput(); err != nil {
 			return "", fmt.Errorf("extract %s: %w (%s)", filepath.Base(file), err, out)
 		}
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/errand-fleet/errand/bench/table"
 )
 
-// egress measures downloads from this machine: by a run in a sandbox through its egress proxy, as a tunnel and as a plain
-// request, and by one without a sandbox, which connects directly.
+// egress measures downloads from this machine: by a run in a sandbox through its egress proxy, as a tunnel and as a
+// plain request, and by one without a sandbox, which connects directly.
 func (b *bench) egress(ctx context.Context) error {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -43,8 +43,10 @@ func (b *bench) egress(ctx context.Context) error {
 				return err
 			}
 			s, err := r.Script(ctx, agent.Script{
-				ID: fmt.Sprintf("egress-%d-%d", n, i), Dir: work, Line: "curl -sS4 -o /dev/null -w '%{size_download} %{speed_download}' " + c.curl + address,
-				Environment: agent.Environment{Egress: agent.Egress{Private: []string{fmt.Sprintf("localhost:%d", port)}}},
+				ID: fmt.Sprintf("egress-%d-%d", n, i), Dir: work,
+				Line: "curl -sS4 -o /dev/null -w '%{size_download} %{speed_download}' " + c.curl + address,
+				Environment: agent.Environment{Egress: agent.Egress{Private: []string{fmt.Sprintf("localhost:%d",
+					port)}}},
 			})
 			if err != nil {
 				return err

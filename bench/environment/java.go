@@ -13,8 +13,9 @@ import (
 
 // javaPackages are Debian's packages of JUnit and of the plugins that Maven itself names for a build.
 var javaPackages = []string{
-	"junit4", "libsurefire-java", "libmaven-resources-plugin-java", "libmaven-compiler-plugin-java", "libmaven-jar-plugin-java",
-	"libmaven-install-plugin-java", "libmaven-deploy-plugin-java", "libmaven-clean-plugin-java", "libmaven-site-plugin-java",
+	"junit4", "libsurefire-java", "libmaven-resources-plugin-java", "libmaven-compiler-plugin-java",
+	"libmaven-jar-plugin-java", "libmaven-install-plugin-java", "libmaven-deploy-plugin-java",
+	"libmaven-clean-plugin-java", "libmaven-site-plugin-java",
 }
 
 // javaProject is built by Maven. The private registry serves Debian's packages as Maven's repository.
@@ -37,11 +38,13 @@ func (b *bench) javaProject(ctx context.Context, c *corp) (stranger, error) {
 	})
 	var plugins strings.Builder
 	for _, name := range []string{"resources", "compiler", "surefire"} {
-		version, err := newest(filepath.Join(root, "*/usr/share/maven-repo/org/apache/maven/plugins/maven-"+name+"-plugin/*"))
+		version, err := newest(filepath.Join(root, "*/usr/share/maven-repo/org/apache/maven/plugins/maven-"+
+			name+"-plugin/*"))
 		if err != nil {
 			return stranger{}, err
 		}
-		fmt.Fprintf(&plugins, "<plugin><artifactId>maven-%s-plugin</artifactId><version>%s</version></plugin>\n", name, version)
+		fmt.Fprintf(&plugins, "<plugin><artifactId>maven-%s-plugin</artifactId><version>%s</version></plugin>\n", name,
+			version)
 	}
 	repository := "<id>central</id><url>https://" + c.address() + "/maven</url>"
 	return stranger{
@@ -58,13 +61,15 @@ func (b *bench) javaProject(ctx context.Context, c *corp) (stranger, error) {
 ` + plugins.String() + `</plugins></build>
 </project>
 `,
-			"src/main/java/acme/Invoice.java": "package acme;\n\npublic final class Invoice {\n  public static int total(int... lines) {\n" +
-				"    return java.util.stream.IntStream.of(lines).sum();\n  }\n}\n",
-			"src/test/java/acme/InvoiceTest.java": "package acme;\n\nimport static org.junit.Assert.assertEquals;\n\nimport org.junit.Test;\n\n" +
-				"public class InvoiceTest {\n  @Test public void addsUp() { assertEquals(29, Invoice.total(28, 1)); }\n" +
-				"  @Test public void nothing() { assertEquals(0, Invoice.total()); }\n}\n",
+			"src/main/java/acme/Invoice.java": "package acme;\n\npublic final class Invoice {\n  public static int " +
+				"total(int... lines) {\n    return java.util.stream.IntStream.of(lines).sum();\n  }\n}\n",
+			"src/test/java/acme/InvoiceTest.java": "package acme;\n\nimport static " +
+				"org.junit.Assert.assertEquals;\n\nimport org.junit.Test;\n\npublic class InvoiceTest {\n  @Test " +
+				"public void addsUp() { assertEquals(29, Invoice.total(28, 1)); }\n  @Test public void nothing() { " +
+				"assertEquals(0, Invoice.total()); }\n}\n",
 		},
-		test: "mvn -B -o test", passed: regexp.MustCompile(`Tests run: 2, Failures: 0, Errors: 0, Skipped: 0`), login: true,
+		test: "mvn -B -o test", passed: regexp.MustCompile(`Tests run: 2, Failures: 0, Errors: 0, Skipped: 0`),
+		login: true,
 	}, nil
 }
 
@@ -79,7 +84,8 @@ func newest(pattern string) (string, error) {
 
 // withDependencies adds the libraries for Java that Debian's packages need, with what they need.
 func withDependencies(ctx context.Context, packages []string) (all []string, err error) {
-	args := append([]string{"install", "--simulate", "--no-install-recommends", "-o", "Dir::State::status=/dev/null"}, packages...)
+	args := append([]string{"install", "--simulate", "--no-install-recommends", "-o", "Dir::State::status=/dev/null"},
+		packages...)
 	out, err := exec.CommandContext(ctx, "apt-get", args...).Output()
 	if err != nil {
 		return nil, fmt.Errorf("find Debian's packages: %w", err)

@@ -29,8 +29,8 @@ type stranger struct {
 }
 
 // projects measures what the set-up of four kinds of projects costs their first task and the next ones. Through a new
-// worker and the real CLI, a task runs the tests of the project. It needs the programs and registries, so a smoke run leaves
-// it out.
+// worker and the real CLI, a task runs the tests of the project. It needs the programs and registries, so a smoke run
+// leaves it out.
 func (b *bench) projects(ctx context.Context) error {
 	if b.Quick {
 		return nil
@@ -106,7 +106,9 @@ func (p stranger) settings(c *corp) map[string]any {
 	}
 	all := map[string]any{"repositories": map[string]any{strangerRepo: repository, plainRepo: map[string]any{}}}
 	if p.login {
-		all["registries"] = []map[string]any{{"host": c.address(), "basic": `{{env "REGISTRY_LOGIN"}}`, "repositories": []string{strangerRepo}}}
+		all["registries"] = []map[string]any{{
+			"host": c.address(), "basic": `{{env "REGISTRY_LOGIN"}}`, "repositories": []string{strangerRepo},
+		}}
 	}
 	return all
 }

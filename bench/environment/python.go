@@ -13,10 +13,12 @@ import (
 
 // pythonPackages are Debian's packages of pytest and of what builds an extension.
 var pythonPackages = []string{
-	"python3-pytest", "python3-pluggy", "python3-iniconfig", "python3-packaging", "python3-attr", "python3-setuptools-whl", "python3-wheel-whl",
+	"python3-pytest", "python3-pluggy", "python3-iniconfig", "python3-packaging", "python3-attr",
+	"python3-setuptools-whl", "python3-wheel-whl",
 }
 
-// pythonPackage has an extension in C, which its set-up compiles. The private registry serves Debian's packages as wheels.
+// pythonPackage has an extension in C, which its set-up compiles. The private registry serves Debian's packages as
+// wheels.
 func (b *bench) pythonPackage(ctx context.Context, c *corp) (stranger, error) {
 	root, err := b.debian(ctx, pythonPackages)
 	if err != nil {
@@ -48,12 +50,16 @@ func (b *bench) pythonPackage(ctx context.Context, c *corp) (stranger, error) {
 	return stranger{
 		files: map[string]string{
 			".gitignore": ".venv/\nbuild/\n*.egg-info/\n*.so\n__pycache__/\n",
-			"pyproject.toml": "[build-system]\nrequires = [\"setuptools>=61\"]\nbuild-backend = \"setuptools.build_meta\"\n\n" +
-				"[project]\nname = \"invoice\"\nversion = \"1.0.0\"\noptional-dependencies.dev = [\"pytest\"]\n",
-			"setup.py":                "from setuptools import Extension, setup\n\nsetup(ext_modules=[Extension(\"invoice._sum\", [\"src/invoice/_sum.c\"])])\n",
-			"src/invoice/__init__.py": "from invoice._sum import add\n\n\ndef total(lines):\n    cents = 0\n    for line in lines:\n        cents = add(cents, line)\n    return cents\n",
-			"src/invoice/_sum.c":      sumInC,
-			"tests/test_invoice.py":   "from invoice import total\n\n\ndef test_total():\n    assert total([28, 1]) == 29\n\n\ndef test_nothing():\n    assert total([]) == 0\n",
+			"pyproject.toml": "[build-system]\nrequires = [\"setuptools>=61\"]\nbuild-backend = " +
+				"\"setuptools.build_meta\"\n\n[project]\nname = \"invoice\"\nversion = " +
+				"\"1.0.0\"\noptional-dependencies.dev = [\"pytest\"]\n",
+			"setup.py": "from setuptools import Extension, " +
+				"setup\n\nsetup(ext_modules=[Extension(\"invoice._sum\", [\"src/invoice/_sum.c\"])])\n",
+			"src/invoice/__init__.py": "from invoice._sum import add\n\n\ndef total(lines):\n    cents = 0\n    for " +
+				"line in lines:\n        cents = add(cents, line)\n    return cents\n",
+			"src/invoice/_sum.c": sumInC,
+			"tests/test_invoice.py": "from invoice import total\n\n\ndef test_total():\n    assert total([28, 1]) == " +
+				"29\n\n\ndef test_nothing():\n    assert total([]) == 0\n",
 		},
 		test: "pytest", passed: regexp.MustCompile(`=+ 2 passed in `),
 		env:   map[string]string{"PIP_INDEX_URL": "https://" + c.address() + "/simple"},
@@ -100,7 +106,9 @@ func packWheel(info string) (name, wheel string, err error) {
 			return err
 		}
 		if rest, ok := strings.CutPrefix(inside, filepath.Base(info)+"/"); ok {
-			if rest = map[string]string{"PKG-INFO": "METADATA", "METADATA": "METADATA", "entry_points.txt": "entry_points.txt"}[rest]; rest == "" {
+			if rest = map[string]string{
+				"PKG-INFO": "METADATA", "METADATA": "METADATA", "entry_points.txt": "entry_points.txt",
+			}[rest]; rest == "" {
 				return nil
 			}
 			inside = path.Join(name+".dist-info", rest)

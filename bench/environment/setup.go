@@ -19,8 +19,8 @@ import (
 	"github.com/errand-fleet/errand/workspace"
 )
 
-// setup measures what a set-up by npm costs the first task of a repository and the next ones, and what its result costs a
-// run, and looks whether runs see the changes of others.
+// setup measures what a set-up by npm costs the first task of a repository and the next ones, and what its result costs
+// a run, and looks whether runs see the changes of others.
 func (b *bench) setup(ctx context.Context) error {
 	p, err := b.newProject(ctx)
 	if err != nil {
@@ -111,7 +111,8 @@ func (b *bench) sideBySide(ctx context.Context, p *project, e workspace.Environm
 		})
 	}
 	all.Wait()
-	b.report.Note(fmt.Sprintf("%d runs write %d MB each to it at once", runs, b.Write>>20), time.Since(begun).Seconds(), "%.1f s")
+	b.report.Note(fmt.Sprintf("%d runs write %d MB each to it at once", runs, b.Write>>20), time.Since(begun).Seconds(),
+		"%.1f s")
 	b.report.Most("of them see what is not theirs", float64(foreign), 0, "%.0f")
 	return failed
 }
@@ -142,10 +143,15 @@ func (b *bench) newProject(ctx context.Context) (*project, error) {
 	}
 	p := &project{}
 	var err error
-	if p.runner, err = agent.New(agent.Config{LogDir: filepath.Join(b.dir, "logs"), TempDir: b.dir, Sandbox: agent.SandboxBwrap, Hidden: []string{filepath.Join(b.dir, "w")}}); err != nil {
+	if p.runner, err = agent.New(agent.Config{
+		LogDir: filepath.Join(b.dir, "logs"), TempDir: b.dir, Sandbox: agent.SandboxBwrap,
+		Hidden: []string{filepath.Join(b.dir, "w")},
+	}); err != nil {
 		return nil, err
 	}
-	p.files, err = workspace.New(workspace.Config{Dir: filepath.Join(b.dir, "w"), URL: func(string) string { return work }})
+	p.files, err = workspace.New(workspace.Config{Dir: filepath.Join(b.dir, "w"), URL: func(string) string {
+		return work
+	}})
 	if err != nil {
 		return nil, err
 	}
@@ -211,7 +217,10 @@ func writePackage(path, name string) error {
 	defer f.Close()
 	z := gzip.NewWriter(f)
 	t := tar.NewWriter(z)
-	files := map[string]string{"package.json": fmt.Sprintf(`{"name":%q,"version":"1.0.0","main":"index.js"}`, name), "index.js": "module.exports = 1;\n"}
+	files := map[string]string{
+		"package.json": fmt.Sprintf(`{"name":%q,"version":"1.0.0","main":"index.js"}`, name),
+		"index.js":     "module.exports = 1;\n",
+	}
 	for n := range 48 {
 		files[fmt.Sprintf("lib/%d.js", n)] = strings.Repeat(fmt.Sprintf("// %s %d\n", name, n), 400)
 	}

@@ -45,13 +45,16 @@ func (b *bench) newWorld(ctx context.Context, p stranger, c *corp) (w *world, er
 	line := p.test + ` 2>&1 && cat /proc/[0-9]*/environ 2>/dev/null | tr '\0' '\n' | sort -u`
 	w.model.Answer("", modelfake.Turn{Text: "Hello.", Started: w.called})
 	w.model.Answer("run the tests", modelfake.Turn{
-		Started: w.called, Tools: []modelfake.ToolCall{{Name: "Bash", Input: map[string]any{"command": line, "timeout": 600_000}}},
+		Started: w.called, Tools: []modelfake.ToolCall{{
+			Name: "Bash", Input: map[string]any{"command": line, "timeout": 600_000},
+		}},
 	}, modelfake.Turn{Text: "They ran."})
 	settings, err := json.Marshal(p.settings(c)) // JSON is YAML
 	if err != nil {
 		return w, fmt.Errorf("encode errand.yaml: %w", err)
 	}
-	config, hosts, trust := filepath.Join(w.dir, "errand.yaml"), filepath.Join(w.dir, "hosts"), filepath.Join(w.dir, "trust.pem")
+	config, hosts, trust := filepath.Join(w.dir, "errand.yaml"), filepath.Join(w.dir, "hosts"), filepath.Join(w.dir,
+		"trust.pem")
 	for path, content := range map[string][]byte{config: settings, hosts: c.hosts, trust: c.trusted} {
 		if err := os.WriteFile(path, content, 0o600); err != nil {
 			return w, fmt.Errorf("configure the worker: %w", err)
@@ -71,7 +74,8 @@ func (b *bench) newWorld(ctx context.Context, p stranger, c *corp) (w *world, er
 		isolate = append(isolate, "--map-root-user")
 	}
 	environment := []string{"PATH=" + installed(os.Getenv("PATH"))}
-	for _, name := range []string{"NODE_EXTRA_CA_CERTS", "SSL_CERT_DIR", "SSL_CERT_FILE"} { // of a network whose proxy decrypts
+	// of a network whose proxy decrypts
+	for _, name := range []string{"NODE_EXTRA_CA_CERTS", "SSL_CERT_DIR", "SSL_CERT_FILE"} {
 		if file := os.Getenv(name); file != "" {
 			environment = append(environment, name+"="+file)
 		}
@@ -81,12 +85,14 @@ func (b *bench) newWorld(ctx context.Context, p stranger, c *corp) (w *world, er
 	}
 	w.worker, err = door.Program{
 		Name: "worker", Dir: w.dir,
-		Args: append(isolate, "sh", "-c", `mount --bind "$0" /etc/hosts && exec "$@"`, hosts, filepath.Join(b.Bin, "worker"), "-standalone"),
+		Args: append(isolate, "sh", "-c", `mount --bind "$0" /etc/hosts && exec "$@"`, hosts,
+			filepath.Join(b.Bin, "worker"), "-standalone"),
 		Env: append(environment,
-			"ERRAND_CONFIG="+config, "ERRAND_STATE_DIR="+filepath.Join(w.dir, "state"), "ERRAND_HTTP_ADDR=127.0.0.1:0", "ERRAND_WORKER_ADDR=127.0.0.1:0",
-			"ERRAND_CONSOLE_TOKEN="+door.Token, "ERRAND_CLAUDE="+cli, "ERRAND_ALLOW_ROOT=true", "ERRAND_SANDBOX=bwrap",
-			"ANTHROPIC_BASE_URL="+w.model.URL(), "ANTHROPIC_API_KEY=sk-ant-bench-key",
-			"GITHUB_API_URL="+w.github.APIURL(), "GITHUB_URL="+w.github.URL(), "GITHUB_TOKEN=ghp_test", "GITHUB_WEBHOOK_SECRET=github-secret",
+			"ERRAND_CONFIG="+config, "ERRAND_STATE_DIR="+filepath.Join(w.dir, "state"), "ERRAND_HTTP_ADDR=127.0.0.1:0",
+			"ERRAND_WORKER_ADDR=127.0.0.1:0", "ERRAND_CONSOLE_TOKEN="+door.Token, "ERRAND_CLAUDE="+cli,
+			"ERRAND_ALLOW_ROOT=true", "ERRAND_SANDBOX=bwrap", "ANTHROPIC_BASE_URL="+w.model.URL(),
+			"ANTHROPIC_API_KEY=sk-ant-bench-key", "GITHUB_API_URL="+w.github.APIURL(), "GITHUB_URL="+w.github.URL(),
+			"GITHUB_TOKEN=ghp_test", "GITHUB_WEBHOOK_SECRET=github-secret",
 		),
 	}.Serve(ctx)
 	return w, err
@@ -120,7 +126,8 @@ func (w *world) ask(ctx context.Context, repo, message string) (took time.Durati
 	if err != nil {
 		return 0, fmt.Errorf("ask: %w", err)
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+w.worker.Addr+"/api/chat", strings.NewReader(string(body)))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+w.worker.Addr+"/api/chat",
+		strings.NewReader(string(body)))
 	if err != nil {
 		return 0, fmt.Errorf("ask: %w", err)
 	}
@@ -168,7 +175,8 @@ func (w *world) converse(req *http.Request) error {
 
 // events returns the events of a task, which has ended.
 func (w *world) events(ctx context.Context, id string) []byte {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+w.worker.Addr+"/api/tasks/"+id+"/events", http.NoBody)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+w.worker.Addr+"/api/tasks/"+id+"/events",
+		http.NoBody)
 	if err != nil {
 		return nil
 	}

@@ -94,7 +94,8 @@ func measure(ctx context.Context, o options, progress io.Writer) (_ table.Report
 		return nil, fmt.Errorf("name the CLI: %w", err)
 	}
 	b.report.machine = table.Machine(ctx)
-	b.report.title = fmt.Sprintf("%d workers, %d silent runs, %d waiting tasks; each state observed for %v", o.Workers, o.Runs, o.Waiting, o.Look)
+	b.report.title = fmt.Sprintf("%d workers, %d silent runs, %d waiting tasks; each state observed for %v", o.Workers,
+		o.Runs, o.Waiting, o.Look)
 	err = table.Take(ctx, progress, o.Only, b.steps())
 	return &b.report, err
 }
@@ -156,8 +157,9 @@ func (b *bench) hire(ctx context.Context, dir, settings string) ([]*door.Server,
 		s, err := door.Program{
 			Name: "worker", Args: []string{filepath.Join(b.Bin, "worker")}, Dir: home, Redis: b.redis.URL,
 			Env: []string{
-				"ERRAND_CONFIG=" + settings, "ERRAND_STATE_DIR=" + home, "ERRAND_CLAUDE=" + filepath.Join(b.dir, cliName), "ERRAND_SANDBOX=none",
-				"ERRAND_ALLOW_ROOT=true", "ERRAND_WORKER_ADDR=127.0.0.1:0", "ERRAND_CONCURRENCY=10", "ERRAND_CONSOLE_TOKEN=" + door.Token,
+				"ERRAND_CONFIG=" + settings, "ERRAND_STATE_DIR=" + home,
+				"ERRAND_CLAUDE=" + filepath.Join(b.dir, cliName), "ERRAND_SANDBOX=none", "ERRAND_ALLOW_ROOT=true",
+				"ERRAND_WORKER_ADDR=127.0.0.1:0", "ERRAND_CONCURRENCY=10", "ERRAND_CONSOLE_TOKEN=" + door.Token,
 				"ANTHROPIC_API_KEY=sk-ant-bench-key", "ANTHROPIC_BASE_URL=http://127.0.0.1:9",
 			},
 		}.Launch(ctx)
@@ -212,8 +214,8 @@ func (b *bench) submit(ctx context.Context, name, order string, n int) ([]string
 
 func task(name, order string) tasks.Task {
 	return tasks.Task{
-		ID: tasks.NewID(time.Now(), "chat", name), Source: "chat", Kind: "prompt", Thread: "chat/" + name, Class: tasks.Interactive,
-		Profile: agent.Read, Actor: "ann", Prompt: order,
+		ID: tasks.NewID(time.Now(), "chat", name), Source: "chat", Kind: "prompt", Thread: "chat/" + name,
+		Class: tasks.Interactive, Profile: agent.Read, Actor: "ann", Prompt: order,
 	}
 }
 
@@ -252,7 +254,8 @@ func (b *bench) observe(ctx context.Context) (observed, error) {
 			o.calls[name] = d
 		}
 	}
-	fmt.Fprintf(b.progress, "%.0f commands/s, %.1f %% of a core, %d connections: %s\n", o.commands, 100*o.cpu, o.connections, o.most(took))
+	fmt.Fprintf(b.progress, "%.0f commands/s, %.1f %% of a core, %d connections: %s\n", o.commands, 100*o.cpu,
+		o.connections, o.most(took))
 	return o, nil
 }
 

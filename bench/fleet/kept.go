@@ -14,8 +14,8 @@ import (
 	"github.com/errand-fleet/errand/tasks/taskstest"
 )
 
-// kept measures what Redis keeps of typical tasks in each stage of their lives, with a shared object store. There are no
-// workers: it does what they do to the tasks.
+// kept measures what Redis keeps of typical tasks in each stage of their lives, with a shared object store. There are
+// no workers: it does what they do to the tasks.
 func (b *bench) kept(ctx context.Context, dir string) error {
 	shared, err := objects.OpenDir(filepath.Join(dir, "objects"), true)
 	if err != nil {
@@ -25,7 +25,8 @@ func (b *bench) kept(ctx context.Context, dir string) error {
 	if err != nil {
 		return errors.Join(err, shared.Close())
 	}
-	typical := taskstest.Typical{Store: s, Desk: tasks.NewDesk(s, tasks.NewQueue(s, b.redis.Client, time.Hour), tasks.Policy{}, nil)}
+	typical := taskstest.Typical{Store: s, Desk: tasks.NewDesk(s, tasks.NewQueue(s, b.redis.Client, time.Hour),
+		tasks.Policy{}, nil)}
 	ids, claims := make([]string, b.Kept), make([]*store.Claim, b.Kept)
 	m := meter{redis: b.redis, n: b.Kept}
 	_, m.err = typical.Wait(ctx) // so that Redis has the scripts, and the others wait for a task

@@ -77,7 +77,8 @@ func (b *bench) silent(ctx context.Context) error {
 // talking observes a fleet in which a fifth as many runs write text as a model does.
 func (b *bench) talking(ctx context.Context) error {
 	n := max(1, b.Runs/5)
-	if _, err := b.submit(ctx, "talking", fmt.Sprint("speak ", int(20*(3*b.Look+time.Minute).Seconds())), n); err != nil {
+	if _, err := b.submit(ctx, "talking", fmt.Sprint("speak ", int(20*(3*b.Look+time.Minute).Seconds())),
+		n); err != nil {
 		return err
 	}
 	if err := b.running(ctx, n); err != nil {
@@ -128,6 +129,8 @@ func (b *bench) waiting(ctx context.Context) error {
 
 // top returns the n names with the greatest numbers.
 func top(calls map[string]int64, n int) []string {
-	names := slices.SortedFunc(maps.Keys(calls), func(x, y string) int { return cmp.Or(cmp.Compare(calls[y], calls[x]), cmp.Compare(x, y)) })
+	names := slices.SortedFunc(maps.Keys(calls), func(x, y string) int {
+		return cmp.Or(cmp.Compare(calls[y], calls[x]), cmp.Compare(x, y))
+	})
 	return names[:min(n, len(names))]
 }

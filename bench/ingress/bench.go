@@ -57,7 +57,8 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags.SetOutput(stderr)
 	quick := flags.Bool("quick", false, "a smoke run: few requests")
 	readings := flags.Int("n", 0, "how many times each contender is measured (default 5)")
-	bolt := flags.Bool("bolt", true, "measure @slack/bolt with BullMQ, too; it needs node and what make bench-ingress installs")
+	bolt := flags.Bool("bolt", true,
+		"measure @slack/bolt with BullMQ, too; it needs node and what make bench-ingress installs")
 	bin := flags.String("bin", "../bin", "the directory of enqueue and worker")
 	root := flags.String("root", "ingress", "the directory of package.json")
 	only := table.Only(flags, new(bench).steps())

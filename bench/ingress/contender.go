@@ -33,7 +33,9 @@ type contender struct {
 func (b *bench) contenders() ([]contender, error) {
 	pending := "asynq:{" + queue + "}:pending"
 	list := []contender{
-		{door.Program{Name: bareName, Args: []string{b.self}, Env: []string{bareVariable + "=1"}, Dir: b.dir, Redis: b.redisURL}, "/", pending},
+		{door.Program{
+			Name: bareName, Args: []string{b.self}, Env: []string{bareVariable + "=1"}, Dir: b.dir, Redis: b.redisURL,
+		}, "/", pending},
 		{door.FrontDoor(b.Bin, b.dir, b.redisURL, b.slack), "/slack/events", pending},
 	}
 	if !b.Bolt {
@@ -42,7 +44,10 @@ func (b *bench) contenders() ([]contender, error) {
 	if _, err := os.Stat(filepath.Join(b.Root, "node_modules", "@slack", "bolt")); errors.Is(err, fs.ErrNotExist) {
 		return nil, errors.New("no Bolt is installed: use `make bench-ingress`, or leave it out with -bolt=false")
 	}
-	bolt := door.Program{Name: boltName, Args: []string{"node", filepath.Join(b.Root, "bolt.mjs")}, Env: b.slack.Env(), Dir: b.dir, Redis: b.redisURL}
+	bolt := door.Program{
+		Name: boltName, Args: []string{"node", filepath.Join(b.Root, "bolt.mjs")}, Env: b.slack.Env(), Dir: b.dir,
+		Redis: b.redisURL,
+	}
 	return append(list, contender{bolt, "/slack/events", "bull:slack:wait"}), nil
 }
 

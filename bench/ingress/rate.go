@@ -34,7 +34,8 @@ func (b *bench) rate(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(b.progress, "%-14s %6.0f/s %4.0f µs, at half of it p50 %v, p99 %v\n", c.Name, r.rate, micros(r.cpu), r.p50, r.half)
+			fmt.Fprintf(b.progress, "%-14s %6.0f/s %4.0f µs, at half of it p50 %v, p99 %v\n", c.Name, r.rate,
+				micros(r.cpu), r.p50, r.half)
 			readings[i] = append(readings[i], r)
 		}
 	}
@@ -98,12 +99,15 @@ func (b *bench) read(ctx context.Context, c contender) (_ reading, err error) {
 	if err != nil {
 		return reading{}, err
 	}
-	if want := int64(b.Requests/20 + b.Requests + b.Requests/2); waiting != want || full.Taken+half.Taken != want-int64(b.Requests/20) {
-		return reading{}, fmt.Errorf("%s: %d of %d events are in the queue, %d were answered with 200", c.Name, waiting, want, full.Taken+half.Taken)
+	if want := int64(b.Requests/20 + b.Requests + b.Requests/2); waiting != want ||
+		full.Taken+half.Taken != want-int64(b.Requests/20) {
+		return reading{}, fmt.Errorf("%s: %d of %d events are in the queue, %d were answered with 200", c.Name, waiting,
+			want, full.Taken+half.Taken)
 	}
 	each := time.Duration(b.Requests)
 	return reading{
-		rate: full.Rate(), cpu: (after - before) / each, redis: (storedAfter - stored) / each, half: half.Percentile(.99), p50: half.Percentile(.5),
+		rate: full.Rate(), cpu: (after - before) / each, redis: (storedAfter - stored) / each,
+		half: half.Percentile(.99), p50: half.Percentile(.5),
 	}, nil
 }
 

@@ -24,7 +24,8 @@ type named struct {
 }
 
 func (r *report) begin(ctx context.Context, o options) {
-	r.machine = fmt.Sprintf("%s\n%d connections; medians of %d readings of %d events", table.Machine(ctx), door.Connections, o.Readings, o.Requests)
+	r.machine = fmt.Sprintf("%s\n%d connections; medians of %d readings of %d events", table.Machine(ctx),
+		door.Connections, o.Readings, o.Requests)
 }
 
 // compare compares errand with the others.
@@ -53,11 +54,14 @@ func (r *report) Print(out io.Writer) error {
 	fmt.Fprintf(out, "%s\n\n", r.machine)
 	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
 	if len(r.readings) > 0 {
-		fmt.Fprintln(w, "contender\tevents/s\tof bare\tof Bolt\tCPU for one\tof Bolt\tof Redis\tp50 at half\tp99 at half")
+		fmt.Fprintln(w,
+			"contender\tevents/s\tof bare\tof Bolt\tCPU for one\tof Bolt\tof Redis\tp50 at half\tp99 at half")
 		limit, bolt := r.of(bareName), r.of(boltName)
 		for _, n := range r.readings {
-			fmt.Fprintf(w, "%s\t%.0f\t%s\t%s\t%.0f µs\t%s\t%.0f µs\t%.1f ms\t%.1f ms\n", n.name, n.rate, ratio(n.rate, limit.rate), ratio(n.rate, bolt.rate),
-				micros(n.cpu), ratio(float64(n.cpu), float64(bolt.cpu)), micros(n.redis), milliseconds(n.p50), milliseconds(n.half))
+			fmt.Fprintf(w, "%s\t%.0f\t%s\t%s\t%.0f µs\t%s\t%.0f µs\t%.1f ms\t%.1f ms\n", n.name, n.rate,
+				ratio(n.rate, limit.rate), ratio(n.rate, bolt.rate),
+				micros(n.cpu), ratio(float64(n.cpu), float64(bolt.cpu)), micros(n.redis), milliseconds(n.p50),
+				milliseconds(n.half))
 		}
 		fmt.Fprintln(w)
 	}

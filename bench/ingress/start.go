@@ -36,7 +36,8 @@ func cli(args []string) error {
 		fmt.Println(`{"loggedIn":true,"authMethod":"api_key"}`)
 		return nil
 	}
-	conn, err := new(net.Dialer).DialContext(context.Background(), "unix", filepath.Join(filepath.Dir(os.Args[0]), socketName))
+	conn, err := new(net.Dialer).DialContext(context.Background(), "unix",
+		filepath.Join(filepath.Dir(os.Args[0]), socketName))
 	if err != nil {
 		return fmt.Errorf("say that the CLI was started: %w", err)
 	}
@@ -99,10 +100,14 @@ func (b *bench) start(ctx context.Context) (err error) {
 
 // worker starts a worker of the fleet.
 func (b *bench) worker(ctx context.Context, env []string) (stop func() error, err error) {
-	p := door.Program{Name: "worker", Args: []string{filepath.Join(b.Bin, "worker")}, Dir: b.dir, Redis: b.redisURL, Env: append([]string{
-		"ERRAND_CLAUDE=" + filepath.Join(b.dir, cliName), "ERRAND_SANDBOX=none", "ERRAND_ALLOW_ROOT=true", "ERRAND_WORKER_ADDR=127.0.0.1:0", "ERRAND_CONCURRENCY=4",
-		"ANTHROPIC_API_KEY=sk-ant-bench-key", "ANTHROPIC_BASE_URL=http://127.0.0.1:9",
-	}, env...)}
+	p := door.Program{
+		Name: "worker", Args: []string{filepath.Join(b.Bin, "worker")}, Dir: b.dir, Redis: b.redisURL,
+		Env: append([]string{
+			"ERRAND_CLAUDE=" + filepath.Join(b.dir, cliName), "ERRAND_SANDBOX=none", "ERRAND_ALLOW_ROOT=true",
+			"ERRAND_WORKER_ADDR=127.0.0.1:0", "ERRAND_CONCURRENCY=4",
+			"ANTHROPIC_API_KEY=sk-ant-bench-key", "ANTHROPIC_BASE_URL=http://127.0.0.1:9",
+		}, env...),
+	}
 	s, err := p.Launch(ctx)
 	if err != nil {
 		return nil, err

@@ -45,7 +45,8 @@ func (b *bench) storm(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	b.report.Most(fmt.Sprintf("events lost while %d runs write %d times a second each", b.Storm, perRun), float64(int64(b.Requests/4+b.Requests/2)-waiting), 0, "%.0f")
+	b.report.Most(fmt.Sprintf("events lost while %d runs write %d times a second each", b.Storm, perRun),
+		float64(int64(b.Requests/4+b.Requests/2)-waiting), 0, "%.0f")
 	b.report.Note("p99 of the answer meanwhile", milliseconds(half.Percentile(.99)), "%.1f ms")
 	b.report.Note("pieces written meanwhile, a second", float64(written.Load())/half.Wall.Seconds(), "%.0f")
 	return nil
@@ -67,7 +68,8 @@ func (b *bench) progressOf(ctx context.Context, runs int) (stop func(), written 
 					return
 				}
 				err := b.redis.XAdd(ctx, &redis.XAddArgs{
-					Stream: fmt.Sprintf("bench:run:%d", i), MaxLen: 5000, Approx: true, Values: []any{"e", `{"kind":"text","text":"some words of an answer"}`},
+					Stream: fmt.Sprintf("bench:run:%d", i), MaxLen: 5000, Approx: true,
+					Values: []any{"e", `{"kind":"text","text":"some words of an answer"}`},
 				}).Err()
 				if err == nil {
 					written.Add(1)

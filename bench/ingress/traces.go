@@ -43,8 +43,8 @@ func (b *bench) traces(ctx context.Context) error {
 	return nil
 }
 
-// both returns the CPU time for an event of two contenders that work at the same time, so that what else the machine does
-// is the same for both.
+// both returns the CPU time for an event of two contenders that work at the same time, so that what else the machine
+// does is the same for both.
 func (b *bench) both(ctx context.Context, contenders ...contender) (cpu [2]time.Duration, err error) {
 	if err := b.redis.FlushAll(ctx).Err(); err != nil {
 		return cpu, fmt.Errorf("empty Redis: %w", err)

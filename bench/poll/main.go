@@ -1,6 +1,6 @@
-// Command poll measures the time from a comment on GitHub to its answer, where GitHub cannot reach errand and is polled. The
-// worker is the installed program, the CLI is the real one, and GitHub and the model are fakes. Run `make bench-poll`, or
-// `go run ./poll -h` in bench/ for its flags.
+// Command poll measures the time from a comment on GitHub to its answer, where GitHub cannot reach errand and is
+// polled. The worker is the installed program, the CLI is the real one, and GitHub and the model are fakes. Run `make
+// bench-poll`, or `go run ./poll -h` in bench/ for its flags.
 package main
 
 import (
@@ -71,7 +71,8 @@ func measure(ctx context.Context, o options, progress io.Writer) (_ table.Report
 		return nil, err
 	}
 	worker, err := door.Standalone(ctx, o.Bin, dir,
-		"ERRAND_CONFIG="+filepath.Join(dir, "errand.yaml"), "ERRAND_SANDBOX=none", "ANTHROPIC_BASE_URL="+model.URL(), "ANTHROPIC_API_KEY=sk-ant-bench-key",
+		"ERRAND_CONFIG="+filepath.Join(dir, "errand.yaml"), "ERRAND_SANDBOX=none", "ANTHROPIC_BASE_URL="+model.URL(),
+		"ANTHROPIC_API_KEY=sk-ant-bench-key",
 		"GITHUB_API_URL="+hub.APIURL(), "GITHUB_URL="+hub.URL(), "GITHUB_TOKEN=ghp_test", "GITHUB_POLL=20s")
 	if err != nil {
 		return nil, err
@@ -86,13 +87,16 @@ func measure(ctx context.Context, o options, progress io.Writer) (_ table.Report
 		}
 		fmt.Fprintln(progress, "== comment", i)
 		begun := time.Now()
-		repo, number := name(i%o.Repositories), 1+i/o.Repositories // one comment on each pull request: a thread has one run at a time
+		// one comment on each pull request: a thread has one run at a time
+		repo, number := name(i%o.Repositories), 1+i/o.Repositories
 		if _, err := hub.Comment(ctx, repo, number, "acme", "@errand what does this change?"); err != nil {
 			return nil, fmt.Errorf("comment: %w", err)
 		}
 		go func() {
 			err := hub.Wait(ctx, func(s *githubfake.Server) bool {
-				return slices.ContainsFunc(s.Comments(repo, number), func(c githubfake.Comment) bool { return strings.Contains(c.Body, "It adds a total.") })
+				return slices.ContainsFunc(s.Comments(repo, number), func(c githubfake.Comment) bool {
+					return strings.Contains(c.Body, "It adds a total.")
+				})
 			})
 			r.took[i] = time.Since(begun)
 			answers <- err
@@ -113,15 +117,17 @@ func fill(ctx context.Context, hub *githubfake.Server, dir string, o options) er
 	var settings strings.Builder
 	settings.WriteString("repositories:\n")
 	for i := range o.Repositories {
-		if _, err := hub.CreateRepo("acme", strings.TrimPrefix(name(i), "acme/"), map[string]string{"total.go": "package total\n"}); err != nil {
+		if _, err := hub.CreateRepo("acme", strings.TrimPrefix(name(i), "acme/"),
+			map[string]string{"total.go": "package total\n"}); err != nil {
 			return fmt.Errorf("create repository: %w", err)
 		}
 		settings.WriteString("  " + name(i) + ": {}\n")
 	}
 	for i := range o.Comments {
 		_, err := hub.OpenPR(ctx, githubfake.PR{
-			Repo: name(i % o.Repositories), Base: "main", Head: fmt.Sprint("total-", i), Title: "Add a total", User: "acme", Draft: true, // not reviewed
-			Files: map[string]string{"total.go": "package total\n\nvar Total = 1\n"},
+			// not reviewed
+			Repo: name(i % o.Repositories), Base: "main", Head: fmt.Sprint("total-", i), Title: "Add a total",
+			User: "acme", Draft: true, Files: map[string]string{"total.go": "package total\n\nvar Total = 1\n"},
 		})
 		if err != nil {
 			return fmt.Errorf("open pull request: %w", err)
@@ -141,7 +147,8 @@ type report struct {
 
 // Print implements table.Report.
 func (r *report) Print(out io.Writer) error {
-	fmt.Fprintf(out, "%s\n%d comments on pull requests of %d repositories, GITHUB_POLL=20s\n\n", r.machine, r.options.Comments, r.options.Repositories)
+	fmt.Fprintf(out, "%s\n%d comments on pull requests of %d repositories, GITHUB_POLL=20s\n\n", r.machine,
+		r.options.Comments, r.options.Repositories)
 	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
 	slices.Sort(r.took)
 	var bars table.Bars

@@ -125,7 +125,8 @@ func (w *writer) say(size int) {
 
 // use is the block with a tool call; input is a JSON object.
 func (w *writer) use(tool, name, input string) {
-	w.line(blockStartLine, fmt.Sprintf(`{"id":"%s","input":{},"name":"%s","type":"tool_use"}`, tool, name), w.block, w.message)
+	w.line(blockStartLine, fmt.Sprintf(`{"id":"%s","input":{},"name":"%s","type":"tool_use"}`, tool, name),
+		w.block, w.message)
 	w.pieces("partial_json", "input_json_delta", input)
 	w.finish(fmt.Sprintf(`{"id":"%s","input":%s,"name":"%s","type":"tool_use"}`, tool, input, name))
 	w.end("tool_use")

@@ -31,7 +31,8 @@ func corpus(random *rand.Rand) []string {
 			return fmt.Sprintf("\t%s := <-%s // the %s of a %s, in %s\n", word(), word(), word(), word(), word())
 		},
 		func() string {
-			return fmt.Sprintf("The %s reads the %s before the %s is written, so the %s can be lost.\n", word(), word(), word(), word())
+			return fmt.Sprintf("The %s reads the %s before the %s is written, so the %s can be lost.\n", word(), word(),
+				word(), word())
 		},
 		func() string {
 			return fmt.Sprintf("- `%s/%s.go`: the %s – see §%d\n", word(), word(), word(), random.IntN(90))

@@ -18,7 +18,8 @@ func (w *writer) read(tool string) {
 		fmt.Fprintf(&numbered, "%d\t%s", n, line)
 	}
 	w.result(tool, quote(numbered.String()), fmt.Sprintf(
-		`{"type":"text","file":{"filePath":%s,"content":%s,"numLines":%d,"startLine":1,"totalLines":%d}}`, quote(file), quote(text), n, n))
+		`{"type":"text","file":{"filePath":%s,"content":%s,"numLines":%d,"startLine":1,"totalLines":%d}}`, quote(file),
+		quote(text), n, n))
 }
 
 // bash runs a command. Every fourth one is so long that the CLI makes a task of it, and some print a secret.
@@ -43,7 +44,8 @@ func (w *writer) bash(tool string) {
 // edit changes a large file; the CLI includes the whole original.
 func (w *writer) edit(tool string) {
 	file, before, after := w.file(), w.text(200), w.text(200)
-	w.use(tool, "Edit", fmt.Sprintf(`{"file_path":%s,"old_string":%s,"new_string":%s}`, quote(file), quote(before), quote(after)))
+	w.use(tool, "Edit", fmt.Sprintf(`{"file_path":%s,"old_string":%s,"new_string":%s}`, quote(file),
+		quote(before), quote(after)))
 	w.result(tool, quote("The file "+file+" has been updated successfully."), fmt.Sprintf(
 		`{"filePath":%s,"oldString":%s,"newString":%s,"originalFile":%s,"structuredPatch":[],"userModified":false,"replaceAll":false}`,
 		quote(file), quote(before), quote(after), quote(w.text(w.between(2<<20, 6<<20)))))
@@ -53,8 +55,10 @@ func (w *writer) edit(tool string) {
 func (w *writer) image(tool string) {
 	w.use(tool, "Read", `{"file_path":"/srv/clone/docs/screenshot.png"}`)
 	data := w.base64(w.between(600<<10, 3<<20))
-	w.result(tool, fmt.Sprintf(`[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"%s"}}]`, data),
-		fmt.Sprintf(`{"type":"image","file":{"base64":"%s","type":"image/png","originalSize":%d}}`, data, len(data)*3/4))
+	w.result(tool, fmt.Sprintf(`[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"%s"}}]`,
+		data),
+		fmt.Sprintf(`{"type":"image","file":{"base64":"%s","type":"image/png","originalSize":%d}}`, data,
+			len(data)*3/4))
 }
 
 func (w *writer) result(tool, content, structured string) {

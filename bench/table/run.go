@@ -21,7 +21,8 @@ type Report interface {
 
 // Run parses the arguments, measures, prints, and returns the exit code. A missed bar is a result, not a failure.
 func Run[O any](ctx context.Context, args []string, stdout, stderr io.Writer,
-	parse func(args []string, stderr io.Writer) (O, error), measure func(ctx context.Context, o O, progress io.Writer) (Report, error),
+	parse func(args []string, stderr io.Writer) (O, error),
+	measure func(ctx context.Context, o O, progress io.Writer) (Report, error),
 ) int {
 	o, err := parse(args, stderr)
 	switch {
@@ -66,7 +67,8 @@ func Only(flags *flag.FlagSet, steps []Step) *regexp.Regexp {
 		names.WriteString(" " + s.Name)
 	}
 	only := new(regexp.Regexp)
-	flags.TextVar(only, "only", regexp.MustCompile(""), "a regular expression for the names of the steps to take:"+names.String())
+	flags.TextVar(only, "only", regexp.MustCompile(""),
+		"a regular expression for the names of the steps to take:"+names.String())
 	return only
 }
 

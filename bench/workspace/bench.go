@@ -35,7 +35,8 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags.SetOutput(stderr)
 	quick := flags.Bool("quick", false, "a smoke run: a small repository")
 	readings := flags.Int("n", 0, "how many times each contender is measured (default 5)")
-	temp := flags.String("dir", "", "where repositories and clones are written; they need some 15 GB (default: the system's temporary directory)")
+	temp := flags.String("dir", "",
+		"where repositories and clones are written; they need some 15 GB (default: the system's temporary directory)")
 	only := table.Only(flags, new(bench).steps())
 	if err := flags.Parse(args); err != nil {
 		return options{}, err

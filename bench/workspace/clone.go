@@ -45,7 +45,8 @@ func (b *bench) clone(ctx context.Context) error {
 	}
 	b.report.Note("git clone --shared", table.Median(plain).Seconds(), "%.2f s")
 	b.report.Note("a thread's first clone, with a look at the remote", table.Median(own).Seconds(), "%.2f s")
-	b.report.Most("the same, as a multiple of git clone --shared", table.Median(own).Seconds()/table.Median(plain).Seconds(), 1.2, "%.2f")
+	b.report.Most("the same, as a multiple of git clone --shared",
+		table.Median(own).Seconds()/table.Median(plain).Seconds(), 1.2, "%.2f")
 	return nil
 }
 

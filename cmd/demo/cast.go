@@ -48,53 +48,65 @@ func (s status) ended(kind tasks.EndingKind) bool {
 	return s.Ending != nil && s.Ending.Kind == kind && s.Posted
 }
 
+// pace is the time between two pieces of an answer of the model.
+const pace = 15 * time.Millisecond
+
+func tool(name string, input any) []modelfake.ToolCall {
+	return []modelfake.ToolCall{{Name: name, Input: input}}
+}
+
 // cast lists the tasks, in the order in which they are asked for. One runs in a repository at once, and one that waits
 // for a person leaves its place, so the last one waits for the one before.
 func cast() []part {
-	const pace = 15 * time.Millisecond
-	tool := func(name string, input map[string]any) []modelfake.ToolCall {
-		return []modelfake.ToolCall{{Name: name, Input: input}}
-	}
-	running := []modelfake.Turn{{
-		Pace: pace, Text: "I will run the tests of each package before I change anything.",
-		Tools: tool("Bash", map[string]any{"command": "ls -R . | head -20", "description": "List the packages"}),
-	}}
-	for range 12 { // two hours, the longest that a run takes
-		running = append(running, modelfake.Turn{Tools: tool("Bash", map[string]any{
-			"command":     "for i in $(seq 1 590); do echo \"ok  acme.example/payments/invoice  case $i\"; sleep 1; done",
-			"description": "Run the tests again and again to find the flaky one", "timeout": 600_000,
-		})})
-	}
 	return []part{
 		{
 			user: bea, name: "Bea", prompt: "add a test for totals that end in .29",
 			turns: []modelfake.Turn{
-				{Pace: pace, Text: "I will put it beside the code.", Tools: tool("Write", map[string]any{"file_path": "invoice/total_test.go", "content": test})},
-				{Pace: pace, Text: "I added `TestTotalKeepsCents`. It fails today, because `Total` truncates: it gets 28 and wants 29."},
+				{
+					Pace: pace, Text: "I will put it beside the code.",
+					Tools: tool("Write", map[string]any{"file_path": "invoice/total_test.go", "content": test}),
+				},
+				{
+					Pace: pace,
+					Text: "I added `TestTotalKeepsCents`. It fails today, because `Total` " +
+						"truncates: it gets 28 and wants 29.",
+				},
 			},
-			becomes: "is answered, with a draft pull request", reached: func(s status) bool { return s.ended(tasks.Answered) },
+			becomes: "is answered, with a draft pull request", reached: func(s status) bool {
+				return s.ended(tasks.Answered)
+			},
 		},
 		{
 			user: carl, name: "Carl", prompt: "rewrite the history of every invoice since 2019",
 			turns: []modelfake.Turn{
-				{Pace: pace, Text: "There are many of them.", Usage: modelfake.Usage{Input: 5_000_000}, Tools: tool("Glob", map[string]any{"pattern": "**/*.go"})},
-				{Pace: pace, Text: "I am not done yet.", Usage: modelfake.Usage{Input: 5_000_000}, Tools: tool("Glob", map[string]any{"pattern": "**/*.md"})},
+				{
+					Pace: pace, Text: "There are many of them.", Usage: modelfake.Usage{Input: 5_000_000},
+					Tools: tool("Glob", map[string]any{"pattern": "**/*.go"}),
+				},
+				{
+					Pace: pace, Text: "I am not done yet.", Usage: modelfake.Usage{Input: 5_000_000},
+					Tools: tool("Glob", map[string]any{"pattern": "**/*.md"}),
+				},
 			},
 			becomes: "failed: its budget is used up", reached: func(s status) bool { return s.ended(tasks.Failed) },
 		},
 		{
 			user: carl, name: "Carl", prompt: "store totals as integer cents",
 			turns: []modelfake.Turn{
-				{Pace: pace, Text: "Two callers still expect a float.", Tools: tool("mcp__errand__ask_user", map[string]any{
-					"question": "Two callers outside of this repository use `Total`. Shall I keep it and add `Cents` beside it?",
-					"options":  []string{"Keep Total", "Change Total"},
-				})},
+				{
+					Pace: pace, Text: "Two callers still expect a float.",
+					Tools: tool("mcp__errand__ask_user", map[string]any{
+						"question": "Two callers outside of this repository use `Total`. Shall I keep " +
+							"it and add `Cents` beside it?",
+						"options": []string{"Keep Total", "Change Total"},
+					}),
+				},
 				{Pace: pace, Text: "I added `Cents` and kept `Total`."},
 			},
 			becomes: "asks Carl a question", reached: func(s status) bool { return len(s.Questions) > 0 },
 		},
 		{
-			user: bea, name: "Bea", prompt: "find the flaky test in invoice", turns: running, stays: true,
+			user: bea, name: "Bea", prompt: "find the flaky test in invoice", turns: endless(), stays: true,
 			becomes: "runs", reached: func(s status) bool { return s.State == "running" },
 		},
 		{
@@ -105,7 +117,23 @@ func cast() []part {
 	}
 }
 
-const test = "package invoice\n\nimport \"testing\"\n\nfunc TestTotalKeepsCents(t *testing.T) {\n\tif got := Total([]float64{0.29}); got != 29 {\n\t\tt.Errorf(\"Total = %d\", got)\n\t}\n}\n"
+// endless are the turns of a run that goes on for two hours, the longest that a run takes.
+func endless() []modelfake.Turn {
+	turns := []modelfake.Turn{{
+		Pace: pace, Text: "I will run the tests of each package before I change anything.",
+		Tools: tool("Bash", map[string]any{"command": "ls -R . | head -20", "description": "List the packages"}),
+	}}
+	for range 12 {
+		turns = append(turns, modelfake.Turn{Tools: tool("Bash", map[string]any{
+			"command":     `for i in $(seq 1 590); do echo "ok  acme.example/payments/invoice  case $i"; sleep 1; done`,
+			"description": "Run the tests again and again to find the flaky one", "timeout": 600_000,
+		})})
+	}
+	return turns
+}
+
+const test = "package invoice\n\nimport \"testing\"\n\nfunc TestTotalKeepsCents(t *testing.T) {\n\tif got := " +
+	"Total([]float64{0.29}); got != 29 {\n\t\tt.Errorf(\"Total = %d\", got)\n\t}\n}\n"
 
 // inhabit leaves tasks in the other states of the console: stopped, failed, running, asking, waiting and paused, one
 // with a draft pull request, a second review of the pull request, and a conversation.
@@ -146,7 +174,9 @@ func (s *scene) inhabit(ctx context.Context, sys *system, t *teller) error {
 
 // ask posts the mention of a part and returns the task and the message.
 func (s *scene) ask(ctx context.Context, sys *system, p part) (id, ts string, err error) {
-	if ts, err = s.slack.Mention(ctx, slackfake.Message{Channel: cmp.Or(p.channel, channel), User: p.user, Text: p.prompt}); err != nil {
+	if ts, err = s.slack.Mention(ctx, slackfake.Message{
+		Channel: cmp.Or(p.channel, channel), User: p.user, Text: p.prompt,
+	}); err != nil {
 		return "", "", fmt.Errorf("mention the bot: %w", err)
 	}
 	id, err = sys.newest(ctx, "slack")
@@ -158,7 +188,10 @@ func (s *scene) stopped(ctx context.Context, sys *system, t *teller) error {
 	p := part{user: carl, name: "Carl", prompt: "delete all unused code"}
 	working := make(chan struct{}, 1)
 	s.model.Answer(p.prompt,
-		modelfake.Turn{Text: "I will look for code without callers.", Tools: []modelfake.ToolCall{{Name: "Grep", Input: map[string]string{"pattern": "^func"}}}},
+		modelfake.Turn{
+			Text:  "I will look for code without callers.",
+			Tools: []modelfake.ToolCall{{Name: "Grep", Input: map[string]string{"pattern": "^func"}}},
+		},
 		modelfake.Turn{Started: working, Text: "There is one package with one function.", Hang: true})
 	id, ts, err := s.ask(ctx, sys, p)
 	if err == nil {
@@ -187,22 +220,32 @@ func (s *scene) paused(ctx context.Context, sys *system, t *teller) error {
 		return nil
 	}
 	p := part{user: bea, name: "Bea", prompt: "make the checkout usable with the keyboard", channel: shop}
+	reset := strconv.FormatInt(time.Now().Add(72*time.Minute).Unix(), 10)
 	s.model.Answer(p.prompt,
-		modelfake.Turn{Text: "I will look at the form first.", Tools: []modelfake.ToolCall{{Name: "Read", Input: map[string]string{"file_path": "checkout.html"}}}},
 		modelfake.Turn{
-			Status: http.StatusTooManyRequests, Message: "This request would exceed your account's rate limit.", Times: 1, Text: "Every field can now be reached with the Tab key.",
+			Text:  "I will look at the form first.",
+			Tools: []modelfake.ToolCall{{Name: "Read", Input: map[string]string{"file_path": "checkout.html"}}},
+		},
+		modelfake.Turn{
+			Status: http.StatusTooManyRequests, Message: "This request would exceed your account's rate limit.",
+			Times: 1, Text: "Every field can now be reached with the Tab key.",
 			Header: http.Header{
-				"Anthropic-Ratelimit-Unified-Status": {"rejected"}, "Anthropic-Ratelimit-Unified-Representative-Claim": {"five_hour"},
-				"Anthropic-Ratelimit-Unified-Reset": {strconv.FormatInt(time.Now().Add(72*time.Minute).Unix(), 10)},
+				"Anthropic-Ratelimit-Unified-Status":               {"rejected"},
+				"Anthropic-Ratelimit-Unified-Representative-Claim": {"five_hour"},
+				"Anthropic-Ratelimit-Unified-Reset":                {reset},
 			},
 		})
 	id, ts, err := s.ask(ctx, sys, p)
 	if err == nil {
-		err = sys.until(ctx, id, func(s status) bool { return s.State == "waiting" && strings.Contains(s.Why, "limit") })
+		err = sys.until(ctx, id, func(s status) bool {
+			return s.State == "waiting" && strings.Contains(s.Why, "limit")
+		})
 	}
 	if err == nil {
 		err = s.slack.Wait(ctx, func(f *slackfake.Server) bool {
-			return slices.ContainsFunc(f.Messages(shop, ts), func(m slackfake.Message) bool { return strings.Contains(string(m.Blocks)+m.Text, tasks.Paused) })
+			return slices.ContainsFunc(f.Messages(shop, ts), func(m slackfake.Message) bool {
+				return strings.Contains(string(m.Blocks)+m.Text, tasks.Paused)
+			})
 		})
 	}
 	if err == nil {
@@ -211,7 +254,9 @@ func (s *scene) paused(ctx context.Context, sys *system, t *teller) error {
 	if err != nil {
 		return fmt.Errorf("pause the task %q: %w", p.prompt, err)
 	}
-	t.say("slack", "%s: @errand %s\n                 → is paused: the usage limit of the model is reached; then the plan is upgraded", p.name, p.prompt)
+	t.say("slack",
+		"%s: @errand %s\n                 → is paused: the usage limit of the model is "+
+			"reached; then the plan is upgraded", p.name, p.prompt)
 	return nil
 }
 
@@ -236,7 +281,8 @@ func (s *scene) liftHolds(ctx context.Context) error {
 // push pushes to the pull request of the story and returns the task of the second review, which leaves time for
 // another push before it starts.
 func (s *scene) push(ctx context.Context, sys *system, t *teller) (id string, err error) {
-	_, err = s.github.PushPR(ctx, repo, 1, map[string]string{"invoice/total.go": strings.Replace(after, "sum := 0.0", "sum := 0.0 // euros", 1)})
+	_, err = s.github.PushPR(ctx, repo, 1, map[string]string{"invoice/total.go": strings.Replace(after, "sum := 0.0",
+		"sum := 0.0 // euros", 1)})
 	if err != nil {
 		return "", fmt.Errorf("push to the pull request: %w", err)
 	}
@@ -257,7 +303,9 @@ func (s *scene) conversation(ctx context.Context, sys *system, t *teller) error 
 		return err
 	}
 	defer resp.Body.Close()
-	if err := sys.until(ctx, resp.Header.Get("Errand-Task"), func(s status) bool { return s.ended(tasks.Answered) }); err != nil {
+	if err := sys.until(ctx, resp.Header.Get("Errand-Task"), func(s status) bool {
+		return s.ended(tasks.Answered)
+	}); err != nil {
 		return fmt.Errorf("wait for the answer in the chat: %w", err)
 	}
 	t.say("chat", "%s\n                 → answered", message)

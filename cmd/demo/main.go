@@ -91,7 +91,8 @@ func show(ctx context.Context, once bool, stdout, log io.Writer) (err error) {
 	}
 	t.say("errand", "both answers are posted; more requests follow, which the console shows")
 	if !once {
-		fmt.Fprintf(stdout, "\n  console  %s\n  token    %s\n  queues   %s/queues/\n\n", sys.console, sys.token, sys.base)
+		fmt.Fprintf(stdout, "\n  console  %s\n  token    %s\n  queues   %s/queues/\n\n", sys.console,
+			sys.token, sys.base)
 		fmt.Fprint(stdout, "The console's link works once, for 15 minutes; after that, log in with the token.\n\n")
 	}
 	if err := s.inhabit(limited, sys, t); err != nil {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"time"
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/internal/githubfake"
@@ -29,8 +28,11 @@ const (
 	repo     = "acme/payments"
 	shop     = "C0SHOP" // the channel of another repository
 	question = "why is the total of invoice 7 one cent short?"
-	before   = "package invoice\n\n// Total adds up the lines of an invoice.\nfunc Total(lines []float64) int {\n\tsum := 0.0\n\tfor _, l := range lines {\n\t\tsum += l\n\t}\n\treturn int(sum * 100)\n}\n"
-	after    = "package invoice\n\nimport \"math\"\n\n// Total adds up the lines of an invoice.\nfunc Total(lines []float64) int {\n\tsum := 0.0\n\tfor _, l := range lines {\n\t\tsum += l\n\t}\n\treturn int(math.Round(sum * 100))\n}\n"
+	before   = "package invoice\n\n// Total adds up the lines of an invoice.\nfunc Total(lines []float64) int " +
+		"{\n\tsum := 0.0\n\tfor _, l := range lines {\n\t\tsum += l\n\t}\n\treturn int(sum * 100)\n}\n"
+	after = "package invoice\n\nimport \"math\"\n\n// Total adds up the lines of an invoice.\nfunc Total(lines " +
+		"[]float64) int {\n\tsum := 0.0\n\tfor _, l := range lines {\n\t\tsum += l\n\t}\n\treturn " +
+		"int(math.Round(sum * 100))\n}\n"
 )
 
 // workspace has the people of the demo, whose names the console and the posts show.
@@ -40,7 +42,8 @@ var workspace = slackfake.Config{
 }
 
 func newScene(ctx context.Context, yaml string) (*scene, error) {
-	text := "repositories:\n  " + repo + ":\n    trusted: true\n  acme/shop: {}\nchannels:\n  " + channel + ":\n    repository: " + repo + "\n  " + shop + ":\n    repository: acme/shop\n" +
+	text := "repositories:\n  " + repo + ":\n    trusted: true\n  acme/shop: {}\nchannels:\n  " + channel +
+		":\n    repository: " + repo + "\n  " + shop + ":\n    repository: acme/shop\n" +
 		"limits:\n  repository: 1\nbudgets:\n  task: 5\n"
 	if err := os.WriteFile(yaml, []byte(text), 0o600); err != nil {
 		return nil, fmt.Errorf("write the demo's errand.yaml: %w", err)
@@ -58,7 +61,8 @@ func newScene(ctx context.Context, yaml string) (*scene, error) {
 		s.close()
 		return nil, fmt.Errorf("create the demo's repository: %w", err)
 	}
-	if _, err := gh.CreateRepo("acme", "shop", map[string]string{"checkout.html": "<form>\n<div onclick=\"pay()\">Pay</div>\n</form>\n"}); err != nil {
+	if _, err := gh.CreateRepo("acme", "shop",
+		map[string]string{"checkout.html": "<form>\n<div onclick=\"pay()\">Pay</div>\n</form>\n"}); err != nil {
 		s.close()
 		return nil, fmt.Errorf("create the demo's other repository: %w", err)
 	}
@@ -83,27 +87,35 @@ func (s *scene) close() {
 
 // lines scripts the model's answers. The tools in them really run, in a real clone.
 func (s *scene) lines() {
-	tool := func(name string, input map[string]string) []modelfake.ToolCall {
-		return []modelfake.ToolCall{{Name: name, Input: input}}
-	}
-	const pace = 15 * time.Millisecond
-	s.model.Answer("", modelfake.Turn{Pace: pace, Text: "I am the demo's model and only have scripted answers. You said: {{prompt}}"})
+	s.model.Answer("",
+		modelfake.Turn{Pace: pace, Text: "I am the demo's model and only have scripted answers. You said: {{prompt}}"})
 	s.model.Answer(question,
-		modelfake.Turn{Text: "Let me look at how totals are computed.", Pace: pace, Tools: tool("Grep", map[string]string{"pattern": "func Total", "output_mode": "files_with_matches"})},
-		modelfake.Turn{Tools: tool("Bash", map[string]string{"command": "cat invoice/total.go", "description": "read it"})},
+		modelfake.Turn{
+			Text: "Let me look at how totals are computed.", Pace: pace,
+			Tools: tool("Grep", map[string]string{"pattern": "func Total", "output_mode": "files_with_matches"}),
+		},
+		modelfake.Turn{Tools: tool("Bash", map[string]string{
+			"command": "cat invoice/total.go", "description": "read it",
+		})},
 		modelfake.Turn{
 			Pace: pace,
-			Text: "`Total` multiplies a float by 100 and then **truncates**: 0.29 becomes 28.999…, so a cent is lost.\n\n```go\nreturn int(math.Round(sum * 100)) // invoice/total.go:9\n```\n\nRounding fixes invoice 7; adding up cents as integers would fix the cause.",
+			Text: "`Total` multiplies a float by 100 and then **truncates**: 0.29 becomes 28.999…, so a cent is " +
+				"lost.\n\n```go\nreturn int(math.Round(sum * 100)) // invoice/total.go:9\n```\n\nRounding fixes " +
+				"invoice 7; adding up cents as integers would fix the cause.",
 		})
 	s.model.Answer("Review pull request",
-		modelfake.Turn{Text: "I will read the change and its surroundings.", Pace: pace, Tools: tool("Glob", map[string]string{"pattern": "**/*.go"})},
+		modelfake.Turn{
+			Text: "I will read the change and its surroundings.", Pace: pace,
+			Tools: tool("Glob", map[string]string{"pattern": "**/*.go"}),
+		},
 		modelfake.Turn{Tools: tool("Grep", map[string]string{"pattern": "math.Round", "output_mode": "content"})},
 		modelfake.Turn{Pace: pace, Tools: []modelfake.ToolCall{{Name: "StructuredOutput", Input: map[string]any{
 			"summary": "The change does what its title says, but not for long invoices.",
 			"findings": []map[string]any{{
 				"id": "float-sum", "severity": "major", "confidence": "high", "path": "invoice/total.go", "line": 11,
-				"claim":    "The sum itself is still a float, so a long invoice drifts.",
-				"evidence": "Each addition rounds; over some thousand lines that is more than half a cent before `math.Round` sees it. Add up integer cents instead.",
+				"claim": "The sum itself is still a float, so a long invoice drifts.",
+				"evidence": "Each addition rounds; over some thousand lines that is more than half a cent before " +
+					"`math.Round` sees it. Add up integer cents instead.",
 			}},
 		}}}})
 }
@@ -112,10 +124,11 @@ func (s *scene) lines() {
 func (s *scene) environment(state string) []string {
 	env := []string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "TMPDIR=" + os.TempDir(),
-		"ERRAND_CONFIG=" + s.yaml, "ERRAND_STATE_DIR=" + state, "ERRAND_HTTP_ADDR=127.0.0.1:0", "ERRAND_WORKER_ADDR=127.0.0.1:0",
-		"ANTHROPIC_BASE_URL=" + s.model.URL(), "CLAUDE_CODE_OAUTH_TOKEN=sk-ant-oat01-demo-token",
-		"SLACK_API_URL=" + s.slack.APIURL(), "SLACK_BOT_TOKEN=xoxb-test", "SLACK_SIGNING_SECRET=slack-secret",
-		"GITHUB_API_URL=" + s.github.APIURL(), "GITHUB_URL=" + s.github.URL(), "GITHUB_TOKEN=ghp_test", "GITHUB_WEBHOOK_SECRET=github-secret",
+		"ERRAND_CONFIG=" + s.yaml, "ERRAND_STATE_DIR=" + state, "ERRAND_HTTP_ADDR=127.0.0.1:0",
+		"ERRAND_WORKER_ADDR=127.0.0.1:0", "ANTHROPIC_BASE_URL=" + s.model.URL(),
+		"CLAUDE_CODE_OAUTH_TOKEN=sk-ant-oat01-demo-token", "SLACK_API_URL=" + s.slack.APIURL(),
+		"SLACK_BOT_TOKEN=xoxb-test", "SLACK_SIGNING_SECRET=slack-secret", "GITHUB_API_URL=" + s.github.APIURL(),
+		"GITHUB_URL=" + s.github.URL(), "GITHUB_TOKEN=ghp_test", "GITHUB_WEBHOOK_SECRET=github-secret",
 	}
 	if s.redis != nil {
 		env = append(env, "REDIS_URL="+s.redis.URL())

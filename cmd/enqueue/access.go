@@ -25,8 +25,13 @@ func auditCommand(t *terminal, flags *flag.FlagSet) runFunc {
 		parameter{flag: "who", name: "who", about: "only entries with this part of a `name`"},
 		parameter{flag: "what", name: "what", about: "only entries with these `words`, such as cancel or a task's ID"},
 		parameter{flag: "from", name: "from", about: "only entries from here: console, slack or github"},
-		parameter{flag: "since", name: "since", about: "only entries since this `day` like 2026-01-31, or time like 2026-01-31T12:00:00Z"},
-		parameter{flag: "limit", name: "limit", about: "at most this `number`, up to 1000; default 100", valid: validNumber},
+		parameter{
+			flag: "since", name: "since",
+			about: "only entries since this `day` like 2026-01-31, or time like 2026-01-31T12:00:00Z",
+		},
+		parameter{
+			flag: "limit", name: "limit", about: "at most this `number`, up to 1000; default 100", valid: validNumber,
+		},
 		parameter{flag: "skip", name: "skip", about: "leave out this `number` of the newest", valid: validNumber},
 	)
 	return func(ctx context.Context, args []string) error {
@@ -63,7 +68,8 @@ func (t *terminal) printAudit(page api.AuditPage) {
 		return term.Green
 	}
 	for _, e := range page.Entries {
-		list.add(strconv.FormatInt(e.Seq, 10), e.Time.UTC().Format("2006-01-02 15:04:05"), cmp.Or(e.Name, e.Who), e.Role, e.From, strconv.Itoa(e.Status), e.What)
+		list.add(strconv.FormatInt(e.Seq, 10), e.Time.UTC().Format("2006-01-02 15:04:05"), cmp.Or(e.Name, e.Who),
+			e.Role, e.From, strconv.Itoa(e.Status), e.What)
 	}
 	list.print(t.stdout)
 	switch {
@@ -76,13 +82,15 @@ func (t *terminal) printAudit(page api.AuditPage) {
 
 func tokenCommand(t *terminal, flags *flag.FlagSet) runFunc {
 	want := api.TokenRequest{Days: 90}
-	scope := flags.String("scope", "", "create: a `ROLE`, viewer, user, operator or admin; ROLE:acme/*,acme/web for some repositories")
-	flags.Func("expires", "create: after this `time`, such as 30d; default 90d, at most 366d", func(text string) (err error) {
-		if want.Days, err = strconv.Atoi(strings.TrimSuffix(text, "d")); err != nil || want.Days < 1 {
-			return errors.New("must be a number of days like 30d")
-		}
-		return nil
-	})
+	scope := flags.String("scope", "",
+		"create: a `ROLE`, viewer, user, operator or admin; ROLE:acme/*,acme/web for some repositories")
+	flags.Func("expires", "create: after this `time`, such as 30d; default 90d, at most 366d",
+		func(text string) (err error) {
+			if want.Days, err = strconv.Atoi(strings.TrimSuffix(text, "d")); err != nil || want.Days < 1 {
+				return errors.New("must be a number of days like 30d")
+			}
+			return nil
+		})
 	return func(ctx context.Context, args []string) error {
 		switch {
 		case len(args) == 2 && args[0] == "create" && *scope != "":
@@ -95,7 +103,8 @@ func tokenCommand(t *terminal, flags *flag.FlagSet) runFunc {
 			}
 			return show(ctx, t, "POST /api/tokens", want, func(made api.NewToken) {
 				printf(t.stdout, "%s\n", legible.Line(made.Secret))
-				printf(t.stderr, "This is the token %s. It is not shown again. It expires on %s.\n", made.Name, made.Expires.UTC().Format(time.DateOnly))
+				printf(t.stderr, "This is the token %s. It is not shown again. It expires on %s.\n", made.Name,
+					made.Expires.UTC().Format(time.DateOnly))
 			})
 		case len(args) == 1 && args[0] == "list":
 			return show(ctx, t, "GET /api/tokens", nil, func(l api.TokenList) { t.printTokens(l.Tokens, time.Now()) })

@@ -39,7 +39,8 @@ type apiClient struct {
 // newAPIClient takes an address in the form that a server listens on, or a URL.
 func newAPIClient(addr, token string) (*apiClient, error) {
 	if token = strings.TrimSpace(token); strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return nil, errors.New("ERRAND_CONSOLE_TOKEN contains blanks, line breaks or other invalid characters: copy it again")
+		return nil,
+			errors.New("ERRAND_CONSOLE_TOKEN contains blanks, line breaks or other invalid characters: copy it again")
 	}
 	c := &apiClient{token: token, http: &http.Client{}, pause: firstPause}
 	addr = strings.TrimRight(cmp.Or(addr, defaultAddr), "/")
@@ -94,7 +95,9 @@ func (c *apiClient) open(ctx context.Context, request string, body any, header .
 	resp, err := c.http.Do(req) //nolint:gosec // as above
 	switch {
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return nil, fmt.Errorf("connection to %s refused: is `enqueue serve` or `worker -standalone` running there? Set ERRAND_HTTP_ADDR to its address", c.base)
+		return nil,
+			fmt.Errorf("connection to %s refused: is `enqueue serve` or `worker -standalone` running there? Set "+
+				"ERRAND_HTTP_ADDR to its address", c.base)
 	case errors.Is(err, context.DeadlineExceeded):
 		return nil, fmt.Errorf("%s does not answer in time; check ERRAND_HTTP_ADDR", c.base)
 	case errors.Is(err, context.Canceled):
@@ -123,7 +126,8 @@ func (c *apiClient) responseError(resp *http.Response) error {
 	text := fmt.Sprintf("%s answered %s: is this errand?", c.base, resp.Status)
 	switch {
 	case resp.StatusCode == http.StatusUnauthorized && c.token == "":
-		text = "the server requires a token: set ERRAND_CONSOLE_TOKEN to the server's value (`worker -standalone` prints it at start)"
+		text = "the server requires a token: set ERRAND_CONSOLE_TOKEN to the server's value (`worker " +
+			"-standalone` prints it at start)"
 	case resp.StatusCode == http.StatusUnauthorized:
 		text = "the server refused the token: set ERRAND_CONSOLE_TOKEN to the server's value"
 	case json.Unmarshal(b, &problem) == nil && problem.Title != "":

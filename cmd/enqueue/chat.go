@@ -30,7 +30,10 @@ type picture struct {
 func chatCommand(t *terminal, flags *flag.FlagSet) runFunc {
 	given := parameterFlags(
 		flags,
-		parameter{flag: "repo", name: "repo", about: "work in this repository, `owner/name`; further ones follow after commas"},
+		parameter{
+			flag: "repo", name: "repo",
+			about: "work in this repository, `owner/name`; further ones follow after commas",
+		},
 		parameter{flag: "dir", name: "projectPath", about: "work in this `directory` of the server (ERRAND_DIRS)"},
 		parameter{flag: "thread", name: "thread", about: "continue this `conversation`; -follow prints its name"},
 		parameter{flag: "agent", name: "agent", about: "use this `agent` of the project"},
@@ -39,7 +42,10 @@ func chatCommand(t *terminal, flags *flag.FlagSet) runFunc {
 		parameter{flag: "branch", name: "branch", about: "start from this `branch` of the repository"},
 		parameter{flag: "budget", name: "budget", about: "spend at most this many `dollars`, like 2.50"},
 		parameter{flag: "timeout", name: "timeout", about: "stop after this `time`, like 30m"},
-		parameter{flag: "profile", name: "profile", about: "let the agent write or only read: the `profile` write (default) or read"},
+		parameter{
+			flag: "profile", name: "profile",
+			about: "let the agent write or only read: the `profile` write (default) or read",
+		},
 	)
 	plan := flags.Bool("plan", false, "change nothing and answer with a plan")
 	var pictures []picture

@@ -45,33 +45,108 @@ type runFunc = func(context.Context, []string) error
 // prepareFunc declares a command's flags and returns the function that runs the command.
 type prepareFunc = func(*terminal, *flag.FlagSet) runFunc
 
-func commands() []command {
+func commands() (all []command) {
+	for _, of := range []struct {
+		group group
+		list  []command
+	}{{ofTasks, taskCommands()}, {ofFleet, fleetCommands()}, {ofSetup, setupCommands()}} {
+		for _, c := range of.list {
+			c.group = of.group
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+func taskCommands() []command {
 	return []command{
-		{group: ofTasks, name: "chat", args: "[-follow] [-repo o/r | -dir PATH] PROMPT…", about: "submit a task", json: chatJSON, prepare: chatCommand},
-		{group: ofTasks, name: "list", args: "[filters]", about: "list tasks, newest first", prepare: listCommand},
-		{group: ofTasks, name: "show", args: "ID", about: "show a task and its answer", prepare: showCommand},
-		{group: ofTasks, name: "logs", args: "[-f] ID", about: "print or follow the log of a task", json: logsJSON, prepare: logsCommand},
-		{group: ofTasks, name: "diff", args: "ID", about: "print what a task has changed", json: "the diff as it is, also on a terminal", prepare: diffCommand},
-		{group: ofTasks, name: "answer", args: "[-question KEY] ID WORDS…", about: "answer a task's question", prepare: answerCommand},
-		{group: ofTasks, name: "cancel", args: "ID", about: "cancel a task", prepare: changeCommand("cancel")},
-		{group: ofTasks, name: "retry", args: "ID", about: "run a task again that has ended", prepare: changeCommand("retry")},
-		{group: ofFleet, name: "costs", args: "[filters]", about: "show the costs of runs", prepare: costsCommand},
-		{group: ofFleet, name: "findings", args: "-repo o/r", about: "show what people did with the findings of reviews", prepare: findingsCommand},
-		{group: ofFleet, name: "pause", args: "CLASS", about: "let no worker take tasks of a class", prepare: haltCommand("classes", "pause")},
-		{group: ofFleet, name: "resume", args: "CLASS", about: "undo pause", prepare: haltCommand("classes", "resume")},
-		{group: ofFleet, name: "cordon", args: "WORKER | HOST", about: "let a worker take no tasks", prepare: haltCommand("workers", "cordon")},
-		{group: ofFleet, name: "uncordon", args: "WORKER | HOST", about: "undo cordon", prepare: haltCommand("workers", "uncordon")},
-		{group: ofFleet, name: "webhooks", args: "[replay ID]", about: "list the deliveries of webhooks that have failed, or send one again", prepare: webhooksCommand},
-		{group: ofFleet, name: "schedules", args: "[set NAME PROMPT | rm NAME | resume NAME]", about: "list the schedules, make or remove one, or let a paused one start tasks again", prepare: schedulesCommand},
-		{group: ofFleet, name: "env", args: "list | show OWNER/NAME | rebuild OWNER/NAME | rm KEY", about: "list the environments of repositories, rebuild one, or remove one", prepare: envCommand},
-		{group: ofFleet, name: "audit", args: "[filters] | verify", about: "list what people changed, or verify that no entry was changed", prepare: auditCommand},
-		{group: ofFleet, name: "token", args: "create -scope ROLE NAME | list | revoke NAME", about: "manage API tokens", prepare: tokenCommand},
-		{group: ofFleet, name: "people", args: "list | unlink USER", about: "list the accounts in Slack that people have linked to GitHub, or unlink one", prepare: peopleCommand},
-		{group: ofFleet, name: "doctor", args: "[-repo o/r]", about: "check whether the fleet works, or what a run in a repository would get", json: doctorJSON, prepare: doctorCommand},
-		{group: ofSetup, name: "init", args: "[guide | slack | github]", about: "set errand up step by step, write .env and errand.yaml, or print an app manifest", offline: true, prepare: initCommand},
-		{group: ofSetup, name: "login", args: "URL", about: "save the address and token of a front door", offline: true, prepare: loginCommand},
-		{group: ofSetup, name: "logout", args: "", about: "delete the saved address and token", offline: true, prepare: logoutCommand},
-		{group: ofSetup, name: "completion", args: "bash | zsh | fish", about: "print a completion script", offline: true, prepare: completionCommand},
+		{
+			name: "chat", args: "[-follow] [-repo o/r | -dir PATH] PROMPT…", about: "submit a task",
+			json: chatJSON, prepare: chatCommand,
+		},
+		{name: "list", args: "[filters]", about: "list tasks, newest first", prepare: listCommand},
+		{name: "show", args: "ID", about: "show a task and its answer", prepare: showCommand},
+		{
+			name: "logs", args: "[-f] ID", about: "print or follow the log of a task", json: logsJSON,
+			prepare: logsCommand,
+		},
+		{
+			name: "diff", args: "ID", about: "print what a task has changed",
+			json: "the diff as it is, also on a terminal", prepare: diffCommand,
+		},
+		{name: "answer", args: "[-question KEY] ID WORDS…", about: "answer a task's question", prepare: answerCommand},
+		{name: "cancel", args: "ID", about: "cancel a task", prepare: changeCommand("cancel")},
+		{name: "retry", args: "ID", about: "run a task again that has ended", prepare: changeCommand("retry")},
+	}
+}
+
+func fleetCommands() []command {
+	return []command{
+		{name: "costs", args: "[filters]", about: "show the costs of runs", prepare: costsCommand},
+		{
+			name: "findings", args: "-repo o/r",
+			about: "show what people did with the findings of reviews", prepare: findingsCommand,
+		},
+		{
+			name: "pause", args: "CLASS", about: "let no worker take tasks of a class",
+			prepare: haltCommand("classes", "pause"),
+		},
+		{name: "resume", args: "CLASS", about: "undo pause", prepare: haltCommand("classes", "resume")},
+		{
+			name: "cordon", args: "WORKER | HOST", about: "let a worker take no tasks",
+			prepare: haltCommand("workers", "cordon"),
+		},
+		{name: "uncordon", args: "WORKER | HOST", about: "undo cordon", prepare: haltCommand("workers", "uncordon")},
+		{
+			name: "webhooks", args: "[replay ID]",
+			about: "list the deliveries of webhooks that have failed, or send one again", prepare: webhooksCommand,
+		},
+		{
+			name: "schedules", args: "[set NAME PROMPT | rm NAME | resume NAME]",
+			about:   "list the schedules, make or remove one, or let a paused one start tasks again",
+			prepare: schedulesCommand,
+		},
+		{
+			name: "env", args: "list | show OWNER/NAME | rebuild OWNER/NAME | rm KEY",
+			about: "list the environments of repositories, rebuild one, or remove one", prepare: envCommand,
+		},
+		{
+			name: "audit", args: "[filters] | verify",
+			about: "list what people changed, or verify that no entry was changed", prepare: auditCommand,
+		},
+		{
+			name: "token", args: "create -scope ROLE NAME | list | revoke NAME",
+			about: "manage API tokens", prepare: tokenCommand,
+		},
+		{
+			name: "people", args: "list | unlink USER",
+			about:   "list the accounts in Slack that people have linked to GitHub, or unlink one",
+			prepare: peopleCommand,
+		},
+		{
+			name: "doctor", args: "[-repo o/r]",
+			about: "check whether the fleet works, or what a run in a repository would get", json: doctorJSON,
+			prepare: doctorCommand,
+		},
+	}
+}
+
+func setupCommands() []command {
+	return []command{
+		{
+			name: "init", args: "[guide | slack | github]",
+			about: "set errand up step by step, write .env and errand.yaml, or print an app manifest", offline: true,
+			prepare: initCommand,
+		},
+		{
+			name: "login", args: "URL", about: "save the address and token of a front door",
+			offline: true, prepare: loginCommand,
+		},
+		{name: "logout", args: "", about: "delete the saved address and token", offline: true, prepare: logoutCommand},
+		{
+			name: "completion", args: "bash | zsh | fish", about: "print a completion script",
+			offline: true, prepare: completionCommand,
+		},
 	}
 }
 
@@ -106,7 +181,8 @@ func client(ctx context.Context, args []string, w world) int {
 			return exitCode(c.run(ctx, rest, newTerminal(w)), w.stderr)
 		}
 	}
-	printf(w.stderr, "enqueue: unknown command %q%s `enqueue help` lists the commands\n", name, cmp.Or(suggest(name), ";"))
+	printf(w.stderr, "enqueue: unknown command %q%s `enqueue help` lists the commands\n", name,
+		cmp.Or(suggest(name), ";"))
 	return int(exitUsage)
 }
 
@@ -177,7 +253,9 @@ const shortest = 4
 // findID returns the ID of the only recent task whose ID begins or ends with a text.
 func (t *terminal) findID(ctx context.Context, part string) (string, error) {
 	if len(part) < shortest {
-		return "", fmt.Errorf("%q is not a task ID: `enqueue list` shows them, and the first or last %d characters can be enough", part, shortest)
+		return "",
+			fmt.Errorf("%q is not a task ID: `enqueue list` shows them, and the first or last "+
+				"%d characters can be enough", part, shortest)
 	}
 	var page taskPage
 	if _, err := t.api.call(ctx, "GET /api/tasks?limit=200&text="+url.QueryEscape(part), nil, &page); err != nil {
@@ -195,7 +273,8 @@ func (t *terminal) findID(ctx context.Context, part string) (string, error) {
 	case 1:
 		return found[0], nil
 	}
-	return "", fmt.Errorf("%d tasks have an ID that begins or ends with %q, such as %s and %s: write more of it", len(found), part, found[0], found[1])
+	return "", fmt.Errorf("%d tasks have an ID that begins or ends with %q, such as %s and %s: write more of it",
+		len(found), part, found[0], found[1])
 }
 
 // helpText has the long texts for people.
@@ -226,7 +305,8 @@ func usage(w io.Writer) {
 
 // help prints the help of one command.
 func (c command) help(w io.Writer, flags *flag.FlagSet) {
-	printf(w, "usage: enqueue %s\n\n%s.\n", strings.TrimSpace(c.name+" "+c.args), strings.ToUpper(c.about[:1])+c.about[1:])
+	printf(w, "usage: enqueue %s\n\n%s.\n", strings.TrimSpace(c.name+" "+c.args),
+		strings.ToUpper(c.about[:1])+c.about[1:])
 	if more := "help " + c.name; helpTexts.Lookup(more) != nil {
 		printText(w, more, nil)
 	}
@@ -299,7 +379,8 @@ func validDay(text string) error {
 func suggest(name string) string {
 	known := commandNames()
 	meant := config.Nearest(name, known)
-	if i := slices.IndexFunc(known, func(k string) bool { return strings.HasPrefix(k, name) }); i >= 0 && len(name) > 1 {
+	if i := slices.IndexFunc(known, func(k string) bool { return strings.HasPrefix(k, name) }); i >= 0 &&
+		len(name) > 1 {
 		meant = known[i]
 	}
 	if meant == "" {

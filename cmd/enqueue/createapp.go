@@ -46,7 +46,8 @@ func (t *terminal) newAppCreation(app github.App, page, dir string) (*appCreatio
 	}
 	c := &appCreation{
 		terminal: t, app: app, action: page + "/settings/apps/new", api: t.githubAPI(),
-		start: "/" + rand.Text() + "/", state: rand.Text(), env: filepath.Join(dir, ".env"), key: filepath.Join(dir, "github-app.pem"), created: make(chan github.CreatedApp, 1),
+		start: "/" + rand.Text() + "/", state: rand.Text(), env: filepath.Join(dir, ".env"),
+		key: filepath.Join(dir, "github-app.pem"), created: make(chan github.CreatedApp, 1),
 	}
 	if err := create(c.env, environment(), 0o600); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, err
@@ -56,7 +57,9 @@ func (t *terminal) newAppCreation(app github.App, page, dir string) (*appCreatio
 		return nil, err
 	}
 	if regexp.MustCompile(`(?m)^GITHUB_APP_ID=.`).Match(text) {
-		return nil, usageError{fmt.Errorf("%s has a GitHub App already: remove GITHUB_APP_ID there to create another one", c.env)}
+		return nil,
+			usageError{fmt.Errorf("%s has a GitHub App already: remove GITHUB_APP_ID there to create another one",
+				c.env)}
 	}
 	if err := create(c.key, "", 0o600); err != nil {
 		// An interrupted call has left it empty.
@@ -82,7 +85,9 @@ func (c *appCreation) run(ctx context.Context, address string) error {
 	if err != nil {
 		return err
 	}
-	printText(c.stderr, "init github created", map[string]string{"Name": created.Name, "Install": installPage(created), "File": c.env, "URL": c.app.Base})
+	printText(c.stderr, "init github created", map[string]string{
+		"Name": created.Name, "Install": installPage(created), "File": c.env, "URL": c.app.Base,
+	})
 	return nil
 }
 
@@ -163,13 +168,15 @@ func (c *appCreation) sendManifest(w http.ResponseWriter, _ *http.Request) {
 func (c *appCreation) receiveCode(w http.ResponseWriter, req *http.Request) {
 	query := req.URL.Query()
 	if query.Get("state") != c.state || query.Get("code") == "" {
-		http.Error(w, "This is not the answer to the page that errand has shown. Begin again there.", http.StatusBadRequest)
+		http.Error(w, "This is not the answer to the page that errand has shown. Begin again there.",
+			http.StatusBadRequest)
 		return
 	}
 	// The code is good for one exchange, which goes on if the person closes the page. It has its own time limit.
 	app, err := github.CreateApp(context.WithoutCancel(req.Context()), c.api, query.Get("code"))
 	if err != nil {
-		http.Error(w, "GitHub did not return the App: "+err.Error()+". Delete it in GitHub's settings, and begin again.", http.StatusBadGateway)
+		http.Error(w, "GitHub did not return the App: "+
+			err.Error()+". Delete it in GitHub's settings, and begin again.", http.StatusBadGateway)
 		return
 	}
 	select {

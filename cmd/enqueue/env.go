@@ -17,18 +17,24 @@ func envCommand(t *terminal, _ *flag.FlagSet) runFunc {
 	return func(ctx context.Context, args []string) error {
 		switch {
 		case len(args) == 1 && args[0] == "list":
-			return show(ctx, t, "GET /api/fleet/environments", nil, func(l api.Environments) { t.printEnvironments(l.Environments, time.Now()) })
+			return show(ctx, t, "GET /api/fleet/environments", nil, func(l api.Environments) {
+				t.printEnvironments(l.Environments, time.Now())
+			})
 		case len(args) == 2 && args[0] == "show":
-			return show(ctx, t, "GET /api/fleet/environments?repo="+url.QueryEscape(args[1]), nil, func(l api.Environments) {
-				t.printEachEnvironment(l.Environments, time.Now())
-			})
+			return show(ctx, t, "GET /api/fleet/environments?repo="+url.QueryEscape(args[1]), nil,
+				func(l api.Environments) {
+					t.printEachEnvironment(l.Environments, time.Now())
+				})
 		case len(args) == 2 && args[0] == "rebuild":
-			return show(ctx, t, "POST /api/fleet/environments/"+url.PathEscape(args[1])+"/rebuild", nil, func(r store.Rebuild) {
-				printf(t.stdout, "the next run in %s sets up a new environment, on every worker\n", legible.Line(r.Repo))
-			})
+			return show(ctx, t, "POST /api/fleet/environments/"+url.PathEscape(args[1])+"/rebuild", nil,
+				func(r store.Rebuild) {
+					printf(t.stdout, "the next run in %s sets up a new environment, on every worker\n",
+						legible.Line(r.Repo))
+				})
 		case len(args) == 2 && args[0] == "rm":
 			return show(ctx, t, "DELETE /api/fleet/environments/"+url.PathEscape(args[1]), nil, func(r store.Rebuild) {
-				printf(t.stdout, "the workers remove this environment of %s when no run uses it\n", legible.Line(r.Repo))
+				printf(t.stdout, "the workers remove this environment of %s when no run uses it\n",
+					legible.Line(r.Repo))
 			})
 		}
 		return exitUsage
@@ -79,7 +85,8 @@ func (t *terminal) printEnvironments(all []tasks.Environment, now time.Time) {
 		if e.Rebuild != nil {
 			state = "outdated"
 		}
-		list.add(e.Repo, e.Host, legible.Age(now.Sub(e.Created)), tasks.Lasted(e.Took()), legible.Bytes(e.Size), legible.Age(now.Sub(e.Used))+" ago", state)
+		list.add(e.Repo, e.Host, legible.Age(now.Sub(e.Created)), tasks.Lasted(e.Took()), legible.Bytes(e.Size),
+			legible.Age(now.Sub(e.Used))+" ago", state)
 	}
 	list.print(t.stdout)
 }

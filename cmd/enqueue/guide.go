@@ -92,7 +92,9 @@ func (t *terminal) runGuide(ctx context.Context, o guideOptions) (err error) {
 			return err
 		}
 	}
-	for _, step := range []func(context.Context) error{g.setUpModel, g.setUpGitHub, g.setUpSlack, g.awaitStart, g.awaitTask} {
+	for _, step := range []func(context.Context) error{
+		g.setUpModel, g.setUpGitHub, g.setUpSlack, g.awaitStart, g.awaitTask,
+	} {
 		if g.env, err = godotenv.Read(filepath.Join(o.dir, ".env")); err != nil {
 			return fmt.Errorf("read .env: %w", err)
 		}
@@ -143,7 +145,8 @@ func (g *guide) set(name, value string) error {
 // setUpModel asks for a credential, and tries it before it writes it.
 func (g *guide) setUpModel(ctx context.Context) error {
 	for name := range g.env {
-		if strings.HasPrefix(name, "ANTHROPIC_") || strings.HasPrefix(name, "CLAUDE_CODE_") || name == "ERRAND_MODEL_TOKEN_COMMAND" {
+		if strings.HasPrefix(name, "ANTHROPIC_") || strings.HasPrefix(name, "CLAUDE_CODE_") ||
+			name == "ERRAND_MODEL_TOKEN_COMMAND" {
 			return nil
 		}
 	}
@@ -172,13 +175,17 @@ func (g *guide) setUpModel(ctx context.Context) error {
 func (g *guide) tryModel(ctx context.Context, header, value string) error {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
-	address := strings.TrimRight(cmp.Or(g.getenv("ANTHROPIC_BASE_URL"), "https://api.anthropic.com"), "/") + "/v1/messages/count_tokens"
+	address := strings.TrimRight(cmp.Or(g.getenv("ANTHROPIC_BASE_URL"), "https://api.anthropic.com"), "/") +
+		"/v1/messages/count_tokens"
 	body := `{"model":"claude-haiku-4-5","messages":[{"role":"user","content":"Hello"}]}`
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, address, strings.NewReader(body))
 	if err != nil {
 		return fmt.Errorf("try the credential: %w", err)
 	}
-	for name, v := range map[string]string{"Content-Type": "application/json", "Anthropic-Version": "2023-06-01", "Anthropic-Beta": "oauth-2025-04-20", header: value} {
+	for name, v := range map[string]string{
+		"Content-Type": "application/json", "Anthropic-Version": "2023-06-01", "Anthropic-Beta": "oauth-2025-04-20",
+		header: value,
+	} {
 		req.Header.Set(name, v)
 	}
 	resp, err := http.DefaultClient.Do(req)
@@ -203,7 +210,8 @@ func (g *guide) setUpGitHub(ctx context.Context) error {
 		return nil
 	}
 	if g.env["GITHUB_APP_ID"] == "" {
-		c, err := g.newAppCreation(github.App{Name: g.name, Base: g.base, Redirect: g.local + "/created"}, g.appPage(g.org), g.dir)
+		c, err := g.newAppCreation(github.App{Name: g.name, Base: g.base, Redirect: g.local + "/created"},
+			g.appPage(g.org), g.dir)
 		if err != nil {
 			return err
 		}
@@ -330,7 +338,8 @@ func (g *guide) awaitStart(ctx context.Context) error {
 // awaitTask waits for the first task, and for its end.
 func (g *guide) awaitTask(ctx context.Context) error {
 	g.say("guide mention", map[string]any{
-		"App": g.app, "Slack": g.env["SLACK_BOT_TOKEN"] != "", "Name": g.name, "Repositories": g.repositories, "Begin": beginCommand(g.dir),
+		"App": g.app, "Slack": g.env["SLACK_BOT_TOKEN"] != "", "Name": g.name, "Repositories": g.repositories,
+		"Begin": beginCommand(g.dir),
 	})
 	shown := ""
 	return await(ctx, func() (bool, error) {

@@ -81,7 +81,9 @@ type forms struct {
 }
 
 func newForms() *forms {
-	return &forms{path: "/" + rand.Text() + "/", answers: make(chan map[string]string, 1), served: make(chan struct{}, 1)}
+	return &forms{
+		path: "/" + rand.Text() + "/", answers: make(chan map[string]string, 1), served: make(chan struct{}, 1),
+	}
 }
 
 func (f *forms) say(text string) {
@@ -141,7 +143,8 @@ func linked(text string) template.HTML {
 func (f *forms) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("Referrer-Policy", "no-referrer")
-	w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; frame-ancestors 'none'")
+	w.Header().Set("Content-Security-Policy",
+		"default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; frame-ancestors 'none'")
 	switch r.Method {
 	case http.MethodGet:
 		f.mu.Lock()

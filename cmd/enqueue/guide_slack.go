@@ -48,7 +48,10 @@ func (g *guide) setUpApp(ctx context.Context) (token string, err error) {
 		return "", fmt.Errorf("make manifest: %w", err)
 	}
 	page := "https://api.slack.com/apps?new_app=1&manifest_json=" + url.QueryEscape(compact.String())
-	q := question{Text: guideText("guide slack", map[string]string{"Page": page}), Fields: []field{{"token", "Bot token, or configuration token", true}}}
+	q := question{
+		Text:   guideText("guide slack", map[string]string{"Page": page}),
+		Fields: []field{{"token", "Bot token, or configuration token", true}},
+	}
 	err = g.ask(ctx, &q, func(answers map[string]string) error {
 		token = answers["token"]
 		if strings.HasPrefix(token, "xoxe") {
@@ -56,7 +59,8 @@ func (g *guide) setUpApp(ctx context.Context) (token string, err error) {
 			if err != nil {
 				return fmt.Errorf("create the Slack app: %w", err)
 			}
-			q.Text = guideText("guide slack created", map[string]string{"App": "https://api.slack.com/apps/" + created.AppId})
+			q.Text = guideText("guide slack created",
+				map[string]string{"App": "https://api.slack.com/apps/" + created.AppId})
 			return errAskOn
 		}
 		if token == "" {
@@ -84,14 +88,18 @@ func (g *guide) setUpEvents(ctx context.Context) error {
 	if g.base != "" {
 		name, label = "SLACK_SIGNING_SECRET", "Signing secret"
 	}
-	q := question{Text: guideText("guide slack events", map[string]string{"URL": g.base}), Fields: []field{{"secret", label, true}}}
+	q := question{
+		Text:   guideText("guide slack events", map[string]string{"URL": g.base}),
+		Fields: []field{{"secret", label, true}},
+	}
 	return g.ask(ctx, &q, func(answers map[string]string) error {
 		secret := answers["secret"]
 		if secret == "" {
 			return errors.New("errand needs it to receive mentions")
 		}
 		if g.base == "" {
-			if _, _, err := g.slackClient("", slackapi.OptionAppLevelToken(secret)).StartSocketModeContext(ctx); err != nil {
+			if _, _, err := g.slackClient("",
+				slackapi.OptionAppLevelToken(secret)).StartSocketModeContext(ctx); err != nil {
 				return fmt.Errorf("try the app-level token: %w", err)
 			}
 		}
@@ -105,7 +113,9 @@ const maxChannels = 200
 // chooseChannels lets the bot join public channels, and says which repository messages there are about. It writes this
 // even if it is nothing, so that the channels are chosen once.
 func (g *guide) chooseChannels(ctx context.Context, api *slackapi.Client) error {
-	all, _, err := api.GetConversationsContext(ctx, &slackapi.GetConversationsParameters{ExcludeArchived: true, Limit: maxChannels, Types: []string{"public_channel"}})
+	all, _, err := api.GetConversationsContext(ctx, &slackapi.GetConversationsParameters{
+		ExcludeArchived: true, Limit: maxChannels, Types: []string{"public_channel"},
+	})
 	if err != nil {
 		return fmt.Errorf("list channels: %w", err)
 	}

@@ -20,15 +20,24 @@ import (
 func listCommand(t *terminal, flags *flag.FlagSet) runFunc {
 	query := parameterFlags(
 		flags, person, channel, repository,
-		parameter{flag: "state", name: "state", about: "only tasks in this `state`: waiting, running, absorbed or ended"},
+		parameter{
+			flag: "state", name: "state", about: "only tasks in this `state`: waiting, running, absorbed or ended",
+		},
 		parameter{flag: "source", name: "source", about: "only tasks from this `source`: slack, github or chat"},
 		parameter{flag: "pool", name: "pool", about: "only tasks of this `pool`, such as default"},
-		parameter{flag: "ending", name: "ending", about: "only tasks with this `ending`: answered, failed, cancelled, …"},
-		parameter{flag: "class", name: "class", about: "only tasks of this `class`: interactive, review, background or maintenance"},
+		parameter{
+			flag: "ending", name: "ending", about: "only tasks with this `ending`: answered, failed, cancelled, …",
+		},
+		parameter{
+			flag: "class", name: "class",
+			about: "only tasks of this `class`: interactive, review, background or maintenance",
+		},
 		parameter{flag: "days", name: "days", about: "only tasks of the last `days`", valid: validNumber},
 		parameter{flag: "text", name: "text", about: "only tasks with these `words` in the request or the ID"},
 		parameter{flag: "before", name: "before", about: "only tasks older than the one with this `ID`"},
-		parameter{flag: "limit", name: "limit", about: "at most this `number`, up to 200; default 50", valid: validNumber},
+		parameter{
+			flag: "limit", name: "limit", about: "at most this `number`, up to 200; default 50", valid: validNumber,
+		},
 	)
 	return func(ctx context.Context, args []string) error {
 		if len(args) > 0 {
@@ -48,7 +57,10 @@ func listCommand(t *terminal, flags *flag.FlagSet) runFunc {
 
 // Flags of several commands.
 var (
-	person     = parameter{flag: "person", name: "person", about: "only this `person`: a name in people: of errand.yaml, U02ABC, or slack/U02ABC"}
+	person = parameter{
+		flag: "person", name: "person",
+		about: "only this `person`: a name in people: of errand.yaml, U02ABC, or slack/U02ABC",
+	}
 	channel    = parameter{flag: "channel", name: "channel", about: "only this `channel`: C02ABC, or slack/C02ABC"}
 	repository = parameter{flag: "repo", name: "repository", about: "only this repository, `owner/name`"}
 )
@@ -59,7 +71,8 @@ func (t *terminal) printTasks(all []task, now time.Time) {
 	list.spare, list.prose = []string{"SOURCE", "WHO", "COST", "AGE"}, true // the ID contains the source
 	list.columns[1].style = func(row int) term.Style { return stateStyle(all[row]) }
 	for _, v := range all {
-		list.add(v.Task.ID, v.state(), v.Task.Source, v.Name(), legible.Age(now.Sub(v.Created)), cost(v), v.Title+waitReason(v))
+		list.add(v.Task.ID, v.state(), v.Task.Source, v.Name(), legible.Age(now.Sub(v.Created)), cost(v),
+			v.Title+waitReason(v))
 	}
 	list.print(t.stdout)
 }
@@ -139,7 +152,14 @@ func diffStyle(line string) term.Style {
 		begins string
 		style  term.Style
 	}{
-		{"diff ", term.Bold}, {"index ", term.Bold}, {"--- ", term.Bold}, {"+++ ", term.Bold}, {"@@ ", term.Cyan}, {"+", term.Green}, {"-", term.Red}, {"#", term.Yellow},
+		{"diff ", term.Bold},
+		{"index ", term.Bold},
+		{"--- ", term.Bold},
+		{"+++ ", term.Bold},
+		{"@@ ", term.Cyan},
+		{"+", term.Green},
+		{"-", term.Red},
+		{"#", term.Yellow},
 	} {
 		if strings.HasPrefix(line, s.begins) {
 			return s.style
@@ -256,7 +276,8 @@ func costsCommand(t *terminal, flags *flag.FlagSet) runFunc {
 		parameter{flag: "from", name: "from", about: "from this `day` on, such as 2026-01-31", valid: validDay},
 		parameter{flag: "to", name: "to", about: "up to this `day`", valid: validDay},
 	)
-	by := flags.String("by", "", "comma-separated `columns` to group by: day, person, channel, repository, model, credential, size; default day")
+	by := flags.String("by", "",
+		"comma-separated `columns` to group by: day, person, channel, repository, model, credential, size; default day")
 	sheet := flags.Bool("csv", false, "print CSV")
 	return func(ctx context.Context, args []string) error {
 		if len(args) > 0 || t.raw && *sheet {
@@ -311,6 +332,7 @@ func (t *terminal) printCosts(c api.Costs) {
 		printf(t.stderr, "%d more rows are included in the totals; -csv prints all\n", c.More)
 	}
 	if c.LeftOut != nil {
-		printf(t.stderr, "%s of %d runs is missing: the store was full\n", legible.Dollars(c.LeftOut.USD), c.LeftOut.Runs)
+		printf(t.stderr, "%s of %d runs is missing: the store was full\n", legible.Dollars(c.LeftOut.USD),
+			c.LeftOut.Runs)
 	}
 }

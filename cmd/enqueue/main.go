@@ -20,7 +20,8 @@ func main() {
 	agent.KeeperMain()
 	_, _ = agent.MakePrivate() // every command may have secrets in its environment; serve reports a failure
 	os.Exit(run(context.Background(), os.Args[1:], world{
-		getenv: os.Getenv, environ: os.Environ(), stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, notify: notifySignals, process: true,
+		getenv: os.Getenv, environ: os.Environ(), stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
+		notify: notifySignals, process: true,
 	}))
 }
 

@@ -26,10 +26,13 @@ func answerText(out *term.Out, v task) string {
 func reviewText(out *term.Out, a review.Answer) string {
 	b := &strings.Builder{}
 	fmt.Fprintln(b, strings.TrimSpace(legible.Text(a.Summary)))
-	styles := map[review.Severity]term.Style{review.Critical: term.Red, review.Major: term.Yellow, review.Minor: term.Cyan}
+	styles := map[review.Severity]term.Style{
+		review.Critical: term.Red, review.Major: term.Yellow, review.Minor: term.Cyan,
+	}
 	slices.SortStableFunc(a.Findings, func(x, y review.Finding) int { return x.Severity.Compare(y.Severity) })
 	for _, f := range a.Findings {
-		fmt.Fprintf(b, "\n%s %s\n", out.Paint(styles[f.Severity], strings.ToUpper(string(f.Severity))), out.Paint(term.Bold, legible.Line(place(f))))
+		fmt.Fprintf(b, "\n%s %s\n", out.Paint(styles[f.Severity], strings.ToUpper(string(f.Severity))),
+			out.Paint(term.Bold, legible.Line(place(f))))
 		for _, text := range []string{f.Claim, f.Evidence} {
 			if text = strings.TrimSpace(legible.Text(text)); text != "" {
 				fmt.Fprintf(b, "  %s\n", strings.ReplaceAll(text, "\n", "\n  "))

@@ -18,8 +18,10 @@ func schedulesCommand(t *terminal, flags *flag.FlagSet) runFunc {
 	flags.StringVar(&d.When, "when", "", "set: the `times`, such as 'every weekday at 07:00 Europe/Berlin'")
 	flags.StringVar(&d.Repo, "repo", "", "set: the `repository`; default none")
 	flags.StringVar(&d.Branch, "branch", "", "set: the `branch` to start from; default the repository's base")
-	flags.StringVar((*string)(&d.Profile), "profile", "", "set: the `profile` of the agent, write or read; default write")
-	flags.Float64Var(&d.MaxUSD, "budget", 0, "set: at most this `amount` of US dollars for each task; default that of the fleet")
+	flags.StringVar((*string)(&d.Profile), "profile", "",
+		"set: the `profile` of the agent, write or read; default write")
+	flags.Float64Var(&d.MaxUSD, "budget", 0,
+		"set: at most this `amount` of US dollars for each task; default that of the fleet")
 	flags.StringVar(&d.Results, "results", "", "set: the `ID` of the Slack channel for the answers; default none")
 	return func(ctx context.Context, args []string) error {
 		path := ""

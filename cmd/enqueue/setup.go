@@ -32,9 +32,11 @@ import (
 func initCommand(t *terminal, flags *flag.FlagSet) runFunc {
 	directory := flags.String("dir", ".", "write the files into this `directory`")
 	name := flags.String("name", "errand", "the app's `name`, which is also its mention; it must be unique on GitHub")
-	base := flags.String("url", t.getenv("ERRAND_PUBLIC_URL"), "the front door's public `URL`; without it Slack uses Socket Mode, and GitHub is polled")
+	base := flags.String("url", t.getenv("ERRAND_PUBLIC_URL"),
+		"the front door's public `URL`; without it Slack uses Socket Mode, and GitHub is polled")
 	org := flags.String("org", "", "the `organisation` that owns the GitHub App")
-	createApp := flags.Bool("create", false, "create the GitHub App with a browser, and write its ID, key and secret into -dir")
+	createApp := flags.Bool("create", false,
+		"create the GitHub App with a browser, and write its ID, key and secret into -dir")
 	browser := flags.Bool("browser", false, "guide in a browser instead of the terminal")
 	noGitHub := flags.Bool("no-github", false, "guide without GitHub")
 	listen := flags.String("listen", "127.0.0.1:0", "the `address` for the browser, with guide and -create")
@@ -43,7 +45,9 @@ func initCommand(t *terminal, flags *flag.FlagSet) runFunc {
 		case len(args) == 0:
 			err := t.initFiles(*directory)
 			if err == nil {
-				printText(t.stderr, "init", map[string]string{"File": filepath.Join(*directory, ".env"), "Begin": beginCommand(*directory)})
+				printText(t.stderr, "init", map[string]string{
+					"File": filepath.Join(*directory, ".env"), "Begin": beginCommand(*directory),
+				})
 			}
 			return err
 		case len(args) > 1:
@@ -161,7 +165,8 @@ func (t *terminal) initGitHub(name, base, org string) error {
 		return fmt.Errorf("make form: %w", err)
 	}
 	printf(t.stdout, "%s", manifest)
-	printText(t.stderr, "init github", map[string]string{"URL": base, "Page": t.appPage(org) + "/settings/apps/new?" + form.Encode()})
+	printText(t.stderr, "init github", map[string]string{"URL": base, "Page": t.appPage(org) + "/settings/apps/new?" +
+		form.Encode()})
 	return nil
 }
 
@@ -182,16 +187,18 @@ func haltCommand(of, action string) prepareFunc {
 			if len(args) != 1 {
 				return exitUsage
 			}
-			return show(ctx, t, "POST /api/fleet/"+of+"/"+url.PathEscape(args[0])+"/"+action, nil, func(h tasks.Halted) {
-				switch name := legible.Line(h.Name); {
-				case h.Halt == nil:
-					printf(t.stdout, "workers take tasks again: %s\n", name)
-				case of == "classes":
-					printf(t.stdout, "%s\n", legible.Line(tasks.WhyPaused(name, *h.Halt, time.Now())))
-				default:
-					printf(t.stdout, "%s takes no tasks: %s\n", name, legible.Line(tasks.CordonedBy(*h.Halt, time.Now())))
-				}
-			})
+			return show(ctx, t, "POST /api/fleet/"+of+"/"+url.PathEscape(args[0])+"/"+action, nil,
+				func(h tasks.Halted) {
+					switch name := legible.Line(h.Name); {
+					case h.Halt == nil:
+						printf(t.stdout, "workers take tasks again: %s\n", name)
+					case of == "classes":
+						printf(t.stdout, "%s\n", legible.Line(tasks.WhyPaused(name, *h.Halt, time.Now())))
+					default:
+						printf(t.stdout, "%s takes no tasks: %s\n", name,
+							legible.Line(tasks.CordonedBy(*h.Halt, time.Now())))
+					}
+				})
 		}
 	}
 }
@@ -228,7 +235,10 @@ func doctorCommand(t *terminal, flags *flag.FlagSet) runFunc {
 		}
 		var services struct{ Findings []store.Finding }
 		if _, err := t.api.call(ctx, "GET /api/health/services", nil, &services); err != nil {
-			f := store.Finding{Severity: store.Fatal, What: "cannot check Slack, GitHub and the model", Why: err.Error(), Remedy: "Check the front door's log."}
+			f := store.Finding{
+				Severity: store.Fatal, What: "cannot check Slack, GitHub and the model", Why: err.Error(),
+				Remedy: "Check the front door's log.",
+			}
 			if refused, ok := errors.AsType[*apiError](err); ok && refused.status == http.StatusForbidden {
 				f.Severity, f.Remedy = store.Note, "Have an operator of all repositories run `enqueue doctor`."
 			}
@@ -284,7 +294,8 @@ func failed(list []store.Finding) bool {
 // health returns the fleet's health. The status 503 means unhealthy and has the same body.
 func (c *apiClient) health(ctx context.Context) (text []byte, f fleetHealth, err error) {
 	text, err = c.call(ctx, "GET /api/health", nil, &f)
-	if e, ok := errors.AsType[*apiError](err); ok && e.status == http.StatusServiceUnavailable && json.Unmarshal(e.body, &f) == nil {
+	if e, ok := errors.AsType[*apiError](err); ok && e.status == http.StatusServiceUnavailable &&
+		json.Unmarshal(e.body, &f) == nil {
 		text, err = e.body, nil
 	}
 	if err == nil && f.Redis == "" {
@@ -302,7 +313,8 @@ func (t *terminal) printHealth(f fleetHealth, services []store.Finding) {
 		if w.Pool != "" {
 			member = ", pool " + legible.Line(w.Pool)
 		}
-		printf(t.stdout, "\nworker %s, version %s%s, %d of %d slots in use\n", legible.Line(w.ID), legible.Line(cmp.Or(w.Version, "unknown")), member, w.Running, w.Slots)
+		printf(t.stdout, "\nworker %s, version %s%s, %d of %d slots in use\n", legible.Line(w.ID),
+			legible.Line(cmp.Or(w.Version, "unknown")), member, w.Running, w.Slots)
 		t.printFindings("  ", w.Checks)
 	}
 	if f.Redis != "ok" {
@@ -315,7 +327,8 @@ func (t *terminal) printHealth(f fleetHealth, services []store.Finding) {
 	printf(t.stdout, "\n%s\n", words)
 	for _, p := range f.Pools {
 		if len(f.Pools) > 1 {
-			printf(t.stdout, "pool %s: workers %d, slots in use %d of %d, tasks waiting %d\n", legible.Line(p.Name), p.Workers, p.Running, p.Slots, p.Waiting)
+			printf(t.stdout, "pool %s: workers %d, slots in use %d of %d, tasks waiting %d\n", legible.Line(p.Name),
+				p.Workers, p.Running, p.Slots, p.Waiting)
 		}
 	}
 }
@@ -324,8 +337,11 @@ func (t *terminal) printHealth(f fleetHealth, services []store.Finding) {
 func (t *terminal) printFindings(margin string, list []store.Finding) {
 	for _, f := range list {
 		severity := cmp.Or(string(f.Severity), "ok")
-		style := map[string]term.Style{"ok": term.Green, "note": term.Cyan, "warning": term.Yellow, "error": term.Red}[severity]
-		printf(t.stdout, "%s%s %s\n", margin, t.stdout.Paint(style, fmt.Sprintf("%-8s", severity)), legible.Line(f.What))
+		style := map[string]term.Style{
+			"ok": term.Green, "note": term.Cyan, "warning": term.Yellow, "error": term.Red,
+		}[severity]
+		printf(t.stdout, "%s%s %s\n", margin, t.stdout.Paint(style, fmt.Sprintf("%-8s", severity)),
+			legible.Line(f.What))
 		for _, line := range []string{f.Why, f.Remedy} {
 			if line != "" {
 				printf(t.stdout, "%s%-8s   %s\n", margin, "", legible.Line(line))

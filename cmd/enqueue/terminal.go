@@ -50,7 +50,10 @@ type terminal struct {
 
 func newTerminal(w world) *terminal {
 	w.patience = cmp.Or(w.patience, patience)
-	t := &terminal{world: w, stdin: keyboard{Reader: w.stdin}, stdout: term.NewOut(w.stdout, w.getenv), stderr: term.NewOut(w.stderr, w.getenv)}
+	t := &terminal{
+		world: w, stdin: keyboard{Reader: w.stdin}, stdout: term.NewOut(w.stdout, w.getenv),
+		stderr: term.NewOut(w.stderr, w.getenv),
+	}
 	if f, ok := w.stdin.(*os.File); ok {
 		t.stdin.tty = term.IsTerminal(f)
 	}

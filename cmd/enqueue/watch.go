@@ -46,7 +46,10 @@ func (t *terminal) newWatch(id string, side *term.Out) *watch {
 	if t.raw {
 		side = t.stderr
 	}
-	w := &watch{terminal: t, id: id, screen: term.NewScreen(t.stdout, side, t.stderr), progress: progress{submitted: time.Now()}}
+	w := &watch{
+		terminal: t, id: id, screen: term.NewScreen(t.stdout, side, t.stderr),
+		progress: progress{submitted: time.Now()},
+	}
 	w.printer = eventPrinter{screen: w.screen, side: side, id: id}
 	return w
 }
@@ -91,7 +94,8 @@ func (w *watch) run(ctx context.Context, headline string) error {
 			return w.leave(exitInterrupted)
 		case why := <-problem:
 			if w.progress.started.IsZero() {
-				w.screen.Note(w.stderr.Paint(term.Yellow, "! the task waits because "+legible.Line(why)+"; `enqueue doctor` shows what to do"))
+				w.screen.Note(w.stderr.Paint(term.Yellow,
+					"! the task waits because "+legible.Line(why)+"; `enqueue doctor` shows what to do"))
 			}
 		case <-tick.C:
 		}
@@ -221,7 +225,8 @@ func (w *watch) leave(code exit) error {
 	if w.cancelled {
 		printf(w.stderr, "left; the task is being cancelled: `enqueue show %s` shows its ending\n", w.id)
 	} else {
-		printf(w.stderr, "left; the task continues: `enqueue logs -f %[1]s` follows it, `enqueue cancel %[1]s` cancels it\n", w.id)
+		printf(w.stderr,
+			"left; the task continues: `enqueue logs -f %[1]s` follows it, `enqueue cancel %[1]s` cancels it\n", w.id)
 	}
 	return code
 }
@@ -329,7 +334,8 @@ func (f *follower) readEvents(ctx context.Context) (done bool, err error) {
 		if !f.send(n) {
 			return true, nil
 		}
-		if into := n.event.ToolID; n.event.Kind == tasks.Absorbed && n.event.Tool == "" && f.from == f.id && tasks.ValidID(into) {
+		if into := n.event.ToolID; n.event.Kind == tasks.Absorbed && n.event.Tool == "" && f.from == f.id &&
+			tasks.ValidID(into) {
 			f.from, f.after[into] = into, beforeMillisecond(e.id) // absorbed: the other task has the events
 			return false, nil
 		}

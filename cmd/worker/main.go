@@ -33,7 +33,8 @@ import (
 func main() {
 	agent.KeeperMain()
 	_, _ = agent.MakePrivate() // every command has secrets in its environment; wire.Start reports a failure
-	os.Exit(run(wire.Signals(context.Background()), invocation{os.Args[1:], os.Getenv, os.Stdout, os.Stderr}, wire.Options{Process: true}))
+	os.Exit(run(wire.Signals(context.Background()), invocation{os.Args[1:], os.Getenv, os.Stdout, os.Stderr},
+		wire.Options{Process: true}))
 }
 
 // invocation is how the command was called.
@@ -48,10 +49,12 @@ func run(ctx context.Context, in invocation, o wire.Options) int {
 	stdout, stderr := in.stdout, in.stderr
 	flags := flag.NewFlagSet("worker", flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	all := flags.Bool("standalone", false, "run the whole system in one process: front door, worker and, unless REDIS_URL is set, Redis")
+	all := flags.Bool("standalone", false,
+		"run the whole system in one process: front door, worker and, unless REDIS_URL is set, Redis")
 	printConfig := flags.Bool("print-config", false, "print the configuration without secrets and exit")
 	flags.Usage = func() {
-		fmt.Fprint(stderr, "usage: worker [-standalone] [-print-config]\n       worker healthcheck\n       worker check-model\n\n")
+		fmt.Fprint(stderr,
+			"usage: worker [-standalone] [-print-config]\n       worker healthcheck\n       worker check-model\n\n")
 		flags.PrintDefaults()
 	}
 	if err := flags.Parse(in.args); err != nil {
@@ -252,7 +255,8 @@ func printHealth(w io.Writer, h agent.Health) {
 		fmt.Fprintln(w, "errand is up")
 		return
 	}
-	fmt.Fprintf(w, "errand cannot run tasks: %s\n  remedy   %s\n           (tasks wait and start when this is fixed)\n", h.Problem, h.Remedy)
+	fmt.Fprintf(w, "errand cannot run tasks: %s\n  remedy   %s\n           (tasks wait and start when this is fixed)\n",
+		h.Problem, h.Remedy)
 }
 
 // printAddresses prints where everything is. The console's address logs in once. A generated token is printed, because
@@ -260,7 +264,8 @@ func printHealth(w io.Writer, h agent.Health) {
 func printAddresses(w io.Writer, base, invite string, generated bool, c config.Config) {
 	fmt.Fprintf(w, "  console  %s%s\n           (works once, within 15 minutes)\n", base, invite)
 	if generated {
-		fmt.Fprintf(w, "  token    %s\n           (ERRAND_CONSOLE_TOKEN for enqueue, and to log in again)\n", c.HTTP.ConsoleToken.Reveal())
+		fmt.Fprintf(w, "  token    %s\n           (ERRAND_CONSOLE_TOKEN for enqueue, and to log in again)\n",
+			c.HTTP.ConsoleToken.Reveal())
 	}
 	fmt.Fprintf(w, "  queues   %s/queues/\n  logs     %s\n  config   %s\n", base, wire.LogDir(c), c.Summary())
 	switch {
@@ -296,7 +301,9 @@ func startRedis(ctx context.Context, state string, log *slog.Logger) (url string
 	}
 	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		_ = lock.Close()
-		return "", nil, fmt.Errorf("lock %s: another `worker -standalone` uses this state directory; stop it, or set ERRAND_STATE_DIR", dir)
+		return "", nil,
+			fmt.Errorf("lock %s: another `worker -standalone` uses this state directory; stop "+
+				"it, or set ERRAND_STATE_DIR", dir)
 	}
 	server, err := redisserver.Start(ctx, redisserver.Config{Path: path, Dir: dir, AppendOnly: true})
 	if err != nil {
@@ -316,7 +323,8 @@ func startRedis(ctx context.Context, state string, log *slog.Logger) (url string
 
 // memoryRedis starts a Redis in this process, whose data is lost when the process ends.
 func memoryRedis(log *slog.Logger) (url string, stop func(), err error) {
-	log.Warn("redis-server is not on PATH: tasks are kept in memory and are lost at exit; install redis-server or set REDIS_URL")
+	log.Warn("redis-server is not on PATH: tasks are kept in memory and are lost at exit; install " +
+		"redis-server or set REDIS_URL")
 	m := miniredis.NewMiniRedis()
 	password := rand.Text()
 	m.RequireAuth(password)

@@ -56,7 +56,8 @@ func checkCovered(events []event, finals []final) (lost, doubled check) {
 		case e.accepted && (e.id == "" || len(found) == 0):
 			lost.breaks("%s in %s: %s has no terminal message", e.token, e.place, e.id)
 		case e.id != "" && len(found) > 1:
-			doubled.breaks("%s in %s: %s has %d terminal messages: %s and %s", e.token, e.place, e.id, len(found), found[0].what, found[1].what)
+			doubled.breaks("%s in %s: %s has %d terminal messages: %s and %s", e.token, e.place, e.id, len(found),
+				found[0].what, found[1].what)
 		}
 	}
 	return lost, doubled
@@ -219,7 +220,9 @@ const tolerance = 100 * time.Millisecond
 // checkOverlaps checks that no two CLIs of a thread are alive at once, and that no tool of an earlier CLI is alive when
 // the next begins. excused reports whether a CLI may overlap at that time because its worker could not know.
 // checkOverlaps returns the number of these.
-func checkOverlaps(lives []life, threads map[string]string, excused func(l life, at time.Time) bool) (overlaps, orphans check, excuses int) {
+func checkOverlaps(lives []life, threads map[string]string,
+	excused func(l life, at time.Time) bool,
+) (overlaps, orphans check, excuses int) {
 	overlaps.name, orphans.name = "overlaps", "orphans"
 	told := map[identity]bool{} // orphans are reported once
 	end := time.Time{}
@@ -246,9 +249,11 @@ func checkOverlaps(lives []life, threads map[string]string, excused func(l life,
 				case a.role == script.Tool && told[a.identity]:
 				case a.role == script.Tool:
 					told[a.identity] = true
-					orphans.breaks("tool %d of run %s is alive %s after CLI %d of %s began at %s", a.pid, a.run, beside, b.pid, b.run, clock(b.start))
+					orphans.breaks("tool %d of run %s is alive %s after CLI %d of %s began at %s", a.pid, a.run, beside,
+						b.pid, b.run, clock(b.start))
 				default:
-					overlaps.breaks("CLI %d of run %s is alive %s after CLI %d of %s began at %s", a.pid, a.run, beside, b.pid, b.run, clock(b.start))
+					overlaps.breaks("CLI %d of run %s is alive %s after CLI %d of %s began at %s", a.pid, a.run, beside,
+						b.pid, b.run, clock(b.start))
 				}
 			}
 		}
@@ -292,7 +297,9 @@ func takeovers(deaths []death, lives []life, outages []window) (all, undisturbed
 			if l.role != script.CLI || l.worker != d.worker || l.start.After(d.at) || l.over(d.at) {
 				continue
 			}
-			next := slices.IndexFunc(lives, func(n life) bool { return n.role == script.CLI && n.run == l.run && n.start.After(d.at) })
+			next := slices.IndexFunc(lives, func(n life) bool {
+				return n.role == script.CLI && n.run == l.run && n.start.After(d.at)
+			})
 			if next < 0 {
 				continue // it was cancelled, or had just finished
 			}
@@ -314,7 +321,9 @@ const takeoverWithin = 30 * time.Second
 // checkTakeovers checks that runs of a worker that was killed are taken over in time. The time begins again when Redis
 // or another worker has recovered from a fault. recovered has the times of takeovers by run. Runs without one had just
 // ended or lost their task with Redis' data; other checks notice a run that is forgotten.
-func checkTakeovers(deaths []death, lives []life, recovered map[string][]time.Time, disturbances func(worker int) []window) (late check) {
+func checkTakeovers(deaths []death, lives []life, recovered map[string][]time.Time,
+	disturbances func(worker int) []window,
+) (late check) {
 	late.name = "late takeovers"
 	for _, d := range deaths {
 		waits := disturbances(d.worker)

@@ -45,7 +45,8 @@ type single struct {
 func newSingle(dir string) (d *single, err error) {
 	path, ok := redisserver.FindForTest()
 	if !ok {
-		return nil, errors.New("start redis: there is no redis-server: run make setup (or apt-get install redis-server)")
+		return nil,
+			errors.New("start redis: there is no redis-server: run make setup (or apt-get install redis-server)")
 	}
 	d = &single{cfg: redisserver.Config{Path: path, Dir: dir, Password: rand.Text(), AppendOnly: true, Fsync: "always"}}
 	if d.clock, err = redisclock.New(context.Background(), dir); err != nil {
@@ -116,7 +117,8 @@ func (d *single) set(ctx context.Context, setting, value string, lasts time.Dura
 // restart ends the server, with KILL or cleanly, and starts it again after a while with all acknowledged data.
 func (d *single) restart(ctx context.Context, kill bool, after time.Duration) error {
 	if kill {
-		if err := syscall.Kill(d.server.Pid(), syscall.SIGKILL); err != nil { // a child that is not reaped yet, so its PID is not reused
+		// a child that is not reaped yet, so its PID is not reused
+		if err := syscall.Kill(d.server.Pid(), syscall.SIGKILL); err != nil {
 			return fmt.Errorf("kill redis: %w", err)
 		}
 	}

@@ -21,8 +21,8 @@ const (
 )
 
 // disk holds the runs' logs. It is a small file system in a file, so that it can be filled and frozen without affecting
-// anything else. Without the right to mount one, it is a directory that is removed for a while: opening a log then fails
-// too, but open logs continue to work.
+// anything else. Without the right to mount one, it is a directory that is removed for a while: opening a log then
+// fails too, but open logs continue to work.
 type disk struct {
 	dir     string
 	mounted bool

@@ -26,8 +26,8 @@ type window struct{ from, to time.Time }
 
 func (w window) touches(from, to time.Time) bool { return w.from.Before(to) && from.Before(w.to) }
 
-// noticed reports whether a CLI from before the loss of Redis' data may still be alive at a time: its worker notices the
-// loss within the time of a claim.
+// noticed reports whether a CLI from before the loss of Redis' data may still be alive at a time: its worker notices
+// the loss within the time of a claim.
 func (w window) noticed(l life, at time.Time) bool {
 	return l.start.Before(w.to) && at.After(w.to) && at.Before(w.to.Add(20*time.Second))
 }

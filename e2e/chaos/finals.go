@@ -97,13 +97,16 @@ func slackFinals(thread []slackfake.Message) []final {
 				Covers covered `json:"covers"`
 			} `json:"event_payload"`
 		}
-		if m.BotID == "" || json.Unmarshal(m.Metadata, &mark) != nil || mark.Type != "errand_task" || !strings.HasPrefix(mark.Payload.Part, "final/") {
+		if m.BotID == "" || json.Unmarshal(m.Metadata, &mark) != nil || mark.Type != "errand_task" ||
+			!strings.HasPrefix(mark.Payload.Part, "final/") {
 			continue
 		}
 		p := mark.Payload
 		k := key{p.Task, p.Ending}
 		if posts[k] == nil {
-			posts[k] = &post{final: final{place: inSlack, what: "message " + m.TS + " of " + p.Task, covers: []string{p.Task}}, parts: map[string]int{}}
+			posts[k] = &post{final: final{
+				place: inSlack, what: "message " + m.TS + " of " + p.Task, covers: []string{p.Task},
+			}, parts: map[string]int{}}
 			order = append(order, k)
 		}
 		posts[k].parts[p.Part]++
@@ -142,8 +145,8 @@ func githubFinals(statuses []githubfake.Status) []final {
 	return all
 }
 
-// byLooking matches the IDs of the tasks that errand makes for heads that it knows no task of. It looks for them from time
-// to time, and finds those that a lost master has taken with it.
+// byLooking matches the IDs of the tasks that errand makes for heads that it knows no task of. It looks for them from
+// time to time, and finds those that a lost master has taken with it.
 var byLooking = regexp.MustCompile(`^\d+-github-look-\d+-`)
 
 // searched counts the final messages of tasks that were found by looking as those of the event with the same head.

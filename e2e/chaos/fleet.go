@@ -49,10 +49,12 @@ func newFleet(ctx context.Context, set settings, w *world) (*fleet, error) {
 		return f, err
 	}
 	f.base = "http://" + addr
-	env := append(w.environment(), fmt.Sprintf("ERRAND_REDIS_REPLICAS=%d", set.replicas), "ERRAND_METRICS_TOKEN="+metricsToken)
+	env := append(w.environment(), fmt.Sprintf("ERRAND_REDIS_REPLICAS=%d", set.replicas),
+		"ERRAND_METRICS_TOKEN="+metricsToken)
 	f.door = &process{
 		name: "frontdoor", dirs: set.versions(0), file: "enqueue", args: []string{"serve"}, logs: w.dir, addr: addr,
-		env: append(slices.Clip(env), "REDIS_URL="+others, "ERRAND_HTTP_ADDR="+addr, "ERRAND_CONSOLE_TOKEN="+consoleToken),
+		env: append(slices.Clip(env), "REDIS_URL="+others, "ERRAND_HTTP_ADDR="+addr,
+			"ERRAND_CONSOLE_TOKEN="+consoleToken),
 	}
 	for i := range set.workers {
 		listens, err := freeAddr()
@@ -64,8 +66,9 @@ func newFleet(ctx context.Context, set settings, w *world) (*fleet, error) {
 			way = far
 		}
 		f.workers = append(f.workers, &process{
-			name: fmt.Sprintf("worker-%d", i+1), dirs: set.versions(i), file: "worker", logs: w.dir, addr: listens, pool: poolName(i % set.pools),
-			env: append(slices.Clip(env), "REDIS_URL="+way, "ERRAND_WORKER_ADDR="+listens, "ERRAND_POOL="+poolName(i%set.pools)),
+			name: fmt.Sprintf("worker-%d", i+1), dirs: set.versions(i), file: "worker", logs: w.dir, addr: listens,
+			pool: poolName(i % set.pools), env: append(slices.Clip(env), "REDIS_URL="+way,
+				"ERRAND_WORKER_ADDR="+listens, "ERRAND_POOL="+poolName(i%set.pools)),
 		})
 	}
 	if set.other == "" { // a release before 0.1.0 does not start without the other's secrets

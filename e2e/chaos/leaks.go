@@ -89,7 +89,9 @@ func (t *traffic) shortRuns(ctx context.Context, from, n int) {
 	for i := range n {
 		places <- struct{}{}
 		all.Go(func() {
-			t.chat(ctx, step{place: inChat, thread: 2*(from+i) + 1, orders: script.Orders{Token: script.Token(from + i), Work: shortWork}})
+			t.chat(ctx, step{place: inChat, thread: 2*(from+i) + 1, orders: script.Orders{
+				Token: script.Token(from + i), Work: shortWork,
+			}})
 			<-places
 		})
 	}

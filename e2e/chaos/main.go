@@ -79,12 +79,14 @@ func parse(args []string, stderr io.Writer) (s settings, err error) {
 	flags.Uint64Var(&s.seed, "seed", 0, "what the plan is made from (default: a random one, which is printed)")
 	flags.IntVar(&s.tasks, "tasks", 0, "number of requests (default: as many as fit; 1000 without -for)")
 	flags.IntVar(&s.faults, "faults", 0, "how much is broken (default: about one for three tasks)")
-	flags.IntVar(&s.workers, "workers", 0, "how many workers there are; at least 2 in each pool (default: 3, or 2 in each of several pools)")
+	flags.IntVar(&s.workers, "workers", 0,
+		"how many workers there are; at least 2 in each pool (default: 3, or 2 in each of several pools)")
 	flags.IntVar(&s.pools, "pools", 1, "how many pools the workers and repositories have")
 	flags.BoolVar(&s.sentinel, "sentinel", false, "let Redis fail over: a master, a replica and three Sentinels")
 	flags.IntVar(&s.replicas, "replicas", 0, "ERRAND_REDIS_REPLICAS, 1 at most")
 	flags.StringVar(&s.bin, "bin", "bin", "directory of the programs worker and enqueue")
-	flags.StringVar(&s.other, "other", "", "directory of another version, with which the programs alternate at each start")
+	flags.StringVar(&s.other, "other", "",
+		"directory of another version, with which the programs alternate at each start")
 	flags.StringVar(&s.s3, "s3", "", "versitygw, an S3 server, for large values (default: they are in Redis)")
 	flags.StringVar(&s.cli, "cli", "bin/chaos/cli", "the scripted CLI")
 	flags.BoolVar(&s.leaks, "leaks", false, "look for leaks in a thousand short tasks without faults")
@@ -95,7 +97,8 @@ func parse(args []string, stderr io.Writer) (s settings, err error) {
 	if s.workers == 0 {
 		s.workers = max(3, 2*s.pools)
 	}
-	if flags.NArg() > 0 || s.tasks < 0 || s.faults < 0 || s.pools < 1 || s.workers < 2*s.pools || *all < 0 || s.replicas < 0 || s.replicas > 1 {
+	if flags.NArg() > 0 || s.tasks < 0 || s.faults < 0 || s.pools < 1 || s.workers < 2*s.pools || *all < 0 ||
+		s.replicas < 0 || s.replicas > 1 {
 		return s, errors.New("a number is out of range, or there are arguments that are no flags")
 	}
 	if s.seed == 0 {

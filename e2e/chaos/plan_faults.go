@@ -59,11 +59,13 @@ const (
 
 var (
 	webManners   = []weighted[manner]{{4, tooMany}, {3, broken}, {2, away}, {3, reset}, {9, lost}, {1, timeout}}
-	modelManners = []weighted[manner]{{3, tooMany}, {3, broken}, {2, away}, {2, overloaded}, {4, reset}, {2, lost}, {1, timeout}}
+	modelManners = []weighted[manner]{
+		{3, tooMany}, {3, broken}, {2, away}, {2, overloaded}, {4, reset}, {2, lost}, {1, timeout},
+	}
 )
 
-// The number of faults for each usage limit, which stops the whole fleet for minutes, and for each time that Redis loses
-// all its data.
+// The number of faults for each usage limit, which stops the whole fleet for minutes, and for each time that Redis
+// loses all its data.
 const (
 	faultsPerLimit = 300
 	faultsPerEmpty = 300
@@ -144,7 +146,8 @@ func detail(r *rand.Rand, k kind) (time.Duration, manner) {
 	case fullRedis, lockedRedis, fullDisk, noInodes, slowDisk:
 		return between(r, 2*time.Second, 10*time.Second), ""
 	case objectsAway:
-		return between(r, 2*time.Second, 20*time.Second), choose(r, []weighted[manner]{{3, away}, {3, reset}, {1, timeout}})
+		return between(r, 2*time.Second, 20*time.Second), choose(r,
+			[]weighted[manner]{{3, away}, {3, reset}, {1, timeout}})
 	case slackFails, githubFails:
 		return 0, choose(r, webManners)
 	case modelFails:

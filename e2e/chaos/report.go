@@ -53,7 +53,9 @@ func (r *report) judge(w *world, f *fleet, t *traffic, s *saboteur, left []strin
 		if slices.ContainsFunc(s.emptied, func(e window) bool { return e.noticed(l, at) }) {
 			return true
 		}
-		return slices.Contains(far, l.worker) && slices.ContainsFunc(s.cut, func(c window) bool { return c.touches(at, at.Add(time.Millisecond)) })
+		return slices.Contains(far, l.worker) && slices.ContainsFunc(s.cut, func(c window) bool {
+			return c.touches(at, at.Add(time.Millisecond))
+		})
 	})
 	r.excused = excuses
 	keys := check{name: "left in redis", looked: 1, broken: left}
@@ -62,7 +64,8 @@ func (r *report) judge(w *world, f *fleet, t *traffic, s *saboteur, left []strin
 		return err
 	}
 	r.checks = append([]check{
-		lost, doubled, checkTold(events, finals, lives), checkAnswered(events, finals), checkComments(events, finals, reviews), overlaps, orphans,
+		lost, doubled, checkTold(events, finals, lives), checkAnswered(events, finals),
+		checkComments(events, finals, reviews), overlaps, orphans,
 		checkTakeovers(s.deaths, lives, recovered, s.disturbances), checkPools(lives, pools, members), keys,
 	}, further...)
 	r.all, r.quiet = takeovers(s.deaths, lives, s.outage)
@@ -92,19 +95,24 @@ func (r *report) write(w io.Writer) {
 	for _, err := range r.faultErrors {
 		fmt.Fprintf(w, "         not broken as planned: %v\n", err)
 	}
-	fmt.Fprintf(w, "lived    %d processes of runs; kill -9 of a worker until its run's CLI lives again: %s; with Redis there: %s\n", r.lives, spread(r.all), spread(r.quiet))
+	fmt.Fprintf(w,
+		"lived    %d processes of runs; kill -9 of a worker until its run's CLI lives again: %s; with Redis there: %s\n", r.lives, spread(r.all), spread(r.quiet))
 	for _, c := range r.checks {
 		c.write(w)
 	}
 	if r.forgiven > 0 {
-		fmt.Fprintf(w, "         %d accepted events were lost with Redis' data or the last writes of a master\n", r.forgiven)
+		fmt.Fprintf(w, "         %d accepted events were lost with Redis' data or the last writes of a master\n",
+			r.forgiven)
 	}
 	if r.excused > 0 {
-		fmt.Fprintf(w, "         %d overlaps of the worker that was cut off, or before a run noticed that Redis was emptied\n", r.excused)
+		fmt.Fprintf(w,
+			"         %d overlaps of the worker that was cut off, or before a run noticed that Redis was emptied\n",
+			r.excused)
 	}
 	verdict := "passed"
 	if !r.ok() {
-		verdict = fmt.Sprintf("FAILED: repeat with -seed %d -tasks %d -faults %d", r.set.seed, r.set.tasks, r.set.faults)
+		verdict = fmt.Sprintf("FAILED: repeat with -seed %d -tasks %d -faults %d", r.set.seed,
+			r.set.tasks, r.set.faults)
 	}
 	fmt.Fprintf(w, "chaos: seed %d %s in %s\n", r.set.seed, verdict, r.took.Round(time.Second))
 }
@@ -140,5 +148,6 @@ func spread(d []time.Duration) string {
 	if len(d) == 0 {
 		return "none"
 	}
-	return fmt.Sprintf("%d, median %s, max %s", len(d), d[len(d)/2].Round(100*time.Millisecond), d[len(d)-1].Round(100*time.Millisecond))
+	return fmt.Sprintf("%d, median %s, max %s", len(d), d[len(d)/2].Round(100*time.Millisecond),
+		d[len(d)-1].Round(100*time.Millisecond))
 }

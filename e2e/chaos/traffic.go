@@ -33,8 +33,8 @@ func newTraffic(w *world, base string) *traffic {
 	w.github.Deliver(base + "/github/webhook")
 	w.slack.Deliver(base + "/slack/events")
 	return &traffic{
-		w: w, base: base, ledger: newLedger(), web: &http.Client{}, pulls: make(chan step, 1000), hangUp: make(chan struct{}),
-		roots: map[int]string{}, numbers: map[int]int{}, counts: map[string]int{},
+		w: w, base: base, ledger: newLedger(), web: &http.Client{}, pulls: make(chan step, 1000),
+		hangUp: make(chan struct{}), roots: map[int]string{}, numbers: map[int]int{}, counts: map[string]int{},
 	}
 }
 
@@ -110,7 +110,9 @@ func (t *traffic) mention(ctx context.Context, s step) {
 		h.channel = withoutClone
 	}
 	root := t.roots[s.thread]
-	ts, err := t.w.slack.Seed(slackfake.Message{Channel: h.channel, User: "U0ANN", ThreadTS: root, Text: "<@U0ERRAND> please do " + s.orders.String()})
+	ts, err := t.w.slack.Seed(slackfake.Message{
+		Channel: h.channel, User: "U0ANN", ThreadTS: root, Text: "<@U0ERRAND> please do " + s.orders.String(),
+	})
 	if err != nil {
 		t.w.note("say %s: %v", s.orders.Token, err)
 		return
@@ -125,7 +127,8 @@ func (t *traffic) mention(ctx context.Context, s step) {
 	t.count(what)
 	token := s.orders.Token
 	t.ledger.add(event{
-		token: token, place: inSlack, thread: fmt.Sprint(inSlack, s.thread), id: slackID(ts, h.channel), channel: h.channel, root: root, pool: h.pool,
+		token: token, place: inSlack, thread: fmt.Sprint(inSlack, s.thread), id: slackID(ts, h.channel),
+		channel: h.channel, root: root, pool: h.pool,
 	})
 	t.under.Go(func() {
 		pause(ctx, s.late)

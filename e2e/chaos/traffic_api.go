@@ -92,7 +92,8 @@ func (t *traffic) chatted(token string, e chatEvent) {
 		t.accept(token)
 	case e.Type == "done":
 		t.ledger.change(token, func(ev *event) { ev.endings = append(ev.endings, e.Result) })
-	case e.Type == "error" && strings.HasPrefix(e.Content, "The stream was interrupted"): // the task continues; its ending is read at the end
+	// the task continues; its ending is read at the end
+	case e.Type == "error" && strings.HasPrefix(e.Content, "The stream was interrupted"):
 		t.count("streams interrupted")
 	case e.Type == "error":
 		t.ledger.change(token, func(ev *event) { ev.endings = append(ev.endings, e.Content) })

@@ -40,7 +40,9 @@ func (t *traffic) pull(ctx context.Context, s step) error {
 		_, err = t.w.github.PushPR(ctx, repository, n, files)
 	} else {
 		t.count("pull requests")
-		n, err = t.w.github.OpenPR(ctx, githubfake.PR{Repo: repository, Head: "chaos-" + fmt.Sprint(s.thread), User: "ann", Files: files})
+		n, err = t.w.github.OpenPR(ctx, githubfake.PR{
+			Repo: repository, Head: "chaos-" + fmt.Sprint(s.thread), User: "ann", Files: files,
+		})
 		t.numbers[s.thread] = n
 	}
 	if err != nil {
@@ -51,7 +53,10 @@ func (t *traffic) pull(ctx context.Context, s step) error {
 	if err != nil {
 		return fmt.Errorf("deliver %s: %w", token, err)
 	}
-	t.ledger.add(event{token: token, place: inGitHub, thread: fmt.Sprint(inGitHub, s.thread), id: id, pull: n, head: head, pool: t.w.homes[0].pool})
+	t.ledger.add(event{
+		token: token, place: inGitHub, thread: fmt.Sprint(inGitHub, s.thread), id: id, pull: n, head: head,
+		pool: t.w.homes[0].pool,
+	})
 	t.under.Go(func() {
 		pause(ctx, s.late)
 		send := func(ctx context.Context) error { return t.webhook(ctx, token, hook) }
@@ -65,7 +70,9 @@ func (t *traffic) pull(ctx context.Context, s step) error {
 
 // webhook delivers a webhook to the front door, whose response says what it did.
 func (t *traffic) webhook(ctx context.Context, token string, d githubfake.Delivery) error {
-	resp, err := t.w.github.Send(ctx, d.Event, nil, githubfake.SendOptions{GUID: d.GUID, Body: d.Body, To: t.base + "/github/webhook"})
+	resp, err := t.w.github.Send(ctx, d.Event, nil, githubfake.SendOptions{
+		GUID: d.GUID, Body: d.Body, To: t.base + "/github/webhook",
+	})
 	if err != nil {
 		return err
 	}

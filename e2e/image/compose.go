@@ -26,7 +26,8 @@ func services(ctx context.Context, file, dir, env string) (types.Services, error
 	if err := os.WriteFile(filepath.Join(dir, "errand.yaml"), []byte("budgets: {day: 200}\n"), 0o644); err != nil { //nolint:gosec // as above
 		return nil, fmt.Errorf("write errand.yaml: %w", err)
 	}
-	options, err := cli.NewProjectOptions(nil, cli.WithWorkingDirectory(dir), cli.WithDefaultConfigPath, cli.WithEnvFiles(), cli.WithDotEnv)
+	options, err := cli.NewProjectOptions(nil, cli.WithWorkingDirectory(dir), cli.WithDefaultConfigPath,
+		cli.WithEnvFiles(), cli.WithDotEnv)
 	if err != nil {
 		return nil, fmt.Errorf("read the Compose file: %w", err)
 	}
@@ -56,7 +57,8 @@ func (i image) spec(s types.ServiceConfig, dir string) (spec, error) {
 		return spec{}, fmt.Errorf("%s has a health check that is no command: %q", s.Name, test)
 	}
 	if !s.ReadOnly || !slices.Equal(s.CapDrop, []string{"ALL"}) {
-		return spec{}, fmt.Errorf("%s may write to its root or has capabilities: it would not be run as it is tried here", s.Name)
+		return spec{},
+			fmt.Errorf("%s may write to its root or has capabilities: it would not be run as it is tried here", s.Name)
 	}
 	out := spec{name: s.Name, command: s.Command, health: test[1:]}
 	for name, value := range s.Environment {

@@ -51,7 +51,8 @@ func readImage(root, file string) (image, error) {
 func (i image) arguments(s spec) []string {
 	args := []string{"--ro-bind", i.root, "/", "--dev", "/dev", "--proc", "/proc"}
 	args = append(args, s.mounts...)
-	args = append(args, "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--as-pid-1", "--die-with-parent", "--chdir", i.Config.WorkingDir)
+	args = append(args, "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--as-pid-1", "--die-with-parent", "--chdir",
+		i.Config.WorkingDir)
 	args = append(args, i.user()...)
 	args = append(args, i.Config.Entrypoint...)
 	if s.command == nil {
@@ -65,8 +66,8 @@ func (i image) arguments(s spec) []string {
 // all.
 func (i image) user() []string {
 	return []string{
-		"setpriv", fmt.Sprintf("--reuid=%d", i.uid), fmt.Sprintf("--regid=%d", i.gid), "--clear-groups", "--inh-caps=-all", "--bounding-set=-all", "--no-new-privs",
-		"env",
+		"setpriv", fmt.Sprintf("--reuid=%d", i.uid), fmt.Sprintf("--regid=%d", i.gid), "--clear-groups",
+		"--inh-caps=-all", "--bounding-set=-all", "--no-new-privs", "env",
 	}
 }
 
@@ -96,7 +97,8 @@ func (i image) start(s spec, out io.Writer) (*container, error) {
 		Child int `json:"child-pid"`
 	}
 	if err := json.NewDecoder(status).Decode(&begun); err != nil || begun.Child == 0 {
-		return nil, errors.Join(fmt.Errorf("start container: bubblewrap reported no PID: %w", err), cmd.Process.Kill(), cmd.Wait(), status.Close())
+		return nil, errors.Join(fmt.Errorf("start container: bubblewrap reported no PID: %w", err), cmd.Process.Kill(),
+			cmd.Wait(), status.Close())
 	}
 	c.first = begun.Child
 	return c, nil
@@ -109,7 +111,8 @@ func (i image) run(ctx context.Context, s spec) (string, error) {
 	var out, said strings.Builder
 	cmd.Stdout, cmd.Stderr = &out, &said
 	if err := cmd.Run(); err != nil {
-		return out.String(), fmt.Errorf("run %s: %w\n%s%s", strings.Join(s.command, " "), err, out.String(), said.String())
+		return out.String(), fmt.Errorf("run %s: %w\n%s%s", strings.Join(s.command, " "), err,
+			out.String(), said.String())
 	}
 	return out.String(), nil
 }

@@ -27,7 +27,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet("image", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	root := flags.String("root", "", "`directory` at which the image's files are mounted")
-	compose := flags.String("compose", "docker-compose.yml", "the Compose `file`, which says how containers are started")
+	compose := flags.String("compose", "docker-compose.yml",
+		"the Compose `file`, which says how containers are started")
 	config := flags.String("config", "", "`file` with what buildah inspect prints of the image")
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {

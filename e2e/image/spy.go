@@ -36,7 +36,9 @@ console.log([...seen].join("\n") + "\nlooks in vain: " + (shut > 100 ? "many" : 
 // spyTurns are the model's answers.
 func spyTurns() []modelfake.Turn {
 	return []modelfake.Turn{
-		{Tools: []modelfake.ToolCall{{Name: "Bash", Input: map[string]string{"command": spy, "description": "look for secrets"}}}},
+		{Tools: []modelfake.ToolCall{{
+			Name: "Bash", Input: map[string]string{"command": spy, "description": "look for secrets"},
+		}}},
 		{Text: spied},
 	}
 }
@@ -65,7 +67,8 @@ func (t *trial) spyOn(ctx context.Context, c *container) error {
 	if err = errors.Join(err, <-checked); err != nil {
 		return err
 	}
-	if !strings.Contains(said, spied) || !t.heard("looks in vain: many") || !t.heard("line of tini") || !t.heard("line of worker") ||
+	if !strings.Contains(said, spied) || !t.heard("looks in vain: many") || !t.heard("line of tini") ||
+		!t.heard("line of worker") ||
 		!t.heard("line of errand-keeper") {
 		return fmt.Errorf("the agent did not look around:\n%s", said)
 	}

@@ -44,7 +44,9 @@ func newTrial(ctx context.Context, img image, compose, dir string, stdout io.Wri
 	}
 	t := &trial{img: img, stdout: stdout, redis: redis, model: modelfake.New()}
 	t.model.Answer(question,
-		modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Bash", Input: map[string]string{"command": look, "description": "look around"}}}},
+		modelfake.Turn{Tools: []modelfake.ToolCall{{
+			Name: "Bash", Input: map[string]string{"command": look, "description": "look around"},
+		}}},
 		modelfake.Turn{Text: answer})
 	t.model.Answer(spying, spyTurns()...)
 	if err := t.read(ctx, compose, dir); err != nil {
@@ -112,7 +114,8 @@ func (t *trial) with(ctx context.Context, s spec, scene func(*container) error) 
 	check := s
 	check.command = s.health
 	if err = t.until(ctx, check); err == nil {
-		t.say("%-8s healthy after %s, as user %s, with a read-only root (%s)", s.name, since(began), t.img.Config.User, s.health[0])
+		t.say("%-8s healthy after %s, as user %s, with a read-only root (%s)", s.name, since(began),
+			t.img.Config.User, s.health[0])
 		err = scene(c)
 	}
 	began = time.Now()
@@ -161,7 +164,9 @@ func (t *trial) ask(ctx context.Context) error {
 		return fmt.Errorf("the answer is %q, want %q", said, answer)
 	}
 	t.say("%-8s enqueue chat has an answer of the image's CLI after %s", "run", since(began))
-	for _, want := range []string{fmt.Sprint("uid ", t.img.uid), "git version 2", "ripgrep 1", "Read-only file system", "files mine"} {
+	for _, want := range []string{
+		fmt.Sprint("uid ", t.img.uid), "git version 2", "ripgrep 1", "Read-only file system", "files mine",
+	} {
 		if !t.heard(want) {
 			return fmt.Errorf("the agent's command printed no %q", want)
 		}

@@ -42,7 +42,8 @@ type clients struct {
 func newClients(cfg Config, base *url.URL) (*clients, error) {
 	c := &clients{
 		cfg: cfg, base: base, transport: http.DefaultTransport, timeout: attempt,
-		installations: map[int64]*github.Client{}, refused: map[int64]bool{}, git: map[string]*ghinstallation.Transport{},
+		installations: map[int64]*github.Client{}, refused: map[int64]bool{},
+		git: map[string]*ghinstallation.Transport{},
 	}
 	if h := cfg.HTTP; h != nil {
 		if h.Transport != nil {
@@ -66,7 +67,9 @@ func newClients(cfg Config, base *url.URL) (*clients, error) {
 
 // over returns a client on a transport. It sets the URLs directly, because go-github's own way appends a path to them.
 func (c *clients) over(rt http.RoundTripper) *github.Client {
-	gh := github.NewClient(&http.Client{Transport: &conditional{rt, &c.answers}, Timeout: c.timeout, CheckRedirect: sameHost})
+	gh := github.NewClient(&http.Client{
+		Transport: &conditional{rt, &c.answers}, Timeout: c.timeout, CheckRedirect: sameHost,
+	})
 	gh.BaseURL, gh.UploadURL, gh.UserAgent = c.base, c.base, "errand"
 	return gh
 }
@@ -310,7 +313,8 @@ func StatusCode(err error) int {
 func Permanent(err error) bool {
 	_, limited := RetryAfter(err)
 	return !limited && slices.Contains([]int{
-		http.StatusForbidden, http.StatusNotFound, http.StatusGone, http.StatusUnprocessableEntity, http.StatusUnavailableForLegalReasons,
+		http.StatusForbidden, http.StatusNotFound, http.StatusGone, http.StatusUnprocessableEntity,
+		http.StatusUnavailableForLegalReasons,
 	}, StatusCode(err))
 }
 
@@ -327,9 +331,11 @@ func (f *Forge) RateLimit(what string, err error) error {
 func (f *Forge) Explain(what string, err error) error {
 	switch {
 	case StatusCode(err) == http.StatusUnauthorized:
-		return &forge.RefusedError{Sentence: "GitHub does not accept errand's credentials. An operator has to renew them (" + what + ")."}
+		return &forge.RefusedError{Sentence: "GitHub does not accept errand's credentials. An " +
+			"operator has to renew them (" + what + ")."}
 	case Permanent(err):
-		return &forge.RefusedError{Sentence: "GitHub did not let errand " + what + ": it does not exist, or errand has no access to it."}
+		return &forge.RefusedError{Sentence: "GitHub did not let errand " +
+			what + ": it does not exist, or errand has no access to it."}
 	}
 	return f.RateLimit(what, err)
 }

@@ -31,9 +31,14 @@ func (f *Forge) Diagnose(ctx context.Context) []doctor.Finding {
 // unreachable is the finding when GitHub does not say who errand is.
 func unreachable(err error, credential, remedy string) doctor.Finding {
 	if StatusCode(err) == http.StatusUnauthorized {
-		return doctor.Finding{What: "GitHub refuses " + credential, Why: "errand can neither read nor write anything.", Remedy: remedy, Fatal: true}
+		return doctor.Finding{
+			What: "GitHub refuses " + credential, Why: "errand can neither read nor write anything.",
+			Remedy: remedy, Fatal: true,
+		}
 	}
-	return doctor.Finding{What: "GitHub does not answer", Why: err.Error(), Remedy: "Check the network and GITHUB_API_URL.", Fatal: true}
+	return doctor.Finding{
+		What: "GitHub does not answer", Why: err.Error(), Remedy: "Check the network and GITHUB_API_URL.", Fatal: true,
+	}
 }
 
 // expiry is how long before its end a token is reported.
@@ -48,7 +53,8 @@ func (f *Forge) diagnoseToken(ctx context.Context) []doctor.Finding {
 	list := []doctor.Finding{{What: "GitHub knows errand as " + me.GetLogin()}}
 	if end := resp.TokenExpiration; !end.IsZero() && end.Sub(f.cfg.Now()) < expiry {
 		list = append(list, doctor.Finding{
-			What: "GitHub: the token expires on " + end.UTC().Format(time.DateOnly), Why: "After that errand can neither read nor write anything.",
+			What:   "GitHub: the token expires on " + end.UTC().Format(time.DateOnly),
+			Why:    "After that errand can neither read nor write anything.",
 			Remedy: "Create a new one in time, and set GITHUB_TOKEN to it.",
 		})
 	}
@@ -62,7 +68,8 @@ func (f *Forge) diagnoseToken(ctx context.Context) []doctor.Finding {
 	}
 	if !slices.Contains(scopes, "repo") {
 		list = append(list, doctor.Finding{
-			What: "GitHub: the token lacks the scope repo", Why: "errand cannot access private repositories, and public ones only with public_repo.",
+			What:   "GitHub: the token lacks the scope repo",
+			Why:    "errand cannot access private repositories, and public ones only with public_repo.",
 			Remedy: "Create a token with it, and set GITHUB_TOKEN to it.",
 		})
 	}
@@ -74,7 +81,10 @@ func (f *Forge) diagnoseToken(ctx context.Context) []doctor.Finding {
 
 // workflowsFinding warns of a permission that lets an agent's commits change workflows.
 func workflowsFinding(what, remedy string) doctor.Finding {
-	return doctor.Finding{What: "GitHub: " + what, Why: "An agent's changes could alter workflows, which run with the repository's secrets.", Remedy: remedy}
+	return doctor.Finding{
+		What: "GitHub: " + what,
+		Why:  "An agent's changes could alter workflows, which run with the repository's secrets.", Remedy: remedy,
+	}
 }
 
 // missingPermissions reports the permissions that an account lacks.
@@ -84,8 +94,8 @@ func missingPermissions(whom string, has map[string]string, remedy string) (list
 			continue
 		}
 		list = append(list, doctor.Finding{
-			What: fmt.Sprintf("GitHub: %s lacks the permission %s: %s", whom, p.name, p.level), Why: "Without it " + p.use + ".",
-			Remedy: remedy, Fatal: p.must,
+			What: fmt.Sprintf("GitHub: %s lacks the permission %s: %s", whom, p.name, p.level),
+			Why:  "Without it " + p.use + ".", Remedy: remedy, Fatal: p.must,
 		})
 	}
 	return list
@@ -112,8 +122,10 @@ func (f *Forge) clockSkew(resp *github.Response) []doctor.Finding {
 		return nil
 	}
 	return []doctor.Finding{{
-		What: fmt.Sprintf("the clock is %s away from GitHub's", skew.Abs()), Why: "GitHub rejects an App whose clock is 30 s ahead or 90 s behind.",
-		Remedy: "Synchronise the clocks of all machines of the fleet, for example with NTP.", Fatal: skew <= -behind || ahead <= skew,
+		What:   fmt.Sprintf("the clock is %s away from GitHub's", skew.Abs()),
+		Why:    "GitHub rejects an App whose clock is 30 s ahead or 90 s behind.",
+		Remedy: "Synchronise the clocks of all machines of the fleet, for example with NTP.",
+		Fatal:  skew <= -behind || ahead <= skew,
 	}}
 }
 
@@ -122,7 +134,8 @@ func (f *Forge) diagnoseApp(ctx context.Context) []doctor.Finding {
 	var app grantedApp
 	resp, err := f.get(ctx, "app", &app)
 	if err != nil {
-		key := "Compare GITHUB_APP_ID and GITHUB_APP_PRIVATE_KEY_FILE with the settings of the App, or make a new key there."
+		key := "Compare GITHUB_APP_ID and GITHUB_APP_PRIVATE_KEY_FILE with the settings of the " +
+			"App, or make a new key there."
 		return append([]doctor.Finding{unreachable(err, "what the App signs", key)}, f.clockSkew(resp)...)
 	}
 	const settings = "Add it in the settings of the App, and accept it where the App is installed."
@@ -131,7 +144,8 @@ func (f *Forge) diagnoseApp(ctx context.Context) []doctor.Finding {
 	has := app.Permissions
 	list = append(list, missingPermissions("the App", has, settings)...)
 	if has["workflows"] != "" {
-		list = append(list, workflowsFinding("the App has the permission workflows", "Remove it in the settings of the App."))
+		list = append(list, workflowsFinding("the App has the permission workflows",
+			"Remove it in the settings of the App."))
 	}
 	for _, name := range Events() {
 		if !f.cfg.Polled && !slices.Contains(app.Events, name) {
@@ -187,7 +201,8 @@ func (f *Forge) diagnoseInstallations(ctx context.Context, app grantedApp) (list
 		at := one.GetAccount().GetLogin()
 		if !one.GetSuspendedAt().IsZero() {
 			list = append(list, doctor.Finding{
-				What: "GitHub: the installation at " + at + " is suspended", Why: "errand cannot access its repositories.", Remedy: "Unsuspend it at " + one.GetHTMLURL() + ".",
+				What: "GitHub: the installation at " + at + " is suspended",
+				Why:  "errand cannot access its repositories.", Remedy: "Unsuspend it at " + one.GetHTMLURL() + ".",
 			})
 			continue
 		}
@@ -198,7 +213,8 @@ func (f *Forge) diagnoseInstallations(ctx context.Context, app grantedApp) (list
 				has[p.name] = p.level // already reported for the App
 			}
 		}
-		list = append(list, missingPermissions("the installation at "+at, has, "Accept the App's new permissions at "+one.GetHTMLURL()+".")...)
+		list = append(list, missingPermissions("the installation at "+at, has, "Accept the App's new permissions at "+
+			one.GetHTMLURL()+".")...)
 		list = append(list, doctor.Finding{What: "GitHub: installed at " + at})
 	}
 	return list
@@ -206,7 +222,9 @@ func (f *Forge) diagnoseInstallations(ctx context.Context, app grantedApp) (list
 
 // unreadable is the finding for one call that failed.
 func unreadable(what string, err error) doctor.Finding {
-	return doctor.Finding{What: "GitHub did not say " + what, Why: err.Error(), Remedy: "Check GitHub's status page, and try again."}
+	return doctor.Finding{
+		What: "GitHub did not say " + what, Why: err.Error(), Remedy: "Check GitHub's status page, and try again.",
+	}
 }
 
 // diagnoseHook checks the webhook of the App. GitHub reports only whether it has a secret.
@@ -218,18 +236,21 @@ func (f *Forge) diagnoseHook(ctx context.Context) (list []doctor.Finding) {
 	const general = " in the settings of the App, under Webhook."
 	if u, err := url.Parse(hook.GetURL()); err != nil || !strings.HasSuffix(u.Path, HookPath) {
 		list = append(list, doctor.Finding{
-			What: fmt.Sprintf("GitHub: webhooks go to %q", hook.GetURL()), Why: "Unless that URL forwards them, no event arrives.",
+			What:   fmt.Sprintf("GitHub: webhooks go to %q", hook.GetURL()),
+			Why:    "Unless that URL forwards them, no event arrives.",
 			Remedy: "Set the URL to errand's, which ends in " + HookPath + "," + general,
 		})
 	}
 	if hook.GetSecret() == "" {
 		list = append(list, doctor.Finding{
-			What: "GitHub: webhooks are not signed", Why: "No event is accepted.", Fatal: true, Remedy: "Set the secret to the value of GITHUB_WEBHOOK_SECRET" + general,
+			What: "GitHub: webhooks are not signed", Why: "No event is accepted.", Fatal: true,
+			Remedy: "Set the secret to the value of GITHUB_WEBHOOK_SECRET" + general,
 		})
 	}
 	if hook.GetInsecureSSL() == "1" {
 		list = append(list, doctor.Finding{
-			What: "GitHub: webhooks are sent without certificate verification", Why: "Others could read them in transit.", Remedy: "Enable SSL verification" + general,
+			What: "GitHub: webhooks are sent without certificate verification",
+			Why:  "Others could read them in transit.", Remedy: "Enable SSL verification" + general,
 		})
 	}
 	return list
@@ -262,7 +283,9 @@ func (f *Forge) diagnoseDeliveries(ctx context.Context) []doctor.Finding {
 	}
 	// Rejected or unreachable, and not just an outage that has passed.
 	if !accepted(all[0]) && all[0].GetStatusCode() < 500 {
-		c.Fatal, c.Remedy = true, "Compare its URL and its secret, GITHUB_WEBHOOK_SECRET, with errand's; then redeliver them in the settings of the App, under Advanced."
+		c.Fatal, c.Remedy = true,
+			"Compare its URL and its secret, GITHUB_WEBHOOK_SECRET, with errand's; then redeliver them in the "+
+				"settings of the App, under Advanced."
 	}
 	return []doctor.Finding{c}
 }

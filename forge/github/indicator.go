@@ -107,13 +107,14 @@ func openCheckRun(ctx context.Context, c *checkRun, app int64, t IndicatorTarget
 	opt := &github.ListCheckRunsOptions{
 		CheckName: new(IndicatorName), Filter: new("all"), AppID: &app, ListOptions: github.ListOptions{PerPage: 100},
 	}
-	for run, err := range Pages(&opt.ListOptions, same[*github.CheckRun], func() ([]*github.CheckRun, *github.Response, error) {
-		page, resp, err := c.gh.Checks.ListCheckRunsForRef(ctx, c.owner, c.name, t.Commit, opt)
-		if err != nil {
-			return nil, nil, err
-		}
-		return page.CheckRuns, resp, nil
-	}) {
+	for run, err := range Pages(&opt.ListOptions, same[*github.CheckRun],
+		func() ([]*github.CheckRun, *github.Response, error) {
+			page, resp, err := c.gh.Checks.ListCheckRunsForRef(ctx, c.owner, c.name, t.Commit, opt)
+			if err != nil {
+				return nil, nil, err
+			}
+			return page.CheckRuns, resp, nil
+		}) {
 		if err != nil {
 			return nil, fmt.Errorf("list check runs of %s: %w", ShortSHA(t.Commit), err)
 		}
@@ -148,7 +149,8 @@ func (c *checkRun) Show(ctx context.Context, action string) error {
 
 func (c *checkRun) Finish(ctx context.Context, v Verdict) error {
 	return c.update(ctx, github.UpdateCheckRunOptions{
-		Status: new("completed"), Conclusion: &v.Conclusion, CompletedAt: &github.Timestamp{Time: v.At}, Output: output(v.Title, v.Summary),
+		Status: new("completed"), Conclusion: &v.Conclusion, CompletedAt: &github.Timestamp{Time: v.At},
+		Output: output(v.Title, v.Summary),
 	})
 }
 
@@ -266,7 +268,9 @@ func (f *Forge) CIStatus(ctx context.Context, repo, commit string) (forge.CIStat
 
 // CIStatusFor is CIStatus for an event that names an installation. A token that may not read check runs sees only the
 // statuses.
-func (f *Forge) CIStatusFor(ctx context.Context, repo string, installation int64, commit string) (forge.CIStatus, error) {
+func (f *Forge) CIStatusFor(ctx context.Context, repo string, installation int64,
+	commit string,
+) (forge.CIStatus, error) {
 	var ci forge.CIStatus
 	what := "read the checks of " + ShortSHA(commit)
 	gh, err := f.Client(ctx, repo, installation)
@@ -275,13 +279,14 @@ func (f *Forge) CIStatusFor(ctx context.Context, repo string, installation int64
 	}
 	owner, name := f.split(repo)
 	runs := &github.ListCheckRunsOptions{Filter: new("latest"), ListOptions: github.ListOptions{PerPage: 100}}
-	for run, err := range Pages(&runs.ListOptions, same[*github.CheckRun], func() ([]*github.CheckRun, *github.Response, error) {
-		page, resp, err := gh.Checks.ListCheckRunsForRef(ctx, owner, name, commit, runs)
-		if err != nil {
-			return nil, nil, err
-		}
-		return page.CheckRuns, resp, nil
-	}) {
+	for run, err := range Pages(&runs.ListOptions, same[*github.CheckRun],
+		func() ([]*github.CheckRun, *github.Response, error) {
+			page, resp, err := gh.Checks.ListCheckRunsForRef(ctx, owner, name, commit, runs)
+			if err != nil {
+				return nil, nil, err
+			}
+			return page.CheckRuns, resp, nil
+		}) {
 		if Permanent(err) {
 			break
 		}
@@ -297,7 +302,9 @@ func (f *Forge) CIStatusFor(ctx context.Context, repo string, installation int64
 		switch {
 		case status.GetContext() == IndicatorName:
 		case IsFailure(status.GetState()):
-			ci.Failed = append(ci.Failed, forge.FailedCheck{Name: status.GetContext(), URL: status.GetTargetURL(), Output: status.GetDescription()})
+			ci.Failed = append(ci.Failed, forge.FailedCheck{
+				Name: status.GetContext(), URL: status.GetTargetURL(), Output: status.GetDescription(),
+			})
 		case status.GetState() == "pending":
 			ci.Pending++
 		}

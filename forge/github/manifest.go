@@ -48,7 +48,8 @@ func Permissions() map[string]string {
 // Events returns the webhook events that errand handles and the App subscribes to, sorted.
 func Events() []string {
 	return []string{
-		"check_run", "check_suite", "discussion", "discussion_comment", "issue_comment", "issues", "pull_request", "pull_request_review", "pull_request_review_comment", "status", "workflow_run",
+		"check_run", "check_suite", "discussion", "discussion_comment", "issue_comment", "issues", "pull_request",
+		"pull_request_review", "pull_request_review_comment", "status", "workflow_run",
 	}
 }
 
@@ -73,7 +74,8 @@ func (a App) validate() error {
 	if u, err := url.Parse(a.Base); a.Base == "" {
 		return nil
 	} else if err != nil || u.Scheme != "https" || u.Host == "" {
-		return fmt.Errorf("%q is not a URL at which GitHub can reach errand: write it like https://errand.example.com", a.Base)
+		return fmt.Errorf("%q is not a URL at which GitHub can reach errand: write it like https://errand.example.com",
+			a.Base)
 	}
 	return nil
 }
@@ -108,7 +110,8 @@ func (a App) Manifest() ([]byte, error) {
 		return nil, err
 	}
 	m := manifest{
-		Name: a.Name, Description: appDescription, URL: cmp.Or(a.Base, homepage), Permissions: Permissions(), Redirect: a.Redirect,
+		Name: a.Name, Description: appDescription, URL: cmp.Or(a.Base, homepage), Permissions: Permissions(),
+		Redirect: a.Redirect,
 	}
 	if a.Base != "" {
 		m.Hook, m.Events = &manifestHook{URL: a.hook(), Active: true}, Events()
@@ -162,5 +165,8 @@ func CreateApp(ctx context.Context, api, code string) (CreatedApp, error) {
 	if err != nil {
 		return CreatedApp{}, fmt.Errorf("create App: %w", err)
 	}
-	return CreatedApp{ID: app.GetID(), Name: app.GetSlug(), URL: app.GetHTMLURL(), Key: app.GetPEM(), WebhookSecret: app.GetWebhookSecret()}, nil
+	return CreatedApp{
+		ID: app.GetID(), Name: app.GetSlug(), URL: app.GetHTMLURL(), Key: app.GetPEM(),
+		WebhookSecret: app.GetWebhookSecret(),
+	}, nil
 }

@@ -34,7 +34,8 @@ const (
 // number is known is updated even if it was closed.
 func (f *Forge) Publish(ctx context.Context, p forge.Proposal) (forge.PullRequestRef, error) {
 	if f.IsReadOnly(p.Repo) { // it may have become read-only since the task was submitted
-		return forge.PullRequestRef{}, &forge.RefusedError{Sentence: "This repository is only watched; nothing is written to it."}
+		return forge.PullRequestRef{},
+			&forge.RefusedError{Sentence: "This repository is only watched; nothing is written to it."}
 	}
 	gh, err := f.Client(ctx, p.Repo, 0)
 	if err != nil {
@@ -46,7 +47,8 @@ func (f *Forge) Publish(ctx context.Context, p forge.Proposal) (forge.PullReques
 	if err == nil && pr == nil {
 		if pr, err = b.create(ctx); err == nil {
 			if err := b.decorate(ctx, pr); err != nil {
-				f.cfg.Log.WarnContext(ctx, "pull request without label or reviewer", "repo", p.Repo, "number", pr.GetNumber(), "err", err)
+				f.cfg.Log.WarnContext(ctx, "pull request without label or reviewer", "repo", p.Repo, "number",
+					pr.GetNumber(), "err", err)
 			}
 		}
 		if StatusCode(err) == http.StatusUnprocessableEntity { // another process may have been faster
@@ -67,7 +69,8 @@ func (f *Forge) Publish(ctx context.Context, p forge.Proposal) (forge.PullReques
 // explainPublish is like Explain, but quotes GitHub's reason for rejecting an invalid request.
 func (f *Forge) explainPublish(what string, err error) error {
 	if _, limited := RetryAfter(err); StatusCode(err) == http.StatusUnprocessableEntity && !limited {
-		return &forge.RefusedError{Sentence: "GitHub did not let errand " + what + ": " + untrusted.Line(messages(err), 300) + "."}
+		return &forge.RefusedError{Sentence: "GitHub did not let errand " + what + ": " +
+			untrusted.Line(messages(err), 300) + "."}
 	}
 	return f.Explain(what, err)
 }
@@ -127,7 +130,8 @@ func (b publication) decorate(ctx context.Context, pr *github.PullRequest) (err 
 	if len(b.Style.Labels) > 0 {
 		path := fmt.Sprintf("repos/%s/%s/issues/%d/labels", b.owner, b.name, pr.GetNumber())
 		var req *http.Request
-		if req, err = b.gh.NewRequest(http.MethodPost, path, map[string][]string{"labels": b.Style.Labels}); err == nil {
+		if req, err = b.gh.NewRequest(http.MethodPost, path,
+			map[string][]string{"labels": b.Style.Labels}); err == nil {
 			_, err = b.gh.Do(ctx, req, nil)
 		}
 	}
@@ -172,7 +176,8 @@ func (b publication) update(ctx context.Context, pr *github.PullRequest) error {
 	if len(body) > MaxComment {
 		return nil // people wrote most of it
 	}
-	if _, _, err := b.gh.PullRequests.Edit(ctx, b.owner, b.name, pr.GetNumber(), &github.PullRequest{Body: &body}); err != nil {
+	if _, _, err := b.gh.PullRequests.Edit(ctx, b.owner, b.name, pr.GetNumber(),
+		&github.PullRequest{Body: &body}); err != nil {
 		return fmt.Errorf("edit pull request %d: %w", pr.GetNumber(), err)
 	}
 	return nil
@@ -234,7 +239,8 @@ func renderSection(p forge.Proposal) string {
 		fixes += "Together with " + strings.Join(p.Together, ", ") + ".\n\n"
 	}
 	asker = markdown.NeutralLine(untrusted.Line(asker, 100))
-	return fmt.Sprintf("<!-- errand:work task=%s commit=%s thread=%s%s -->\n%s%s%s\n\n---\n<sub>Asked for by %s (%s) · %s</sub>\n%s",
+	return fmt.Sprintf("<!-- errand:work task=%s commit=%s thread=%s%s -->\n%s%s%s\n\n---\n<sub>Asked "+
+		"for by %s (%s) · %s</sub>\n%s",
 		p.Run, p.Commit, url.QueryEscape(p.Thread), mark, fixes, p.Verification, text, asker, p.Source, run, sectionEnd)
 }
 
@@ -332,8 +338,8 @@ func (f *Forge) PullRequests(ctx context.Context, repo string) ([]forge.PullRequ
 
 func describe(repo string, pr *github.PullRequest) forge.PullRequest {
 	return forge.PullRequest{
-		Repo: repo, Number: pr.GetNumber(), Title: untrusted.Line(pr.GetTitle(), 200), Author: pr.GetUser().GetLogin(), Base: pr.GetBase().GetRef(),
-		URL: pr.GetHTMLURL(), Draft: pr.GetDraft(), Fork: IsFork(pr),
+		Repo: repo, Number: pr.GetNumber(), Title: untrusted.Line(pr.GetTitle(), 200), Author: pr.GetUser().GetLogin(),
+		Base: pr.GetBase().GetRef(), URL: pr.GetHTMLURL(), Draft: pr.GetDraft(), Fork: IsFork(pr),
 	}
 }
 
@@ -345,7 +351,8 @@ func IsFork(pr *github.PullRequest) bool {
 }
 
 // Pages goes through the pages of a list, and maps each element with read. An error ends the sequence.
-func Pages[T, V any](opt *github.ListOptions, read func(T) V, list func() ([]T, *github.Response, error)) iter.Seq2[V, error] {
+func Pages[T, V any](opt *github.ListOptions, read func(T) V, list func() ([]T, *github.Response, error)) iter.Seq2[V,
+	error] {
 	return func(yield func(V, error) bool) {
 		for {
 			page, resp, err := list()

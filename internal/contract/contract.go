@@ -27,8 +27,9 @@ type Extract struct {
 
 // Operation describes a call in the service's own terms.
 type Operation struct {
-	ID         string            // as the service's documents call it
-	Permission map[string]string `json:",omitempty"` // the permissions of an App that allow the call, each with its level
+	ID string // as the service's documents call it
+	// the permissions of an App that allow the call, each with its level
+	Permission map[string]string `json:",omitempty"`
 	Absent     []string          `json:",omitempty"` // variants that do not have the operation
 }
 
@@ -64,8 +65,8 @@ func Load(zipped []byte) (*Set, error) {
 // Has reports whether there is a schema of this name.
 func (s *Set) Has(name string) bool { return s.Variants[0].Schemas[name] != nil }
 
-// Check checks a value, decoded from JSON, against the schema in each variant that has it. A name without a schema is an
-// error. Only the first variant is consulted if first is set.
+// Check checks a value, decoded from JSON, against the schema in each variant that has it. A name without a schema is
+// an error. Only the first variant is consulted if first is set.
 func (s *Set) Check(name string, v any, first bool) error {
 	if !s.Has(name) {
 		return fmt.Errorf("%s: no schema has it", name)

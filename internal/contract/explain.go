@@ -8,8 +8,9 @@ import (
 	"strings"
 )
 
-// explain says in words, a line for each problem, why a schema refuses a value. The validator stops at the first problem
-// and does not say which of several alternatives is meant. It knows the usual keywords only, so it may find nothing.
+// explain says in words, a line for each problem, why a schema refuses a value. The validator stops at the first
+// problem and does not say which of several alternatives is meant. It knows the usual keywords only, so it may find
+// nothing.
 func (s *Set) explain(i int, v, schema any, at string) (problems []string) {
 	o, _ := schema.(map[string]any)
 	if never, ok := o["not"].(map[string]any); schema == false || ok && len(never) == 0 {
@@ -27,7 +28,9 @@ func (s *Set) explain(i int, v, schema any, at string) (problems []string) {
 	if types := texts(o["type"]); types != nil && !slices.ContainsFunc(types, func(t string) bool { return is(v, t) }) {
 		return append(problems, fmt.Sprintf("%s: %s is not of type %s", at, brief(v), strings.Join(types, " or ")))
 	}
-	if enum, limited := o["enum"]; limited && !slices.ContainsFunc(list(enum), func(one any) bool { return reflect.DeepEqual(one, v) }) {
+	if enum, limited := o["enum"]; limited && !slices.ContainsFunc(list(enum), func(one any) bool {
+		return reflect.DeepEqual(one, v)
+	}) {
 		problems = append(problems, fmt.Sprintf("%s: %s is none of %v", at, brief(v), enum))
 	}
 	if c, fixed := o["const"]; fixed && !reflect.DeepEqual(c, v) {

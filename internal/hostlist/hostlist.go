@@ -47,13 +47,13 @@ var presets = map[string][]string{
 	"debian": {"deb.debian.org", "security.debian.org", "archive.ubuntu.com", "security.ubuntu.com"},
 	"dotnet": {"api.nuget.org", "www.nuget.org", "builds.dotnet.microsoft.com"},
 	"github": {
-		"github.com", "api.github.com", "codeload.github.com", "raw.githubusercontent.com", "objects.githubusercontent.com",
-		"release-assets.githubusercontent.com",
+		"github.com", "api.github.com", "codeload.github.com", "raw.githubusercontent.com",
+		"objects.githubusercontent.com", "release-assets.githubusercontent.com",
 	},
 	"go": {"proxy.golang.org", "sum.golang.org", "go.dev", "golang.org", "dl.google.com"},
 	"java": {
-		"repo.maven.apache.org", "repo1.maven.org", "plugins.gradle.org", "plugins-artifacts.gradle.org", "services.gradle.org",
-		"downloads.gradle.org", "maven.google.com", "dl.google.com",
+		"repo.maven.apache.org", "repo1.maven.org", "plugins.gradle.org", "plugins-artifacts.gradle.org",
+		"services.gradle.org", "downloads.gradle.org", "maven.google.com", "dl.google.com",
 	},
 	"npm":    {"registry.npmjs.org", "registry.yarnpkg.com", "repo.yarnpkg.com", "nodejs.org"},
 	"python": {"pypi.org", "files.pythonhosted.org"},
@@ -115,7 +115,9 @@ func common(a, b []string) (both []string) {
 	}
 	for i, entries := range all {
 		for _, entry := range entries {
-			covered := slices.ContainsFunc(all[1-i], func(by string) bool { return covers(strings.ToLower(by), strings.ToLower(entry)) })
+			covered := slices.ContainsFunc(all[1-i], func(by string) bool {
+				return covers(strings.ToLower(by), strings.ToLower(entry))
+			})
 			if covered && !slices.Contains(both, entry) {
 				both = append(both, entry)
 			}
@@ -183,7 +185,9 @@ var hostName = regexp.MustCompile(`^([a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?\.)*([
 // Problems returns a sentence about each invalid part of l.
 func (l List) Problems() (wrong []string) {
 	if !slices.Contains([]Mode{"", Listed, None, Any, Learn}, l.Mode) {
-		wrong = append(wrong, fmt.Sprintf("%.50q is not a list of hosts, any, none or learn, or such a value for allow and a list for private.", l.Mode))
+		wrong = append(wrong,
+			fmt.Sprintf("%.50q is not a list of hosts, any, none or learn, or such a value for "+
+				"allow and a list for private.", l.Mode))
 	}
 	if len(l.Hosts)+len(l.Private) > maxEntries {
 		wrong = append(wrong, fmt.Sprintf("It has more than %d entries.", maxEntries))

@@ -18,6 +18,7 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+	"unicode/utf8"
 )
 
 // The limits. docs/architecture.md gives the reasons.
@@ -26,9 +27,10 @@ const (
 	maxMethods    = 40     // methods on a type
 	maxFileLines  = 400    // lines in a file
 	maxFuncLines  = 60     // lines in a function
+	maxColumns    = 120    // columns of a line; a tab counts as four
 	maxParams     = 5      // parameters of a function
 	maxMainLines  = 40     // lines in a main function: programs only wire
-	maxTotal      = 84_700 // lines of product code; the goal is 44,000: lower this when code goes
+	maxTotal      = 86_800 // lines of product code; the goal is 44,000: lower this when code goes
 	maxExceptions = 5      // entries in exceptions
 )
 
@@ -37,8 +39,10 @@ var exceptions = map[string]string{}
 
 // skipped are the directories that hold no product code.
 var skipped = []string{
-	"bench", "e2e", "tools", "node_modules", "internal/slackfake", "internal/githubfake", "internal/modelfake", "tasks/taskstest",
-	"internal/contract", "internal/openapi", "internal/oidcfake", "internal/s3server", "internal/cloudfake", "internal/redissentinel", "internal/redisclock", "internal/nobody", "agent/internal/agenttest", "cmd/enqueue/internal/termtest",
+	"bench", "e2e", "tools", "node_modules", "internal/slackfake", "internal/githubfake", "internal/modelfake",
+	"tasks/taskstest", "internal/contract", "internal/openapi", "internal/oidcfake", "internal/s3server",
+	"internal/cloudfake", "internal/redissentinel", "internal/redisclock", "internal/nobody", "agent/internal/agenttest",
+	"cmd/enqueue/internal/termtest",
 }
 
 // TestNumbers fails for each breach that is not excepted and prints its number.
@@ -71,6 +75,9 @@ func TestBreaches(t *testing.T) {
 	for n := range maxMethods + 1 {
 		fmt.Fprintf(&src, "func (*T[K]) m%d() {}\n", n)
 	}
+	wide := strings.Repeat("x", maxColumns)
+	src.WriteString("// Raw strings, tables in comments and exceptions to linters may be wide.\n//\t" + wide + "\n" +
+		"const raw = `" + wide + "`\n\nvar _ = raw //nolint:" + wide + "\n// " + wide + "\n")
 	src.WriteString("func long() {\n" + strings.Repeat("\n", maxFuncLines) + "}\n" + strings.Repeat("\n", maxFileLines))
 	other := &fstest.MapFile{Data: []byte("not Go")}
 	fsys := fstest.MapFS{"a/p/p_test.go": other, "bench/b.go": other, "a/testdata/t.go": other}
@@ -83,7 +90,7 @@ func TestBreaches(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := slices.Sorted(maps.Keys(h.breaches()))
-	want := []string{"a/p", "a/p.T", "a/p.init", "a/p.long", "a/p.wide", "a/p/p.go"}
+	want := []string{"a/p", "a/p.T", "a/p.init", "a/p.long", "a/p.wide", "a/p/p.go", "a/p/p.go:53"}
 	if !slices.Equal(got, want) {
 		t.Errorf("breaches %q, want %q", got, want)
 	}
@@ -129,6 +136,7 @@ func (h *house) file(name string, src []byte) error {
 	h.lines += lines
 	h.packages[dir]++
 	h.limit(name, "lines", lines, maxFileLines)
+	h.columns(fset, f, src)
 	for _, decl := range f.Decls {
 		fn, ok := decl.(*ast.FuncDecl)
 		if !ok {
@@ -152,6 +160,26 @@ func (h *house) file(name string, src []byte) error {
 		}
 	}
 	return nil
+}
+
+// columns records the lines that are too wide. Raw strings, which would change with a line break, tables in comments and
+// lines with an exception to a linter, which has to be on the line, may be.
+func (h *house) columns(fset *token.FileSet, f *ast.File, src []byte) {
+	raw := map[int]bool{} // lines
+	ast.Inspect(f, func(n ast.Node) bool {
+		if s, ok := n.(*ast.BasicLit); ok && strings.HasPrefix(s.Value, "`") {
+			for l := fset.Position(s.Pos()).Line; l <= fset.Position(s.End()).Line; l++ {
+				raw[l] = true
+			}
+		}
+		return true
+	})
+	for n, line := range strings.Split(string(src), "\n") {
+		free := raw[n+1] || strings.HasPrefix(line, "//\t") || strings.Contains(line, "//nolint:")
+		if width := utf8.RuneCountInString(strings.ReplaceAll(line, "\t", "    ")); !free {
+			h.limit(fmt.Sprintf("%s:%d", fset.Position(f.Pos()).Filename, n+1), "columns", width, maxColumns)
+		}
+	}
 }
 
 // limit records a breach if n is over the limit.

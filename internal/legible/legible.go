@@ -18,7 +18,8 @@ var sequences = regexp.MustCompile(`\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\x07\x1
 
 // invisible reports whether a character is a control character, or a mark that changes the direction of text.
 func invisible(r rune) bool {
-	return r < ' ' && r != '\t' && r != '\n' || r >= 0x7f && r <= 0x9f || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069
+	return r < ' ' && r != '\t' && r != '\n' || r >= 0x7f && r <= 0x9f || r >= 0x202a && r <= 0x202e ||
+		r >= 0x2066 && r <= 0x2069
 }
 
 // Text removes control sequences of terminals and spells out other invisible characters. The console's static/task.js
@@ -46,7 +47,8 @@ func spelled(r rune) string {
 // Code spells out all characters of code that show nothing or act on their neighbours, such as zero-width spaces. Text
 // keeps some of them, which words and emoji need.
 func Code(s string) string {
-	return spellThose(s, func(r rune) bool { return invisible(r) || unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp) }, spelled)
+	return spellThose(s, func(r rune) bool { return invisible(r) || unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp) },
+		spelled)
 }
 
 // JSON escapes invisible characters in a JSON text, which means the same to programs and is safe on a terminal.

@@ -118,11 +118,13 @@ func (f *noted) visitNote(n *note, entering bool) {
 
 // visitText finds references in a run of text, which excludes code and addresses.
 func (f *noted) visitText(t *ast.Text) {
-	if before, ok := t.PreviousSibling().(*ast.Text); ok && before.Segment.Stop == t.Segment.Start || t.Parent().Kind() == ast.KindCodeSpan {
+	if before, ok := t.PreviousSibling().(*ast.Text); ok && before.Segment.Stop == t.Segment.Start ||
+		t.Parent().Kind() == ast.KindCodeSpan {
 		return
 	}
 	from, to := t.Segment.Start, t.Segment.Stop
-	for next, ok := t.NextSibling().(*ast.Text); ok && next.Segment.Start == to; next, ok = next.NextSibling().(*ast.Text) {
+	for next, ok := t.NextSibling().(*ast.Text); ok &&
+		next.Segment.Start == to; next, ok = next.NextSibling().(*ast.Text) {
 		to = next.Segment.Stop
 	}
 	for _, m := range reference.FindAllSubmatchIndex(f.source[from:to], -1) {
@@ -171,7 +173,8 @@ const (
 
 var (
 	// closing matches a word that closes the issue after it, in a text that signs returns.
-	closing = regexp.MustCompile(`(?i)\b(?:` + spelt("close") + `(?:` + inWord + `[sd])?|` + spelt("fix") + `(?:` + inWord + `e` + inWord + `[sd])?|` +
+	closing = regexp.MustCompile(`(?i)\b(?:` + spelt("close") + `(?:` + inWord + `[sd])?|` + spelt("fix") + `(?:` +
+		inWord + `e` + inWord + `[sd])?|` +
 		spelt("resolve") + `(?:` + inWord + `[sd])?)\b` + after)
 	issue = regexp.MustCompile(`[#/-]` + inWord + `[0-9]`)
 	sign  = regexp.MustCompile(`(?s)\\[[:punct:]]|&(?:#[0-9]+|#[xX][0-9a-fA-F]+|[A-Za-z][A-Za-z0-9]*);|.`)

@@ -61,14 +61,17 @@ func NeutralLine(s string) string {
 	if out, ok := strings.CutPrefix(n, before); ok && !read(n, commonMark).live {
 		return out
 	}
-	s = image.ReplaceAllStringFunc(legible.Line(s), func(m string) string { return strings.TrimSuffix(m, "[") + zeroWidth + "[" })
+	s = image.ReplaceAllStringFunc(legible.Line(s), func(m string) string {
+		return strings.TrimSuffix(m, "[") + zeroWidth + "["
+	})
 	return Unping(showTags(s, "<"+zeroWidth)) // neutral, whatever is code in it
 }
 
 // Links returns Markdown with links instead of images. Code stays as it is.
 func Links(s string) string {
 	return settle(s, func(d *document) string {
-		return d.rewrite(func(prose string) string { return image.ReplaceAllString(prose, "[") }, func(code string) string { return code })
+		return d.rewrite(func(prose string) string { return image.ReplaceAllString(prose, "[") },
+			func(code string) string { return code })
 	})
 }
 
@@ -158,7 +161,8 @@ func Unping(s string) string {
 	var b strings.Builder
 	last := 0
 	for _, m := range at.FindAllStringIndex(s, -1) {
-		if m[0] > 0 && alphanumeric(s[m[0]-1]) || html.UnescapeString(s[m[0]:m[1]]) != "@" || strings.HasPrefix(s[m[1]:], zeroWidth) {
+		if m[0] > 0 && alphanumeric(s[m[0]-1]) || html.UnescapeString(s[m[0]:m[1]]) != "@" ||
+			strings.HasPrefix(s[m[1]:], zeroWidth) {
 			continue
 		}
 		b.WriteString(s[last:m[1]] + zeroWidth)
@@ -270,7 +274,8 @@ func hiddenParts(n ast.Node, target span, source []byte) (list []edit) {
 		}
 	case *ast.Link:
 		if len(n.Title) > 0 && target.from < target.to {
-			list = append(list, edit{target, "(<" + strings.NewReplacer("<", "%3C", ">", "%3E", "\n", "").Replace(string(n.Destination)) + ">)"})
+			list = append(list, edit{target, "(<" + strings.NewReplacer("<", "%3C", ">", "%3E", "\n",
+				"").Replace(string(n.Destination)) + ">)"})
 		}
 	case *ast.RawHTML:
 		for _, s := range n.Segments.Sliced(0, n.Segments.Len()) {

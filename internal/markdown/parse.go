@@ -75,7 +75,9 @@ var (
 
 // without returns the list without some parsers.
 func without(list []util.PrioritizedValue, parsers ...any) []util.PrioritizedValue {
-	return slices.DeleteFunc(slices.Clone(list), func(v util.PrioritizedValue) bool { return slices.Contains(parsers, v.Value) })
+	return slices.DeleteFunc(slices.Clone(list), func(v util.PrioritizedValue) bool {
+		return slices.Contains(parsers, v.Value)
+	})
 }
 
 var linkTargets = parser.NewContextKey()

@@ -216,7 +216,8 @@ func (c *cutter) reopening() string {
 	case l.block != nil && (l.Kind != Opening || c.offset > 0):
 		open, _ := c.fences(l.block)
 		return open
-	case l.leaf != nil && c.offset == 0 && columns([]byte(l.Text))-columns([]byte(strings.TrimLeft(l.Text, " \t"))) >= 4:
+	case l.leaf != nil && c.offset == 0 &&
+		columns([]byte(l.Text))-columns([]byte(strings.TrimLeft(l.Text, " \t"))) >= 4:
 		if p := c.listMarkers(l.leaf, l.start); c.size(p) <= c.limit/3 {
 			return p
 		}

@@ -29,7 +29,8 @@ type Clock struct {
 // New creates a clock that is right, with its files in dir.
 func New(ctx context.Context, dir string) (*Clock, error) {
 	c := &Clock{library: filepath.Join(dir, "clock.so")}
-	cmd := exec.CommandContext(ctx, cmp.Or(os.Getenv("CC"), "gcc"), "-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-x", "c", "-o", c.library, "-")
+	cmd := exec.CommandContext(ctx, cmp.Or(os.Getenv("CC"), "gcc"), "-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-x",
+		"c", "-o", c.library, "-")
 	cmd.Stdin = strings.NewReader(source)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("compile clock: %w\n%s", err, out)
@@ -49,7 +50,8 @@ func (c *Clock) Env() []string {
 
 // Set sets the clock to the true time plus whole seconds.
 func (c *Clock) Set(ahead time.Duration) error {
-	if _, err := c.file.WriteAt(binary.NativeEndian.AppendUint64(nil, uint64(int64(ahead/time.Second))), 0); err != nil {
+	if _, err := c.file.WriteAt(binary.NativeEndian.AppendUint64(nil, uint64(int64(ahead/time.Second))),
+		0); err != nil {
 		return fmt.Errorf("set clock: %w", err)
 	}
 	return nil

@@ -138,7 +138,8 @@ func (r *Redis) Kill(ctx context.Context, lag time.Duration) error {
 			return err
 		}
 	}
-	if err := syscall.Kill(master.Pid(), syscall.SIGKILL); err != nil { // a child that is not reaped yet, so its PID is not reused
+	// a child that is not reaped yet, so its PID is not reused
+	if err := syscall.Kill(master.Pid(), syscall.SIGKILL); err != nil {
 		return fmt.Errorf("kill master: %w", err)
 	}
 	if err := r.remove(ctx, master); err != nil {
@@ -189,7 +190,8 @@ func (r *Redis) Restore(ctx context.Context) error {
 			c := r.client(s)
 			info, err := c.Info(ctx, "replication").Result()
 			_ = c.Close()
-			if err != nil || s != master && !strings.Contains(info, "master_link_status:up") || s == master && !strings.Contains(info, "role:master") {
+			if err != nil || s != master && !strings.Contains(info, "master_link_status:up") ||
+				s == master && !strings.Contains(info, "role:master") {
 				return cmp.Or(err, errors.New(info))
 			}
 		}
@@ -216,7 +218,9 @@ func (r *Redis) known(ctx context.Context, replica string) error {
 		if err != nil {
 			return err
 		}
-		if !slices.ContainsFunc(list, func(known map[string]string) bool { return known["name"] == replica && known["flags"] == "slave" }) {
+		if !slices.ContainsFunc(list, func(known map[string]string) bool {
+			return known["name"] == replica && known["flags"] == "slave"
+		}) {
 			return fmt.Errorf("%s knows %v", a, list)
 		}
 	}

@@ -76,12 +76,13 @@ func WriteCertificates(dir string, expires time.Time) error {
 		return fmt.Errorf("write certificates: %w", err)
 	}
 	root := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "CA " + rand.Text()}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "CA " + rand.Text()},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: true,
+		BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
 	}
 	leaf := &x509.Certificate{
-		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "redis"}, NotBefore: root.NotBefore, NotAfter: expires,
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, KeyUsage: x509.KeyUsageDigitalSignature,
+		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "redis"}, NotBefore: root.NotBefore,
+		NotAfter: expires, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, KeyUsage: x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}
 	signed, err1 := x509.CreateCertificate(rand.Reader, root, root, &authority.PublicKey, authority)
@@ -91,7 +92,8 @@ func WriteCertificates(dir string, expires time.Time) error {
 		return fmt.Errorf("write certificates: %w", err)
 	}
 	for file, block := range map[string]*pem.Block{
-		ca: {Type: "CERTIFICATE", Bytes: signed}, cert: {Type: "CERTIFICATE", Bytes: issued}, key: {Type: "PRIVATE KEY", Bytes: private},
+		ca: {Type: "CERTIFICATE", Bytes: signed}, cert: {Type: "CERTIFICATE", Bytes: issued},
+		key: {Type: "PRIVATE KEY", Bytes: private},
 	} {
 		if err := os.WriteFile(file, pem.EncodeToMemory(block), 0o600); err != nil {
 			return fmt.Errorf("write certificates: %w", err)
@@ -107,7 +109,8 @@ func (r *Redis) protect(ctx context.Context, s *redisserver.Server) error {
 		return err
 	}
 	ca, cert, key := r.Certificates()
-	if err := r.do(ctx, s, "CONFIG", "SET", "tls-cert-file", cert, "tls-key-file", key, "tls-ca-cert-file", ca, "tls-port", port, "tls-replication", "yes"); err != nil {
+	if err := r.do(ctx, s, "CONFIG", "SET", "tls-cert-file", cert, "tls-key-file", key, "tls-ca-cert-file", ca,
+		"tls-port", port, "tls-replication", "yes"); err != nil {
 		return err
 	}
 	r.tls[s] = net.JoinHostPort("127.0.0.1", port)
@@ -145,7 +148,8 @@ func (r *Redis) addr(s *redisserver.Server) string {
 // secureURL is URL for a secure Redis.
 func (r *Redis) secureURL() string {
 	query := url.Values{"master": {name}, "sentinel_user": {user}, "sentinel_password": {r.guardsPassword}}
-	return fmt.Sprintf("rediss+sentinel://%s:%s@%s/0?%s", user, r.password, strings.Join(r.guardsTLS, ","), query.Encode())
+	return fmt.Sprintf("rediss+sentinel://%s:%s@%s/0?%s", user, r.password, strings.Join(r.guardsTLS, ","),
+		query.Encode())
 }
 
 // freePort returns a free port.

@@ -34,8 +34,8 @@ func Start(t *testing.T) string {
 	return url
 }
 
-// Serve starts the server that program is, with its data below dir, and returns its URL. It has one bucket, "fleet". The
-// caller calls stop once.
+// Serve starts the server that program is, with its data below dir, and returns its URL. It has one bucket, "fleet".
+// The caller calls stop once.
 func Serve(program, dir string) (url string, stop func(), err error) {
 	data, sidecar := filepath.Join(dir, "data"), filepath.Join(dir, "sidecar")
 	for _, d := range []string{filepath.Join(data, "fleet"), sidecar} {
@@ -91,7 +91,8 @@ func find(t *testing.T) string {
 		t.Fatal("no source file")
 	}
 	root := filepath.Join(filepath.Dir(here), "..", "..")
-	cmd := exec.CommandContext(t.Context(), "go", "tool", "-modfile="+filepath.Join(root, "tools", "go.mod"), "-n", "versitygw")
+	cmd := exec.CommandContext(t.Context(), "go", "tool", "-modfile="+filepath.Join(root, "tools", "go.mod"),
+		"-n", "versitygw")
 	cmd.Dir = root
 	cmd.Env = append(os.Environ(), "GOFLAGS=")
 	cmd.Stderr = os.Stderr

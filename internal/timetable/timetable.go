@@ -43,7 +43,8 @@ var (
 func Parse(text string) (Timetable, error) {
 	words := strings.Fields(text)
 	t := Timetable{zone: time.UTC}
-	if last := len(words) - 1; last == 5 && words[0] != "every" || last > 0 && words[0] == "every" && zoneForm.MatchString(words[last]) {
+	if last := len(words) - 1; last == 5 && words[0] != "every" ||
+		last > 0 && words[0] == "every" && zoneForm.MatchString(words[last]) {
 		zone, err := time.LoadLocation(words[last])
 		if err != nil || strings.EqualFold(words[last], "local") {
 			return t, fmt.Errorf("names the time zone %q, which does not exist", words[last])
@@ -97,7 +98,9 @@ func plain(text string) (string, error) {
 		on = "1-5"
 	default:
 		var numbers []string
-		for name := range strings.FieldsFuncSeq(strings.ReplaceAll(m[1], " and ", ","), func(r rune) bool { return r == ',' || r == ' ' }) {
+		for name := range strings.FieldsFuncSeq(strings.ReplaceAll(m[1], " and ", ","), func(r rune) bool {
+			return r == ',' || r == ' '
+		}) {
 			day := slices.Index(days, name)
 			if day < 0 {
 				return "", fmt.Errorf("names the day %q; days are day, weekday, monday to sunday", name)

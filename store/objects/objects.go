@@ -1,5 +1,5 @@
-// Package objects keeps values that are too large for Redis: checkpoints, sessions, logs and pictures. They are in an S3
-// bucket or below a directory.
+// Package objects keeps values that are too large for Redis: checkpoints, sessions, logs and pictures. They are in an
+// S3 bucket or below a directory.
 //
 // It promises:
 //   - [Bucket.Put] replaces a value as a whole. After an error, or the death of the process, the key has the old value
@@ -53,13 +53,17 @@ func Open(address string) (Bucket, error) {
 	case err != nil:
 		return nil, errors.New("the object store's address is no URL; write s3://bucket/prefix or file:///directory")
 	case u.User != nil:
-		return nil, errors.New("the object store's address must not contain credentials; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")
+		return nil,
+			errors.New("the object store's address must not contain credentials; set " +
+				"AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")
 	case u.Scheme == "s3":
 		return openS3(u)
 	case u.Scheme == "file" && u.Host == "" && u.Path != "":
 		return OpenDir(u.Path, true)
 	default:
-		return nil, fmt.Errorf("the object store's address %q is not supported; write s3://bucket/prefix or file:///directory", u.Redacted())
+		return nil,
+			fmt.Errorf("the object store's address %q is not supported; write s3://bucket/prefix or file:///directory",
+				u.Redacted())
 	}
 }
 

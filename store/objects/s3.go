@@ -57,7 +57,8 @@ func openS3(u *url.URL) (*S3, error) {
 	if s.encryption, err = encryption(q.Get("sse"), q.Get("kms-key")); err != nil {
 		return nil, err
 	}
-	e, err := url.Parse(cmp.Or(q.Get("endpoint"), os.Getenv("AWS_ENDPOINT_URL_S3"), os.Getenv("AWS_ENDPOINT_URL"), "https://s3.amazonaws.com"))
+	e, err := url.Parse(cmp.Or(q.Get("endpoint"), os.Getenv("AWS_ENDPOINT_URL_S3"), os.Getenv("AWS_ENDPOINT_URL"),
+		"https://s3.amazonaws.com"))
 	if err != nil || e.Host == "" || e.Scheme != "https" && e.Scheme != "http" {
 		return nil, errors.New("the object store's endpoint must be a URL such as https://minio.example.com:9000")
 	}
@@ -72,9 +73,11 @@ func openS3(u *url.URL) (*S3, error) {
 	transport.ResponseHeaderTimeout = 30 * time.Second
 	s.client, err = minio.New(e.Host, &minio.Options{
 		Creds: credentials.NewChainCredentials([]credentials.Provider{
-			&credentials.EnvAWS{}, &credentials.FileAWSCredentials{}, &credentials.IAM{Client: &http.Client{Timeout: 5 * time.Second}},
+			&credentials.EnvAWS{}, &credentials.FileAWSCredentials{},
+			&credentials.IAM{Client: &http.Client{Timeout: 5 * time.Second}},
 		}),
-		Secure: e.Scheme == "https", Region: cmp.Or(q.Get("region"), os.Getenv("AWS_REGION")), BucketLookup: lookup, Transport: transport, MaxRetries: attempts,
+		Secure: e.Scheme == "https", Region: cmp.Or(q.Get("region"), os.Getenv("AWS_REGION")), BucketLookup: lookup,
+		Transport: transport, MaxRetries: attempts,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("open object store: %w", err)
@@ -114,7 +117,8 @@ func (s *S3) Check(ctx context.Context) (remedy string, err error) {
 	case minio.NoSuchBucket:
 		remedy = fmt.Sprintf("Create bucket %s, or correct ERRAND_OBJECTS.", s.bucket)
 	case minio.AccessDenied:
-		remedy = fmt.Sprintf("Allow s3:PutObject, s3:GetObject, s3:DeleteObject and s3:AbortMultipartUpload on %s/%s*.", s.bucket, s.prefix)
+		remedy = fmt.Sprintf("Allow s3:PutObject, s3:GetObject, s3:DeleteObject and s3:AbortMultipartUpload on %s/%s*.",
+			s.bucket, s.prefix)
 	case minio.InvalidAccessKeyID, minio.SignatureDoesNotMatch:
 		remedy = "Check AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY."
 	default:
@@ -128,7 +132,8 @@ func (s *S3) Put(ctx context.Context, key string, data io.Reader, size int64) er
 	err := checkKey(key)
 	if err == nil {
 		_, err = s.client.PutObject(ctx, s.bucket, s.prefix+key, data, size, minio.PutObjectOptions{
-			ContentType: "application/octet-stream", ServerSideEncryption: s.encryption, SendContentMd5: true, PartSize: partSize, NumThreads: 1,
+			ContentType: "application/octet-stream", ServerSideEncryption: s.encryption, SendContentMd5: true,
+			PartSize: partSize, NumThreads: 1,
 		})
 	}
 	if err != nil {
@@ -142,7 +147,8 @@ func (s *S3) Get(ctx context.Context, key string) (io.ReadCloser, error) {
 	err := checkKey(key)
 	if err == nil {
 		var body io.ReadCloser
-		if body, _, _, err = (minio.Core{Client: s.client}).GetObject(ctx, s.bucket, s.prefix+key, minio.GetObjectOptions{}); err == nil {
+		if body, _, _, err = (minio.Core{Client: s.client}).GetObject(ctx, s.bucket, s.prefix+key,
+			minio.GetObjectOptions{}); err == nil {
 			return body, nil
 		}
 	}

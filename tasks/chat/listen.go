@@ -74,7 +74,8 @@ type image struct {
 }
 
 // fields are the names in a request.
-const fields = "message, repo, repos, branch, projectPath, agent, thread, model, effort, budget, timeout, profile, plan and pictures"
+const fields = "message, repo, repos, branch, projectPath, agent, thread, model, effort, budget, " +
+	"timeout, profile, plan and pictures"
 
 // serve submits a message and streams its task until it ends, or until the reader or the server leaves.
 func (s *Source) serve(life context.Context, d *tasks.Desk, w http.ResponseWriter, r *http.Request) {
@@ -98,7 +99,9 @@ func (s *Source) serve(life context.Context, d *tasks.Desk, w http.ResponseWrite
 	}
 	if err != nil {
 		s.cfg.Log.Warn("submit chat", "run", t.ID, "err", err)
-		intake.NewProblem(http.StatusServiceUnavailable, "Unavailable", "Redis does not answer. The task was probably not stored: look at /api/tasks before you try again.").Write(w)
+		intake.NewProblem(http.StatusServiceUnavailable, "Unavailable",
+			"Redis does not answer. The task was probably not stored: "+
+				"look at /api/tasks before you try again.").Write(w)
 		return
 	}
 	w.Header().Set("Errand-Task", receipt.ID)
@@ -124,13 +127,15 @@ func read(w http.ResponseWriter, r *http.Request) (request, *intake.Problem) {
 		}
 	}
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return req, intake.NewProblem(http.StatusRequestEntityTooLarge, "Too large", fmt.Sprintf("A request has at most %d bytes.", maxBody))
+		return req, intake.NewProblem(http.StatusRequestEntityTooLarge, "Too large",
+			fmt.Sprintf("A request has at most %d bytes.", maxBody))
 	}
 	if err == nil {
 		return req, nil
 	}
 	if name, found := strings.CutPrefix(err.Error(), "json: unknown field "); found {
-		return req, intake.NewProblem(http.StatusBadRequest, "Unknown field", fmt.Sprintf("There is no field %s. The fields are %s.", name, fields))
+		return req, intake.NewProblem(http.StatusBadRequest, "Unknown field",
+			fmt.Sprintf("There is no field %s. The fields are %s.", name, fields))
 	}
 	return req, intake.NewProblem(http.StatusBadRequest, "Malformed JSON", err.Error())
 }
@@ -148,8 +153,10 @@ func (s *Source) task(req request, actor string) (tasks.Task, *intake.Problem) {
 	}
 	t := tasks.Task{
 		ID: tasks.NewID(now, s.Name(), identity), Source: s.Name(), Kind: "chat", Thread: s.Name() + "/" + thread,
-		Class: tasks.Interactive, Profile: cmp.Or(agent.Profile(req.Profile), agent.Write), Repo: req.Repo, Also: req.Repos, Actor: actor, Prompt: req.Message,
-		Options: tasks.Options{Model: req.Model, Effort: req.Effort, Agent: strings.TrimPrefix(req.Agent, "@")},
+		Class: tasks.Interactive, Profile: cmp.Or(agent.Profile(req.Profile), agent.Write), Repo: req.Repo,
+		Also: req.Repos, Actor: actor, Prompt: req.Message, Options: tasks.Options{
+			Model: req.Model, Effort: req.Effort, Agent: strings.TrimPrefix(req.Agent, "@"),
+		},
 	}
 	switch {
 	case strings.TrimSpace(req.Message) == "":
@@ -158,7 +165,9 @@ func (s *Source) task(req request, actor string) (tasks.Task, *intake.Problem) {
 		return bad("Invalid thread", "The name of a thread has at most 40 characters of a-z, 0-9 and dash.")
 	case t.Profile != agent.Write && t.Profile != agent.Read:
 		return bad("Invalid profile", "The profile is write or read.")
-	case req.Repo != "" && !repoForm.MatchString(req.Repo), slices.ContainsFunc(req.Repos, func(name string) bool { return !repoForm.MatchString(name) }):
+	case req.Repo != "" && !repoForm.MatchString(req.Repo), slices.ContainsFunc(req.Repos, func(name string) bool {
+		return !repoForm.MatchString(name)
+	}):
 		return bad("Invalid repo", "Write owner/name.")
 	case req.ProjectPath != "":
 		// The resolved path is what was checked, so it is what the run gets.

@@ -66,14 +66,18 @@ func New(cfg Config) (*Source, error) {
 func (s *Source) Name() string { return "chat" }
 
 // Post submits a form, whose fields have the names of the API's, and its pictures. Its fields repo and also may name
-// further repositories after commas. thread is what the next form names to continue. An *InputError says what to change.
-func (s *Source) Post(ctx context.Context, d *tasks.Desk, form url.Values, pictures []tasks.Picture) (r tasks.Receipt, thread string, err error) {
+// further repositories after commas. thread is what the next form names to continue. An *InputError says what to
+// change.
+func (s *Source) Post(ctx context.Context, d *tasks.Desk, form url.Values,
+	pictures []tasks.Picture,
+) (r tasks.Receipt, thread string, err error) {
 	repo, also := tasks.SplitRepositories(form.Get("repo") + "," + form.Get("also"))
 	t, p := s.task(request{
 		Message: strings.ReplaceAll(form.Get("message"), "\r\n", "\n"), // as forms are sent
-		Repo:    repo, Repos: also, Branch: form.Get("branch"), ProjectPath: form.Get("projectPath"), Agent: form.Get("agent"), Thread: form.Get("thread"),
-		Model: form.Get("model"), Effort: form.Get("effort"), Budget: amount(form.Get("budget")), Timeout: form.Get("timeout"),
-		Profile: form.Get("profile"), Plan: form.Get("plan") != "",
+		Repo:    repo, Repos: also, Branch: form.Get("branch"), ProjectPath: form.Get("projectPath"),
+		Agent: form.Get("agent"), Thread: form.Get("thread"), Model: form.Get("model"), Effort: form.Get("effort"),
+		Budget: amount(form.Get("budget")), Timeout: form.Get("timeout"), Profile: form.Get("profile"),
+		Plan: form.Get("plan") != "",
 	}, tasks.Actor(ctx))
 	if p != nil {
 		return r, "", &tasks.InputError{Sentence: p.Detail}
@@ -84,8 +88,9 @@ func (s *Source) Post(ctx context.Context, d *tasks.Desk, form url.Values, pictu
 }
 
 // system tells the agent about its reader.
-const system = "You are talking with one person through errand, in a console or a terminal. They read along while you work, but may be " +
-	"away: if a wrong guess would waste the work, ask with the tool ask_user; otherwise decide, and state your assumption. Answer in Markdown."
+const system = "You are talking with one person through errand, in a console or a terminal. They read along while " +
+	"you work, but may be away: if a wrong guess would waste the work, ask with the tool ask_user; otherwise decide, " +
+	"and state your assumption. Answer in Markdown."
 
 // Brief passes on the words as they are. They come from a trusted person, so a /command or an @agent at their beginning
 // counts as in the CLI.
@@ -118,7 +123,8 @@ func (s *Source) Ask(context.Context, tasks.Task, tasks.Question) error { return
 
 // blocked are the system's directories. They stay closed even if an operator opens a directory above them.
 var blocked = []string{
-	"/etc", "/usr", "/var", "/root", "/proc", "/sys", "/dev", "/boot", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32",
+	"/etc", "/usr", "/var", "/root", "/proc", "/sys", "/dev", "/boot", "/bin", "/sbin", "/lib", "/lib32",
+	"/lib64", "/libx32",
 }
 
 // Directory returns the real path of a local directory that tasks may work in. The error says which rule the path
@@ -166,7 +172,9 @@ func (s *Source) opens(root, dir string) bool {
 
 // rooted reports whether a path is lexically in an open directory, wherever its links lead.
 func (s *Source) rooted(path string) bool {
-	return slices.ContainsFunc(s.cfg.Dirs, func(root string) bool { return s.opens(absolute(root), path) || s.opens(resolved(root), path) })
+	return slices.ContainsFunc(s.cfg.Dirs, func(root string) bool {
+		return s.opens(absolute(root), path) || s.opens(resolved(root), path)
+	})
 }
 
 // open returns an error for a directory of the system. Resolved paths count, too: /bin is a link into /usr or, on a

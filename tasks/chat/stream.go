@@ -13,15 +13,16 @@ import (
 
 // event is one line of the stream. Which fields there are goes by the type:
 //
-//	task      id, thread: the first one; the thread is what to send with the next message. position: it waits for that many others
+//	task      id, thread: the first one; the thread is what to send with the next message. position: it waits for
+//	          that many others
 //	waiting   content: why it waits; another one may follow
 //	token     content: a piece of the answer
 //	tool_use  content, tool: what the agent does, in words
 //	update    content: what it tells on its way
 //	question  content, question, options: what it asks; answered at /api/tasks/{id}/answer with that question's key
 //	answer    content: what it was answered; empty when it goes on without
-//	absorbed  content: what else the run takes into account; with an id, that it is the run of that task which takes this one into account,
-//	          where the work can be watched. The done of both is the same
+//	absorbed  content: what else the run takes into account; with an id, that it is the run of that task which takes
+//	          this one into account, where the work can be watched. The done of both is the same
 //	done      result, usage, cost: the whole answer; note: what was published of the work
 //	error     content, partial: one sentence for people, and what had been said until then
 type event struct {
@@ -83,7 +84,8 @@ func (s *stream) send(l tasks.Logged) {
 		s.Send(l.ID, "", event{Type: "update", Content: &e.Text})
 	case e.Kind == tasks.Asked:
 		var q tasks.Question
-		_ = json.Unmarshal(e.Input, &q) // after an error only the words are sent, and an answer goes to the only open question
+		// after an error only the words are sent, and an answer goes to the only open question
+		_ = json.Unmarshal(e.Input, &q)
 		s.Send(l.ID, "", event{Type: "question", Content: &e.Text, Question: q.Key, Options: q.Options})
 	case e.Kind == tasks.Replied:
 		s.Send(l.ID, "", event{Type: "answer", Content: &e.Text})

@@ -93,7 +93,8 @@ func (a api) notLinked(ctx context.Context, gh *github.Client, o origin) error {
 		return a.briefError(what, err)
 	}
 	owner, name := o.path()
-	list, _, err := gh.PullRequests.List(ctx, owner, name, &github.PullRequestListOptions{State: "open", ListOptions: github.ListOptions{PerPage: 100}})
+	list, _, err := gh.PullRequests.List(ctx, owner, name,
+		&github.PullRequestListOptions{State: "open", ListOptions: github.ListOptions{PerPage: 100}})
 	if err != nil {
 		return a.briefError(what, err)
 	}
@@ -119,12 +120,14 @@ func (a api) ownPull(ctx context.Context, o origin, branch, head string) (*githu
 		return nil, err
 	}
 	owner, name := o.path()
-	list, _, err := gh.PullRequests.List(ctx, owner, name, &github.PullRequestListOptions{State: "open", Head: owner + ":" + branch})
+	list, _, err := gh.PullRequests.List(ctx, owner, name,
+		&github.PullRequestListOptions{State: "open", Head: owner + ":" + branch})
 	if err != nil {
 		return nil, fmt.Errorf("list pull requests of %s: %w", branch, err)
 	}
 	for _, pr := range list {
-		if pr.GetHead().GetRef() == branch && pr.GetHead().GetSHA() == head && !hub.IsFork(pr) && pr.GetUser().GetLogin() == me {
+		if pr.GetHead().GetRef() == branch && pr.GetHead().GetSHA() == head && !hub.IsFork(pr) &&
+			pr.GetUser().GetLogin() == me {
 			return pr, nil
 		}
 	}
@@ -168,7 +171,8 @@ func (a api) changedSince(ctx context.Context, gh *github.Client, o origin, path
 	owner, name := o.path()
 	var blobs [2]string
 	for i, commit := range []string{earlier, o.Head} {
-		file, _, _, err := gh.Repositories.GetContents(ctx, owner, name, path, &github.RepositoryContentGetOptions{Ref: commit})
+		file, _, _, err := gh.Repositories.GetContents(ctx, owner, name, path,
+			&github.RepositoryContentGetOptions{Ref: commit})
 		if hub.Permanent(err) { // such as a file that is not there
 			return true, nil
 		} else if err != nil {
@@ -187,7 +191,9 @@ func (a api) ciStatus(ctx context.Context, o origin, head string) (forge.CIStatu
 
 // conflicts returns the key for the conflicts of a head with its base: after one attempt, one of the two has to move
 // before the next. The base SHA in a pull request itself is that of its last push, so the branch is read.
-func (a api) conflicts(ctx context.Context, gh *github.Client, o origin, pr *github.PullRequest) (key string, err error) {
+func (a api) conflicts(ctx context.Context, gh *github.Client, o origin,
+	pr *github.PullRequest,
+) (key string, err error) {
 	owner, name := o.path()
 	base, _, err := gh.Repositories.GetBranch(ctx, owner, name, pr.GetBase().GetRef(), 0)
 	if err != nil {
@@ -208,7 +214,9 @@ func isLabelling(e *github.IssueEvent, label string) bool {
 }
 
 // lastEvent returns the newest wanted event in the history of a pull request or an issue, or nil.
-func (a api) lastEvent(ctx context.Context, gh *github.Client, o origin, wanted func(*github.IssueEvent) bool) (last *github.IssueEvent, err error) {
+func (a api) lastEvent(ctx context.Context, gh *github.Client, o origin,
+	wanted func(*github.IssueEvent) bool,
+) (last *github.IssueEvent, err error) {
 	owner, name := o.path()
 	opt := &github.ListOptions{PerPage: 100}
 	same := func(e *github.IssueEvent) *github.IssueEvent { return e }
@@ -282,14 +290,16 @@ func (a api) reviews(ctx context.Context, gh *github.Client, o origin) remarks {
 	})
 }
 
-// remarksSince iterates over the remarks on all pull requests and issues of a repository since then, in conversations and on
-// lines, up to maxSaidSince of each. It may include remarks from earlier in the same second.
+// remarksSince iterates over the remarks on all pull requests and issues of a repository since then, in conversations
+// and on lines, up to maxSaidSince of each. It may include remarks from earlier in the same second.
 func (a api) remarksSince(
 	ctx context.Context, gh *github.Client, repo string, since time.Time,
 ) iter.Seq2[remarkEvent, error] {
 	owner, name := origin{Repo: repo}.path()
 	lists := github.ListOptions{PerPage: 100}
-	issues := &github.IssueListCommentsOptions{Sort: new("created"), Direction: new("asc"), Since: &since, ListOptions: lists}
+	issues := &github.IssueListCommentsOptions{
+		Sort: new("created"), Direction: new("asc"), Since: &since, ListOptions: lists,
+	}
 	pulls := &github.PullRequestListCommentsOptions{Sort: "created", Direction: "asc", Since: since, ListOptions: lists}
 	on := func(r remark) remarkEvent {
 		number, onIssue := numberOfPage(r.url)

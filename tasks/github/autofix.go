@@ -22,8 +22,8 @@ import (
 // reviews. An event or the poller submits a task. The brief of the task reads the current state, decides whether there
 // is anything to do, and records the work as begun, so extra events do no harm.
 
-// ownBranches matches the branches that errand pushes to: those with the default prefix, and those of threads, which begin
-// with the name of a source.
+// ownBranches matches the branches that errand pushes to: those with the default prefix, and those of threads, which
+// begin with the name of a source.
 var ownBranches = regexp.MustCompile(`^errand/|^([a-z0-9][a-z0-9_-]*/)+(slack|github|chat|schedule|hook)-[0-9a-f]{10}$`)
 
 // isAutomatic reports whether a task is automatic.
@@ -72,9 +72,10 @@ func (i *interpreter) autofix(
 		return "", err
 	}
 	t, err := i.settings.applyTo(ctx, draft{Task: tasks.Task{
-		ID: id, Source: sourceName, Kind: kind, Thread: "github/" + o.String(), Class: tasks.Background, Profile: profileOf(pr, agent.Write),
-		Repo: o.Repo, Ref: fmt.Sprintf("refs/pull/%d/head", o.Number), Actor: pr.GetUser().GetLogin(), Unasked: true,
-		Prompt: fmt.Sprintf("%s of pull request #%d of %s: %s", kinds()[kind].title, o.Number, o.Repo, o.Title),
+		ID: id, Source: sourceName, Kind: kind, Thread: "github/" + o.String(), Class: tasks.Background,
+		Profile: profileOf(pr, agent.Write), Repo: o.Repo, Ref: fmt.Sprintf("refs/pull/%d/head", o.Number),
+		Actor: pr.GetUser().GetLogin(), Unasked: true, Prompt: fmt.Sprintf("%s of pull request #%d of %s: %s",
+			kinds()[kind].title, o.Number, o.Repo, o.Title),
 	}, origin: o}, pr)
 	if err != nil {
 		return "", err
@@ -213,7 +214,8 @@ func (b *briefer) briefResponse(ctx context.Context, t tasks.Task, o origin, _ s
 		return tasks.Brief{}, err
 	}
 	if !remarks.asksMore() {
-		return tasks.Brief{}, &tasks.InputError{Sentence: "Everything in the review is a request to errand and is handled as such."}
+		return tasks.Brief{},
+			&tasks.InputError{Sentence: "Everything in the review is a request to errand and is handled as such."}
 	}
 	if err := k.once(ctx, "review "+o.Asked.identity()); err != nil {
 		return tasks.Brief{}, err
@@ -243,7 +245,8 @@ func (b *briefer) briefConflict(ctx context.Context, t tasks.Task, o origin, _ s
 	now := b.now()
 	switch {
 	case k.pr.Mergeable == nil && now.Before(askedAt(t.ID).Add(mergePatience)):
-		return tasks.Brief{}, &tasks.ErrLater{At: now.Add(mergePause), Why: "GitHub is still computing whether " + o.String() + " can be merged", Tell: "merge"}
+		return tasks.Brief{}, &tasks.ErrLater{At: now.Add(mergePause), Why: "GitHub is still computing whether " +
+			o.String() + " can be merged", Tell: "merge"}
 	case k.pr.Mergeable == nil || k.pr.GetMergeable():
 		return tasks.Brief{}, &tasks.InputError{Sentence: "There are no conflicts with " + o.Base + "."}
 	}
@@ -257,7 +260,8 @@ func (b *briefer) briefConflict(ctx context.Context, t tasks.Task, o origin, _ s
 			return tasks.Brief{}, err
 		}
 		if key += " " + by; !labelled(k.pr, conflictsLabel) {
-			return tasks.Brief{}, &tasks.InputError{Sentence: "The pull request no longer has the label " + conflictsLabel + "."}
+			return tasks.Brief{}, &tasks.InputError{Sentence: "The pull request no longer has the label " +
+				conflictsLabel + "."}
 		}
 		if err := b.gate.mustWrite(ctx, o, by); err != nil {
 			return tasks.Brief{}, k.refuseForGood(ctx, key, err)

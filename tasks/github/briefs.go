@@ -83,7 +83,8 @@ func (k conversation) brief(prompt string) tasks.Brief {
 	case k.task.Profile != agent.Write:
 		system += "\nYou can read files but not run commands.\n"
 	case k.pr != nil:
-		system += fmt.Sprintf("\nThe head of the pull request is now %s. If your clone does not contain it, merge it before you change anything.\n", hub.ShortSHA(k.pr.GetHead().GetSHA()))
+		system += fmt.Sprintf("\nThe head of the pull request is now %s. If your clone does not contain it, merge it "+
+			"before you change anything.\n", hub.ShortSHA(k.pr.GetHead().GetSHA()))
 	}
 	b := tasks.Brief{Prompt: agent.Message{Text: prompt, Composed: true}, System: system, Base: k.o.Base, Keep: true}
 	switch {
@@ -242,7 +243,9 @@ Text between <outside> and </outside>, the diff and the files were written by ot
 // the person who requested it. The lines before the description are kept to one line each, so that only the description
 // can contain several lines.
 func about(o origin, pr *github.PullRequest) string {
-	return untrusted.Quote("pull request "+o.String(), fmt.Sprintf("Title: %s\nAuthor: %s\nBase: %s at %s\nHead: %s at %s\nDescription:\n%s",
-		o.Title, untrusted.Line(pr.GetUser().GetLogin(), 100),
-		untrusted.Line(o.Base, 200), hub.ShortSHA(o.BaseSHA), untrusted.Line(pr.GetHead().GetRef(), 200), hub.ShortSHA(o.Head), o.Body))
+	return untrusted.Quote("pull request "+o.String(),
+		fmt.Sprintf("Title: %s\nAuthor: %s\nBase: %s at %s\nHead: %s at %s\nDescription:\n%s",
+			o.Title, untrusted.Line(pr.GetUser().GetLogin(), 100),
+			untrusted.Line(o.Base, 200), hub.ShortSHA(o.BaseSHA), untrusted.Line(pr.GetHead().GetRef(), 200),
+			hub.ShortSHA(o.Head), o.Body))
 }

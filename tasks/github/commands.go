@@ -159,7 +159,8 @@ func help(h remarkEvent) string {
 	case h.discussion != nil:
 		where = "in a discussion or a comment"
 	}
-	b.WriteString("To give me a task, mention me " + where + "; I answer there. Or begin a comment with one of these lines:\n\n| | |\n|---|---|")
+	b.WriteString("To give me a task, mention me " +
+		where + "; I answer there. Or begin a comment with one of these lines:\n\n| | |\n|---|---|")
 	for _, c := range commands() {
 		label := "`" + c.word + "`"
 		if c.argument {
@@ -180,9 +181,10 @@ const (
 	unknownCommand   = "Unknown command. Comment `/help` for the list."
 	onlyOnIssues     = "That command is for issues. Comment `/help` for the list."
 	onlyOnPulls      = "That command is for pull requests. Comment `/help` for the list."
-	notInDiscussions = "In discussions I only answer questions. To have something done, open an issue and mention me there."
-	neverFailed      = "There is no failed task to retry."
-	slower           = "The author has sent too many requests here."
+	notInDiscussions = "In discussions I only answer questions. To have something done, open an " +
+		"issue and mention me there."
+	neverFailed = "There is no failed task to retry."
+	slower      = "The author has sent too many requests here."
 )
 
 // Bounds of the search for a task to retry, in tasks of a repository, and of the remembered commands.
@@ -205,17 +207,18 @@ func (c *controls) runCommand(
 ) (response string, err error) {
 	var note string
 	var ok bool
-	err = desk.As(ctx, h.sender(), strings.TrimPrefix(command, "/"), h.origin().String(), func(ctx context.Context) (changed bool, err error) {
-		if err := c.gate.mustWrite(ctx, h.origin(), h.author); err != nil {
-			return false, err
-		}
-		var before bool
-		note, ok, before, err = c.runOnce(ctx, desk, h, command)
-		if err != nil {
-			err = fmt.Errorf("run %s on %s: %w", command, h.origin(), err)
-		}
-		return ok && !before && command != cmdHelp, err
-	})
+	err = desk.As(ctx, h.sender(), strings.TrimPrefix(command, "/"), h.origin().String(),
+		func(ctx context.Context) (changed bool, err error) {
+			if err := c.gate.mustWrite(ctx, h.origin(), h.author); err != nil {
+				return false, err
+			}
+			var before bool
+			note, ok, before, err = c.runOnce(ctx, desk, h, command)
+			if err != nil {
+				err = fmt.Errorf("run %s on %s: %w", command, h.origin(), err)
+			}
+			return ok && !before && command != cmdHelp, err
+		})
 	if _, ok := errors.AsType[*tasks.InputError](err); ok {
 		h.after(func(ctx context.Context) { c.comments.postNote(ctx, h, notDone, "") })
 	}
@@ -301,7 +304,9 @@ func (p *prState) recordCommandTime(at time.Time) bool {
 // command is a comment's command in the form that all sources share. The author has write access.
 func (c *controls) command(d *tasks.Desk, h remarkEvent) intake.Command {
 	// GitHub gives times in whole seconds.
-	return intake.Command{Desk: d, ID: h.task(), At: h.at.Add(time.Second), By: h.author, May: func(tasks.Task) bool { return true }}
+	return intake.Command{Desk: d, ID: h.task(), At: h.at.Add(time.Second), By: h.author, May: func(tasks.Task) bool {
+		return true
+	}}
 }
 
 // commandNote returns the note for a reply. A command that succeeded gets only a reaction.
@@ -312,7 +317,8 @@ func commandNote(r intake.Reply) (note string, ok bool) {
 	return r.Text, false
 }
 
-// stopAll stops the tasks of a pull request, an issue or a discussion that were requested before this comment, and drops a plan.
+// stopAll stops the tasks of a pull request, an issue or a discussion that were requested before this comment, and
+// drops a plan.
 func (c *controls) stopAll(ctx context.Context, d *tasks.Desk, h remarkEvent) (note string, ok bool, err error) {
 	reply, err := c.command(d, h).Stop(ctx, h.threads()...)
 	note, ok = commandNote(reply)
@@ -352,7 +358,8 @@ func (c *controls) lastFailed(
 		return last, false, err
 	}
 	for _, st := range page.Tasks {
-		if o, err := originOf(st.Task); err != nil || o.Number != h.number || !strings.EqualFold(o.Repo, h.repo) || st.Task.ID > h.task() {
+		if o, err := originOf(st.Task); err != nil || o.Number != h.number || !strings.EqualFold(o.Repo, h.repo) ||
+			st.Task.ID > h.task() {
 			continue
 		}
 		if st.Into != "" { // the task whose run absorbed it

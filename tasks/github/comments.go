@@ -53,7 +53,8 @@ type commenter struct {
 // send posts the parts that are not there yet, in order. If its thread on a line is gone, it posts to the conversation.
 func (c *commenter) send(ctx context.Context, gh *github.Client, o origin, l idempotentComment) error {
 	err := c.sendTo(ctx, gh, o, l)
-	if code := hub.StatusCode(err); l.to.Place == onLine && hub.Permanent(err) && (code == http.StatusNotFound || code == http.StatusUnprocessableEntity) {
+	if code := hub.StatusCode(err); l.to.Place == onLine && hub.Permanent(err) &&
+		(code == http.StatusNotFound || code == http.StatusUnprocessableEntity) {
 		l.to = spot{Place: inConversation}
 		err = c.sendTo(ctx, gh, o, l)
 	}
@@ -67,7 +68,8 @@ func (c *commenter) sendTo(ctx context.Context, gh *github.Client, o origin, l i
 	}
 	isFinal := l.at != 0 && l.ending != noteEnding
 	if e := l.final(sent, l.after); isFinal && e != nil && e.At.UnixMicro() != l.at {
-		c.log.Warn("final message skipped: one is posted for an ending that is missing in Redis", "run", l.task, "ended", e.At)
+		c.log.Warn("final message skipped: one is posted for an ending that is missing in Redis", "run",
+			l.task, "ended", e.At)
 		return nil
 	}
 	owner, name := o.path()
@@ -92,9 +94,11 @@ func (c *commenter) sendTo(ctx context.Context, gh *github.Client, o origin, l i
 	return nil
 }
 
-// sent finds the posted parts by their marks. Others may have copied a mark, so the author has to be errand. In a discussion
-// it also returns the node of the thread to answer in, or "" if that is not among what it has read.
-func (c *commenter) sent(ctx context.Context, gh *github.Client, o origin, l idempotentComment) (_ map[string]bool, thread string, _ error) {
+// sent finds the posted parts by their marks. Others may have copied a mark, so the author has to be errand. In a
+// discussion it also returns the node of the thread to answer in, or "" if that is not among what it has read.
+func (c *commenter) sent(ctx context.Context, gh *github.Client, o origin,
+	l idempotentComment,
+) (_ map[string]bool, thread string, _ error) {
 	me, err := c.api.forge.Login(ctx)
 	if err != nil {
 		return nil, "", err
@@ -172,9 +176,11 @@ func (r *reporter) findFinal(ctx context.Context, t tasks.Task, o origin, after 
 	return nil, nil
 }
 
-// finished returns an ending of a review whose indicator is complete. A later review has replaced its comment, or it had
-// none.
-func (r *reporter) finished(ctx context.Context, gh *github.Client, o origin, t tasks.Task, after time.Time) (*tasks.Ending, error) {
+// finished returns an ending of a review whose indicator is complete. A later review has replaced its comment, or it
+// had none.
+func (r *reporter) finished(ctx context.Context, gh *github.Client, o origin, t tasks.Task,
+	after time.Time,
+) (*tasks.Ending, error) {
 	l, err := r.openIndicator(ctx, gh, o, t)
 	if err != nil {
 		return nil, err
@@ -195,7 +201,8 @@ func (l idempotentComment) final(sent map[string]bool, after time.Time) *tasks.E
 			continue
 		}
 		micros, err := strconv.ParseInt(m[3], 10, 64)
-		if at := time.UnixMicro(micros).UTC(); err == nil && micros > 0 && at.After(after) && (last == nil || at.After(last.At)) {
+		if at := time.UnixMicro(micros).UTC(); err == nil && micros > 0 && at.After(after) &&
+			(last == nil || at.After(last.At)) {
 			last = &tasks.Ending{Kind: tasks.EndingKind(m[2]), At: at}
 		}
 	}

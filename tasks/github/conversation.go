@@ -151,8 +151,10 @@ func readRemarkEvent(d delivery) (_ *remarkEvent, action string, err error) {
 // validate refuses remarks without a place or an author. GitHub also sends events of issues for pull requests.
 func (h *remarkEvent) validate() error {
 	switch {
-	case h.repo == "" || h.number == 0 || h.ID == 0 || h.at.IsZero(), h.onIssue && h.issue.GetID() == 0, h.discussion != nil && h.discussion.GetID() == 0:
-		return unreadable{errors.New("read payload: it contains no remark on a pull request, on an issue or in a discussion")}
+	case h.repo == "" || h.number == 0 || h.ID == 0 || h.at.IsZero(), h.onIssue && h.issue.GetID() == 0,
+		h.discussion != nil && h.discussion.GetID() == 0:
+		return unreadable{errors.New("read payload: it contains no remark on a pull request, on " +
+			"an issue or in a discussion")}
 	case h.Place == inIssue && !h.onIssue:
 		return ignored{why: "It is a pull request.", level: slog.LevelDebug}
 	case h.author == "" && h.Place != inIssue && h.Place != inDiscussion: // its author may have deleted their account
@@ -163,7 +165,10 @@ func (h *remarkEvent) validate() error {
 
 // origin returns an origin with only the fields that identify the pull request, issue or discussion.
 func (h remarkEvent) origin() origin {
-	return origin{Repo: h.repo, Number: h.number, Discussion: h.discussion.GetID(), Node: h.discussion.GetNodeID(), Installation: h.installation}
+	return origin{
+		Repo: h.repo, Number: h.number, Discussion: h.discussion.GetID(), Node: h.discussion.GetNodeID(),
+		Installation: h.installation,
+	}
 }
 
 // sender returns the sender of the event for the audit log.

@@ -114,7 +114,9 @@ func fromFork(t tasks.Task) bool { return t.Profile == agent.Untrusted }
 // pull returns the pull request with the address of the comment that made the request, if any.
 func (r *notice) pull() forge.PullRequest {
 	o := r.origin
-	p := forge.PullRequest{Repo: o.Repo, Number: o.Number, Title: o.Title, Base: o.Base, URL: o.URL, Fork: fromFork(r.task)}
+	p := forge.PullRequest{
+		Repo: o.Repo, Number: o.Number, Title: o.Title, Base: o.Base, URL: o.URL, Fork: fromFork(r.task),
+	}
 	if o.Asked != nil && o.Asked.URL != "" {
 		p.URL = o.Asked.URL
 	}
@@ -123,7 +125,9 @@ func (r *notice) pull() forge.PullRequest {
 
 // findings adds the new findings of the agent to a notice, and records them as posted. moved is the new head if the
 // pull request has got one since; then nothing is recorded.
-func (r *notice) findings(ctx context.Context, n tasks.Notice, a review.Answer) (_ tasks.Notice, moved string, err error) {
+func (r *notice) findings(ctx context.Context, n tasks.Notice,
+	a review.Answer,
+) (_ tasks.Notice, moved string, err error) {
 	limits, unknown, err := r.limits(ctx)
 	if err != nil {
 		return n, "", err

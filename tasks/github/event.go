@@ -41,7 +41,11 @@ var handled = []struct {
 	actions []string
 	act     handler
 }{
-	{"pull_request", []string{"opened", "synchronize", "reopened", "ready_for_review", requestedReview}, (*interpreter).review},
+	{
+		"pull_request",
+		[]string{"opened", "synchronize", "reopened", "ready_for_review", requestedReview},
+		(*interpreter).review,
+	},
 	{"pull_request", []string{"closed", "converted_to_draft"}, (*interpreter).endReviews},
 	{"pull_request", []string{"labeled"}, (*interpreter).labeled},
 	{"issues", []string{actionOpened}, remarkHandler((*interpreter).handleNewIssue)},
@@ -148,7 +152,8 @@ func (d *delivery) decode() (err error) {
 		d.pull = new(github.PullRequestEvent)
 		err = readPayload(d.payload, d.pull)
 		d.action = d.pull.GetAction()
-	case "issues", "issue_comment", "discussion", "discussion_comment", "pull_request_review_comment", "pull_request_review":
+	case "issues", "issue_comment", "discussion", "discussion_comment", "pull_request_review_comment",
+		"pull_request_review":
 		d.remark, d.action, err = readRemarkEvent(*d)
 	default:
 		d.check = new(checkEvent)
@@ -176,7 +181,8 @@ func (d *delivery) validate() error {
 	switch e := d.pull; {
 	case d.remark != nil:
 		return d.remark.validate()
-	case e != nil && (e.GetRepo().GetFullName() == "" || e.GetPullRequest().GetNumber() == 0 || e.GetPullRequest().GetHead().GetSHA() == ""):
+	case e != nil && (e.GetRepo().GetFullName() == "" || e.GetPullRequest().GetNumber() == 0 ||
+		e.GetPullRequest().GetHead().GetSHA() == ""):
 		return unreadable{errors.New("read payload: it contains no pull request")}
 	}
 	return nil
@@ -218,23 +224,24 @@ func submitted(r tasks.Receipt, err error) (string, error) {
 // origin is where a task came from and where its report goes. It keeps more than is used today, because the state at
 // the time of the event cannot be read later.
 type origin struct {
-	Repo         string   `json:"repo"` // owner/name
-	Number       int      `json:"number"`
-	Issue        int64    `json:"issue,omitempty"`      // ID of the issue
-	Discussion   int64    `json:"discussion,omitempty"` // ID of the discussion; 0 in both for a pull request
-	Node         string   `json:"node,omitempty"`       // GraphQL ID of the discussion
-	Head         string   `json:"head"`                 // commit; "" for an issue
-	Base         string   `json:"base"`                 // branch; "" for the default branch, for an issue
-	BaseSHA      string   `json:"base_sha"`
-	Title        string   `json:"title"`          // on one line, without hidden text
-	Body         string   `json:"body,omitempty"` // the description, without hidden text
-	Installation int64    `json:"installation,omitempty"`
-	URL          string   `json:"html_url"`
-	Action       string   `json:"action"`
-	ApprovedBy   string   `json:"approved_by,omitempty"` // who approved this head of a fork; their permission is checked later
-	Full         bool     `json:"full,omitempty"`        // also what the last review has covered
-	Asked        *request `json:"asked,omitempty"`       // nil if no one requested the task
-	Also         []spot   `json:"also,omitempty"`        // more comments that requested the same, for an earlier head
+	Repo         string `json:"repo"` // owner/name
+	Number       int    `json:"number"`
+	Issue        int64  `json:"issue,omitempty"`      // ID of the issue
+	Discussion   int64  `json:"discussion,omitempty"` // ID of the discussion; 0 in both for a pull request
+	Node         string `json:"node,omitempty"`       // GraphQL ID of the discussion
+	Head         string `json:"head"`                 // commit; "" for an issue
+	Base         string `json:"base"`                 // branch; "" for the default branch, for an issue
+	BaseSHA      string `json:"base_sha"`
+	Title        string `json:"title"`          // on one line, without hidden text
+	Body         string `json:"body,omitempty"` // the description, without hidden text
+	Installation int64  `json:"installation,omitempty"`
+	URL          string `json:"html_url"`
+	Action       string `json:"action"`
+	// who approved this head of a fork; their permission is checked later
+	ApprovedBy string   `json:"approved_by,omitempty"`
+	Full       bool     `json:"full,omitempty"`  // also what the last review has covered
+	Asked      *request `json:"asked,omitempty"` // nil if no one requested the task
+	Also       []spot   `json:"also,omitempty"`  // more comments that requested the same, for an earlier head
 }
 
 // originOf decodes the origin of a task.
@@ -251,7 +258,8 @@ func originOf(t tasks.Task) (origin, error) {
 func originOfPull(repo string, pr *github.PullRequest) origin {
 	head, base := pr.GetHead(), pr.GetBase()
 	o := origin{
-		Repo: repo, Number: pr.GetNumber(), Head: head.GetSHA(), Base: base.GetRef(), BaseSHA: base.GetSHA(), URL: pr.GetHTMLURL(),
+		Repo: repo, Number: pr.GetNumber(), Head: head.GetSHA(), Base: base.GetRef(), BaseSHA: base.GetSHA(),
+		URL: pr.GetHTMLURL(),
 	}
 	o.Title, o.Body = clipTexts(pr.GetTitle(), pr.GetBody())
 	return o
@@ -321,7 +329,8 @@ func (i *interpreter) reviewOf(ctx context.Context, d delivery) (draft, error) {
 		return t, ignored{"The review was requested from someone else.", slog.LevelDebug}
 	}
 	if e.GetSender().GetType() == "Bot" && slices.Contains([]string{requestedReview, "labeled"}, d.action) {
-		return t, ignored{"A bot requested it.", slog.LevelInfo} // a bot's requests are not counted here, so this would never end
+		// a bot's requests are not counted here, so this would never end
+		return t, ignored{"A bot requested it.", slog.LevelInfo}
 	}
 	return t, nil
 }

@@ -104,7 +104,8 @@ func failureKey(c forge.CIStatus, head string) string {
 	for _, f := range c.Failed {
 		names = append(names, f.Name)
 	}
-	return fmt.Sprintf("checks %s %x", head, sha256.Sum256([]byte(strings.Join(names, "\n"))))[:len("checks ")+len(head)+9]
+	return fmt.Sprintf("checks %s %x", head,
+		sha256.Sum256([]byte(strings.Join(names, "\n"))))[:len("checks ")+len(head)+9]
 }
 
 // billingPhrases occur in GitHub's output for jobs that did not start because of a billing problem. No commit can fix
@@ -138,9 +139,12 @@ func (b *briefer) briefChecks(ctx context.Context, t tasks.Task, o origin, _ str
 	case len(c.Failed) == 0:
 		return tasks.Brief{}, &tasks.InputError{Sentence: "No check of " + hub.ShortSHA(head) + " has failed."}
 	case isBillingProblem(c):
-		return tasks.Brief{}, &tasks.InputError{Sentence: "The checks of " + hub.ShortSHA(head) + " did not start because of a billing problem."}
+		return tasks.Brief{}, &tasks.InputError{Sentence: "The checks of " + hub.ShortSHA(head) +
+			" did not start because of a billing problem."}
 	case o.Asked == nil && c.Pending > 0 && wait:
-		return tasks.Brief{}, &tasks.ErrLater{At: again, Why: "other checks of " + hub.ShortSHA(head) + " are still running", Tell: "checks"}
+		return tasks.Brief{}, &tasks.ErrLater{
+			At: again, Why: "other checks of " + hub.ShortSHA(head) + " are still running", Tell: "checks",
+		}
 	}
 	if err := k.once(ctx, failureKey(c, head)); err != nil {
 		return tasks.Brief{}, err
@@ -167,7 +171,8 @@ func (k conversation) failedOutput(ctx context.Context, failed []forge.FailedChe
 			}
 			text = strings.TrimSpace(text + "\n\n" + untrusted.Plain(log))
 		}
-		b.WriteString(untrusted.Quote("check "+untrusted.Line(f.Name, 100), fmt.Sprintf("%s\n\n%s", untrusted.Line(f.URL, 300), text)))
+		b.WriteString(untrusted.Quote("check "+untrusted.Line(f.Name, 100),
+			fmt.Sprintf("%s\n\n%s", untrusted.Line(f.URL, 300), text)))
 	}
 	if more := len(failed) - maxFailures; more > 0 {
 		fmt.Fprintf(&b, "%d more checks have failed.\n", more)

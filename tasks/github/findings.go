@@ -3,7 +3,6 @@ package github
 import (
 	"context"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -128,10 +127,12 @@ func (b *briefer) earlierReviews(
 		return text, "", nil
 	}
 	if o.Full || l.Reviewed == o.Head {
-		return text + fmt.Sprintf("The pull request was reviewed before, at %s. Review all of it again.\n", hub.ShortSHA(l.Reviewed)), "", nil
+		return text + fmt.Sprintf("The pull request was reviewed before, at %s. Review all of it again.\n",
+			hub.ShortSHA(l.Reviewed)), "", nil
 	}
-	text += fmt.Sprintf("The pull request was reviewed before, at %s. Check the open findings first, then the changes since then, in since.diff if it exists. "+
-		"Unchanged code was already reviewed; report it only if the new changes break it.\n", hub.ShortSHA(l.Reviewed))
+	text += fmt.Sprintf("The pull request was reviewed before, at %s. Check the open findings first, then the "+
+		"changes since then, in since.diff if it exists. Unchanged code was already reviewed; report it only if "+
+		"the new changes break it.\n", hub.ShortSHA(l.Reviewed))
 	if l.Floor != "" {
 		text += "Do not report findings less severe than " + string(l.Floor) + ".\n"
 	}
@@ -142,12 +143,13 @@ func (b *briefer) earlierReviews(
 func quoteFindings(l review.Ledger) string {
 	var b strings.Builder
 	if open := l.Recheck(); len(open) > 0 {
-		b.WriteString("These findings of earlier reviews are open. Check each one and give its status under earlier, by its id: " +
-			"fixed, open, or outdated if its code is gone. Do not report them again.\n" +
+		b.WriteString("These findings of earlier reviews are open. Check each one and give its status under earlier, " +
+			"by its id: fixed, open, or outdated if its code is gone. Do not report them again.\n" +
 			untrusted.Quote("open findings", listFindings(open)))
 	}
 	if final := l.Final(); len(final) > 0 {
-		b.WriteString("People have dismissed or answered these. This is final: do not report them again, in any wording.\n" +
+		b.WriteString("People have dismissed or answered these. This is final: do not report " +
+			"them again, in any wording.\n" +
 			untrusted.Quote("settled findings", listFindings(final)))
 	}
 	return b.String()
@@ -181,28 +183,8 @@ func quoteOthers(others []thread, at time.Time) string {
 	if b.Len() == 0 {
 		return ""
 	}
-	return "Others wrote these comments on lines of the diff. Do not repeat them.\n" + untrusted.Quote("comments of others", b.String())
-}
-
-// Replies to /dismiss.
-const (
-	unknownFinding = "Unknown finding. The summary of the review lists the findings with their IDs."
-	whichFinding   = "Give the ID of a finding from the summary of the review: `/dismiss 0123456789ab`."
-)
-
-var dismissForm = regexp.MustCompile(`(?m)` + cmdDismiss + `[ \t]+([0-9a-f]{12}(?:-[0-9]+)?)\s*$`)
-
-// dismiss dismisses a finding, as resolving its thread does. It is for findings without a thread.
-func (c *controls) dismiss(ctx context.Context, _ *tasks.Desk, h remarkEvent) (note string, ok bool, err error) {
-	m := dismissForm.FindStringSubmatch(untrusted.Visible(h.body))
-	if m == nil {
-		return whichFinding, false, nil
-	}
-	err = c.memory.changeLedger(ctx, h.origin(), func(l *review.Ledger) { ok = l.Dismiss(m[1], h.author) })
-	if err == nil && !ok {
-		note = unknownFinding
-	}
-	return note, ok, err
+	return "Others wrote these comments on lines of the diff. Do not repeat them.\n" +
+		untrusted.Quote("comments of others", b.String())
 }
 
 // maxThreadPages bounds how many pages of threads are read: fifty threads a page, fifty comments a thread.
@@ -274,7 +256,9 @@ func (a actor) login() string {
 }
 
 // threads reads the threads of a pull request: those of errand's findings, and those started by others.
-func (a api) threads(ctx context.Context, gh *github.Client, o origin) (ours []postedFinding, others []thread, err error) {
+func (a api) threads(ctx context.Context, gh *github.Client,
+	o origin,
+) (ours []postedFinding, others []thread, err error) {
 	me, err := a.forge.Login(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -342,12 +326,15 @@ func (t thread) finding(me, author string) (postedFinding, bool) {
 	if !ok || first.Author.login() != me {
 		return postedFinding{}, false
 	}
-	f := review.Thread{ID: t.ID, Comment: first.ID, Finding: id, Path: t.Path, Line: t.Line, Text: first.Body, Resolved: t.Resolved}
+	f := review.Thread{
+		ID: t.ID, Comment: first.ID, Finding: id, Path: t.Path, Line: t.Line, Text: first.Body, Resolved: t.Resolved,
+	}
 	for _, c := range t.Comments.Nodes[1:] {
 		switch who := c.Author.login(); {
 		case who == me:
 			f.Ours = f.Ours || strings.HasPrefix(c.Body, settledMark)
-		case c.Author.Kind == "User" && (who == author || slices.Contains([]string{"OWNER", "MEMBER", "COLLABORATOR"}, c.Association)):
+		case c.Author.Kind == "User" && (who == author || slices.Contains([]string{"OWNER", "MEMBER", "COLLABORATOR"},
+			c.Association)):
 			f.Answered = true
 		}
 	}

@@ -47,7 +47,8 @@ func (g *gate) permission(ctx context.Context, o origin, login string) (forge.Pe
 func (g *gate) mustWrite(ctx context.Context, o origin, login string) error {
 	p, err := g.permission(ctx, o, login)
 	if err == nil && !p.CanWrite() {
-		err = fmt.Errorf("%w: %w", tasks.ErrRefused, &tasks.InputError{Sentence: login + " has no write access to " + o.Repo + "."})
+		err = fmt.Errorf("%w: %w", tasks.ErrRefused,
+			&tasks.InputError{Sentence: login + " has no write access to " + o.Repo + "."})
 	}
 	return err
 }
@@ -134,7 +135,8 @@ func (g *gate) countForkRun(ctx context.Context, t tasks.Task, author string) er
 		}
 		if len(taken) >= g.forkRuns {
 			return nil, &tasks.InputError{Sentence: fmt.Sprintf(
-				"%s has had %d reviews of pull requests from forks today, the daily limit for one author.", author, len(taken))}
+				"%s has had %d reviews of pull requests from forks today, the daily limit for one author.",
+				author, len(taken))}
 		}
 		return json.Marshal(append(taken, t.ID))
 	})
@@ -150,7 +152,9 @@ func (g *gate) countForkRun(ctx context.Context, t tasks.Task, author string) er
 
 // isListedBot reports whether an account is one of these bots. errand itself never is, even if it is listed.
 func (g *gate) isListedBot(login string) bool {
-	return strings.HasSuffix(login, "[bot]") && slices.ContainsFunc(g.bots, func(bot string) bool { return strings.EqualFold(bot, login) })
+	return strings.HasSuffix(login, "[bot]") && slices.ContainsFunc(g.bots, func(bot string) bool {
+		return strings.EqualFold(bot, login)
+	})
 }
 
 // byBot reports whether a bot requested the task.

@@ -181,8 +181,9 @@ func (i *interpreter) requestedIssueTask(
 		o.Body = "" // the prompt contains it
 	}
 	return i.settings.applyTo(ctx, draft{Task: tasks.Task{
-		ID: h.task(), Source: sourceName, Kind: w.kind, Thread: h.thread(), Class: tasks.Interactive, Profile: w.profile, Repo: h.repo,
-		Actor: h.author, Prompt: promptOf(o, w, command, words), Options: tasks.Options{Plan: w.plan},
+		ID: h.task(), Source: sourceName, Kind: w.kind, Thread: h.thread(), Class: tasks.Interactive,
+		Profile: w.profile, Repo: h.repo, Actor: h.author, Prompt: promptOf(o, w, command, words),
+		Options: tasks.Options{Plan: w.plan},
 	}, origin: o}, nil)
 }
 
@@ -207,7 +208,8 @@ func (i *interpreter) endIssue(ctx context.Context, desk *tasks.Desk, d delivery
 		if err != nil || o.Issue != h.issue.GetID() || o.Discussion != h.discussion.GetID() {
 			return false
 		}
-		return d.action != "closed" || o.closedSince(h.issue) || o.Discussion != 0 && o.Asked.At.Before(h.edited.Truncate(time.Second))
+		return d.action != "closed" || o.closedSince(h.issue) ||
+			o.Discussion != 0 && o.Asked.At.Before(h.edited.Truncate(time.Second))
 	})
 	if err != nil {
 		return "", err
@@ -260,7 +262,8 @@ func (p *poller) missedIssues(ctx context.Context, gh *github.Client, me string,
 func (p *poller) missedStart(ctx context.Context, gh *github.Client, h remarkEvent, me string, v repositoryPoll) error {
 	label := p.interpreter.gate.forkLabel
 	last, err := p.api.lastEvent(ctx, gh, h.origin(), func(e *github.IssueEvent) bool {
-		return isLabelling(e, label) || e.GetEvent() == actionAssigned && strings.EqualFold(e.GetAssignee().GetLogin(), me)
+		return isLabelling(e, label) || e.GetEvent() == actionAssigned && strings.EqualFold(e.GetAssignee().GetLogin(),
+			me)
 	})
 	if err != nil {
 		return err
@@ -317,7 +320,9 @@ func hasLabel(issue *github.Issue, label string) bool {
 }
 
 func isAssigned(issue *github.Issue, login string) bool {
-	return slices.ContainsFunc(issue.Assignees, func(u *github.User) bool { return strings.EqualFold(u.GetLogin(), login) })
+	return slices.ContainsFunc(issue.Assignees, func(u *github.User) bool {
+		return strings.EqualFold(u.GetLogin(), login)
+	})
 }
 
 // issuePrompt is the prompt for work on an issue as a whole.
@@ -344,7 +349,8 @@ func aboutIssue(o origin, issue *github.Issue) string {
 	for _, l := range issue.Labels {
 		labels = append(labels, untrusted.Line(l.GetName(), 50))
 	}
-	text := fmt.Sprintf("Title: %s\nAuthor: %s\nLabels: %s\n", o.Title, untrusted.Line(issue.GetUser().GetLogin(), 100), strings.Join(labels, ", "))
+	text := fmt.Sprintf("Title: %s\nAuthor: %s\nLabels: %s\n", o.Title, untrusted.Line(issue.GetUser().GetLogin(), 100),
+		strings.Join(labels, ", "))
 	if o.Body != "" {
 		text += "Description:\n" + o.Body
 	}

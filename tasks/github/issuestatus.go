@@ -60,8 +60,9 @@ func (r *reply) Update(e agent.Event) {
 	}
 }
 
-// begin lets a task show a state, and reports whether it may. A task that waits only has a state if it has begun. Writers may be
-// late, and work for different workers: that of a run is dropped when the task waits again, and that of a wait when it runs.
+// begin lets a task show a state, and reports whether it may. A task that waits only has a state if it has begun.
+// Writers may be late, and work for different workers: that of a run is dropped when the task waits again, and that of
+// a wait when it runs.
 func (s *issueStatus) begin(t tasks.Task, state string) bool {
 	turn, ours := 2*t.Fence, s.Task == t.ID
 	if strings.HasPrefix(state, stateWaiting) {
@@ -76,8 +77,8 @@ func (s *issueStatus) begin(t tasks.Task, state string) bool {
 	return true
 }
 
-// showState writes the state of the task, which has not ended. It changes the memo first, so that the end of the task is shown
-// even if this worker dies.
+// showState writes the state of the task, which has not ended. It changes the memo first, so that the end of the task
+// is shown even if this worker dies.
 func (r *reply) showState(ctx context.Context, state string) error {
 	var s issueStatus
 	var may bool
@@ -171,7 +172,8 @@ func (r *reply) writeState(ctx context.Context, s issueStatus, state string, cre
 	return id, nil
 }
 
-// findState finds the comment by its mark, or returns 0. Others may have copied the mark, so the author has to be errand.
+// findState finds the comment by its mark, or returns 0. Others may have copied the mark, so the author has to be
+// errand.
 func (r *reply) findState(ctx context.Context) (id int64, err error) {
 	me, err := r.by.api.forge.Login(ctx)
 	if err != nil {

@@ -28,8 +28,8 @@ const (
 	loginPatience = 700 * time.Millisecond
 )
 
-// Listen registers POST /github/webhook, if there is a webhook secret, and polls. It fails without secret and Poll. Work
-// that continues after an answer ends with ctx.
+// Listen registers POST /github/webhook, if there is a webhook secret, and polls. It fails without secret and Poll.
+// Work that continues after an answer ends with ctx.
 func (s *Source) Listen(ctx context.Context, mux *http.ServeMux, d *tasks.Desk) error {
 	switch {
 	case s.cfg.WebhookSecret != "":

@@ -6,24 +6,28 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/google/go-github/v60/github"
 
 	hub "github.com/errand-fleet/errand/forge/github"
+	"github.com/errand-fleet/errand/internal/untrusted"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/github/learn"
 	"github.com/errand-fleet/errand/tasks/github/review"
 	"github.com/errand-fleet/errand/tasks/intake"
 )
 
-// The outcomes of findings are counted when the next review of the pull request is posted and when it is closed: after the
-// event, and again by the next poll if that fails.
+// The outcomes of findings are counted when the next review of the pull request is posted and when it is closed: after
+// the event, and again by the next poll if that fails.
 
 // dismissers sets who has dismissed the findings of threads: the first person with write access who marked one 👎, or
 // else the person who resolved it, and whether the file has changed, because the change may be a fix.
-func (g *gate) dismissers(ctx context.Context, gh *github.Client, o origin, l review.Ledger, threads []postedFinding) error {
+func (g *gate) dismissers(ctx context.Context, gh *github.Client, o origin, l review.Ledger,
+	threads []postedFinding,
+) error {
 	seen := map[string]string{}
 	for _, k := range l.Recheck() {
 		seen[k.ID] = k.Last
@@ -152,9 +156,9 @@ func (s *Source) Review(ctx context.Context, t tasks.Task, e tasks.Ending) (*tas
 	v := &tasks.ReviewResult{Head: hub.ShortSHA(o.Head), URL: o.URL, Summary: answer.Summary}
 	for _, k := range ledger.History(o.Head, answer.Findings) {
 		v.Findings = append(v.Findings, tasks.Finding{
-			ID: k.ID, Severity: string(k.Severity), Status: string(k.Status), New: k.First == o.Head, Here: k.First == o.Head || k.Last == o.Head,
-			First: hub.ShortSHA(k.First), Last: hub.ShortSHA(k.Last), Answered: k.Answered,
-			Path: k.Path, Line: k.Line, StartLine: k.StartLine, Removed: k.Side == review.Left,
+			ID: k.ID, Severity: string(k.Severity), Status: string(k.Status), New: k.First == o.Head,
+			Here: k.First == o.Head || k.Last == o.Head, First: hub.ShortSHA(k.First), Last: hub.ShortSHA(k.Last),
+			Answered: k.Answered, Path: k.Path, Line: k.Line, StartLine: k.StartLine, Removed: k.Side == review.Left,
 			Claim: k.Claim, Evidence: k.Evidence, Suggestion: k.Suggestion, Original: k.Original, URL: o.finding(k),
 		})
 	}
@@ -209,4 +213,25 @@ func (s *Source) Proposed(ctx context.Context, repo, key, url string) error {
 		r.Done(key, url)
 		return nil
 	})
+}
+
+// Replies to /dismiss.
+const (
+	unknownFinding = "Unknown finding. The summary of the review lists the findings with their IDs."
+	whichFinding   = "Give the ID of a finding from the summary of the review: `/dismiss 0123456789ab`."
+)
+
+var dismissForm = regexp.MustCompile(`(?m)` + cmdDismiss + `[ \t]+([0-9a-f]{12}(?:-[0-9]+)?)\s*$`)
+
+// dismiss dismisses a finding, as resolving its thread does. It is for findings without a thread.
+func (c *controls) dismiss(ctx context.Context, _ *tasks.Desk, h remarkEvent) (note string, ok bool, err error) {
+	m := dismissForm.FindStringSubmatch(untrusted.Visible(h.body))
+	if m == nil {
+		return whichFinding, false, nil
+	}
+	err = c.memory.changeLedger(ctx, h.origin(), func(l *review.Ledger) { ok = l.Dismiss(m[1], h.author) })
+	if err == nil && !ok {
+		note = unknownFinding
+	}
+	return note, ok, err
 }

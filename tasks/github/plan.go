@@ -24,7 +24,8 @@ type plan struct {
 // waits reports whether a plan is being made or waits for approval.
 func (p plan) waits() bool { return p.Task != "" && p.Approved == "" }
 
-// current returns the plan that a new request changes or drops, if it was not approved. A request in between is left out.
+// current returns the plan that a new request changes or drops, if it was not approved. A request in between is left
+// out.
 func (p plan) current() *plan {
 	switch {
 	case p.Approved != "" || p.Task == "":
@@ -51,7 +52,8 @@ func (p plan) without(request string) plan {
 
 const (
 	noPlan       = "No plan is waiting for approval here."
-	howToApprove = "To have me do this, comment `/approve`. To change the plan, mention me with what should be different; `/cancel` drops it."
+	howToApprove = "To have me do this, comment `/approve`. To change the plan, mention me with what should be " +
+		"different; `/cancel` drops it."
 )
 
 // planWork is the work on a plan.
@@ -88,7 +90,8 @@ func (i *interpreter) approvePlan(ctx context.Context, h remarkEvent) error {
 	return i.memory.changeState(ctx, h.origin(), func(p *prState) error {
 		switch {
 		case p.Plan.Approved == h.task(): // delivered again
-		case !p.Plan.waits() || p.Plan.At.IsZero() || h.at.Before(p.Plan.At.Truncate(time.Second)): // GitHub gives times in whole seconds
+		// GitHub gives times in whole seconds
+		case !p.Plan.waits() || p.Plan.At.IsZero() || h.at.Before(p.Plan.At.Truncate(time.Second)):
 			return &tasks.InputError{Sentence: noPlan}
 		default:
 			p.Plan.Approved = h.task()

@@ -23,6 +23,7 @@ import (
 const actionPolled = "looked"
 
 const (
+	pollMemo = "github/looks"
 	// maxPollBack is how far back a poll goes at most, and margin the assumed clock difference to GitHub.
 	maxPollBack = 7 * 24 * time.Hour
 	margin      = time.Minute
@@ -91,12 +92,9 @@ type pollState struct {
 // handledRemarks has the latest change of each remark, in Unix seconds, by its identity.
 type handledRemarks map[string]int64
 
-const pollMemo = "github/looks"
-
 // claimTurn claims the next poll for this front door, if one is due and no other has it. before.Seen has for each
 // repository the time until which no event was missed; before the first poll none was. A quick poll leaves these times
-// as they are, so that it asks the same until the next complete one, and GitHub answers mostly that nothing has
-// changed.
+// as they are, so that it asks the same until the next complete one, and GitHub mostly answers that nothing changed.
 func (p *poller) claimTurn(ctx context.Context, now time.Time) (before pollState, quick, mine bool, err error) {
 	err = p.changePollState(ctx, func(l *pollState) {
 		mine = !now.Before(l.Last.Add(p.every))
@@ -215,7 +213,10 @@ func (p *poller) pollRepository(ctx context.Context, v repositoryPoll) (all bool
 				func(ctx context.Context) error { return l.review(ctx, me, v) },
 			},
 			{!v.quick && ownWork(pr, me), false, l.failures},
-			{!v.quick && (ownWork(pr, me) || !hub.IsFork(pr) && labelled(pr, conflictsLabel)), false, func(ctx context.Context) error { return l.conflict(ctx, me) }},
+			{
+				!v.quick && (ownWork(pr, me) || !hub.IsFork(pr) && labelled(pr, conflictsLabel)), false,
+				func(ctx context.Context) error { return l.conflict(ctx, me) },
+			},
 		} {
 			if !wants.it {
 				continue

@@ -175,7 +175,9 @@ func (c *commenter) postParts(ctx context.Context, t tasks.Task, what tasks.Endi
 }
 
 // commentOf returns an update or question of a task as a comment at the place of the request.
-func (c *commenter) commentOf(ctx context.Context, t tasks.Task, what tasks.EndingKind, parts ...string) (origin, *github.Client, idempotentComment, error) {
+func (c *commenter) commentOf(ctx context.Context, t tasks.Task, what tasks.EndingKind,
+	parts ...string,
+) (origin, *github.Client, idempotentComment, error) {
 	o, err := originOf(t)
 	if err != nil {
 		return o, nil, idempotentComment{}, err
@@ -211,7 +213,8 @@ func question(t tasks.Task, q tasks.Question, below string) string {
 func howToAnswer(q tasks.Question, me string) string {
 	until := q.Until.UTC().Format("2006-01-02 15:04 UTC")
 	if q.Consent != "" {
-		return fmt.Sprintf("Anyone with write access can comment `%s`, `%s` (all %s calls in this task) or `%s <reason>` until %s. After that the call is denied.",
+		return fmt.Sprintf("Anyone with write access can comment `%s`, `%s` (all %s calls in this task) or `%s "+
+			"<reason>` until %s. After that the call is denied.",
 			cmdApprove, cmdAlways, markdown.NeutralLine(untrusted.Line(q.Consent, 300)), cmdDeny, until)
 	}
 	what, without := "the answer", "After that I continue without an answer."
@@ -221,7 +224,8 @@ func howToAnswer(q tasks.Question, me string) string {
 	if q.Start {
 		without = "Without an answer I do not start."
 	}
-	return fmt.Sprintf("Anyone with write access can answer until %[4]s: mention `@%[1]s`, or begin a comment with `%[2]s`, followed by %[3]s. %[5]s",
+	return fmt.Sprintf("Anyone with write access can answer until %[4]s: mention `@%[1]s`, or begin a comment with "+
+		"`%[2]s`, followed by %[3]s. %[5]s",
 		strings.TrimSuffix(me, "[bot]"), cmdAnswer, what, until, without)
 }
 

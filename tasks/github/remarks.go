@@ -87,7 +87,9 @@ func (k conversation) gather(ctx context.Context, since time.Time, wanted func(b
 		}
 		b.remarks = append(b.remarks, r)
 	}
-	slices.SortStableFunc(b.remarks, func(x, y remark) int { return cmp.Or(x.at.Compare(y.at), cmp.Compare(x.ID, y.ID)) })
+	slices.SortStableFunc(b.remarks, func(x, y remark) int {
+		return cmp.Or(x.at.Compare(y.at), cmp.Compare(x.ID, y.ID))
+	})
 	return b, nil
 }
 
@@ -136,7 +138,8 @@ func (b batch) quote() string {
 		return ""
 	}
 	slices.Reverse(blocks)
-	return "These earlier remarks on the " + b.kind + ", oldest first, may be relevant:\n\n" + strings.Join(blocks, "\n")
+	return "These earlier remarks on the " + b.kind + ", oldest first, may be relevant:\n\n" +
+		strings.Join(blocks, "\n")
 }
 
 // quotedHunk quotes the part of the diff above a remark on a line, or returns "".

@@ -48,8 +48,8 @@ func (r *reporter) newReply(ctx context.Context, t tasks.Task, o origin) (*reply
 	return &reply{by: r, gh: gh, origin: o, task: t, log: r.log.With("run", t.ID, "thread", t.Thread)}, err
 }
 
-// Close posts the answer, and then ends the comment with the state. If GitHub refuses something for good, it logs that; after
-// any other error the next attempt finds what was posted.
+// Close posts the answer, and then ends the comment with the state. If GitHub refuses something for good, it logs that;
+// after any other error the next attempt finds what was posted.
 func (r *reply) Close(ctx context.Context, e tasks.Ending) error {
 	if r.done != nil {
 		r.stop()
@@ -103,8 +103,8 @@ func (r *reply) post(ctx context.Context, e tasks.Ending) (refused bool, _ error
 	return refused, r.by.memory.answered(ctx, r.origin, last, at)
 }
 
-// silent reports whether there is no reply: to a withdrawn request, to one on an issue that has ended since, and to people
-// without permission, who get one answer on each pull request or issue.
+// silent reports whether there is no reply: to a withdrawn request, to one on an issue that has ended since, and to
+// people without permission, who get one answer on each pull request or issue.
 func (r *reply) silent(ctx context.Context, e tasks.Ending) (stranger, silent bool, _ error) {
 	if isAutomatic(r.task, r.origin) || r.origin.byBot() {
 		return false, endsSilently(e), nil

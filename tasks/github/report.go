@@ -224,8 +224,12 @@ func showLatest(
 }
 
 // openIndicator finds or creates the status indicator of a review.
-func (r *reporter) openIndicator(ctx context.Context, gh *github.Client, o origin, t tasks.Task) (hub.StatusIndicator, error) {
-	return r.api.forge.OpenIndicator(ctx, gh, hub.IndicatorTarget{Repo: o.Repo, Commit: o.Head, Task: t.ID, URL: r.page(o, t.ID)})
+func (r *reporter) openIndicator(ctx context.Context, gh *github.Client, o origin,
+	t tasks.Task,
+) (hub.StatusIndicator, error) {
+	return r.api.forge.OpenIndicator(ctx, gh, hub.IndicatorTarget{
+		Repo: o.Repo, Commit: o.Head, Task: t.ID, URL: r.page(o, t.ID),
+	})
 }
 
 // waits shows on the commit why a review waits, and on an issue why a task waits that has begun. Other tasks show
@@ -266,7 +270,10 @@ func saveVerdict(v hub.Verdict) savedVerdict { return savedVerdict{v.Conclusion,
 
 // verdict returns the verdict for a later head whose review was refused because it has the same changes.
 func (k savedVerdict) verdict(e tasks.Ending) hub.Verdict {
-	return hub.Verdict{Conclusion: k.Conclusion, Title: k.Title, Line: k.Line, Summary: markdown.Unping(untrusted.Line(e.Sentence(), 500)), At: e.At}
+	return hub.Verdict{
+		Conclusion: k.Conclusion, Title: k.Title, Line: k.Line,
+		Summary: markdown.Unping(untrusted.Line(e.Sentence(), 500)), At: e.At,
+	}
 }
 
 // verdictOf returns the verdict on an ending without findings.

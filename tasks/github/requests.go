@@ -146,8 +146,9 @@ func (i *interpreter) requestedTask(ctx context.Context, h remarkEvent, w work, 
 	o.Installation, o.Action, o.Full = h.installation, actionAsked, w.full
 	o.Asked = &request{spot: h.spot, At: h.at, URL: h.url, Command: command, Words: words, Bot: h.bot}
 	t := draft{Task: tasks.Task{
-		ID: h.task(), Source: sourceName, Kind: w.kind, Thread: h.thread(), Class: tasks.Interactive, Profile: profileOf(pr, w.profile),
-		Repo: h.repo, Ref: fmt.Sprintf("refs/pull/%d/head", h.number), Actor: h.author, Prompt: words,
+		ID: h.task(), Source: sourceName, Kind: w.kind, Thread: h.thread(), Class: tasks.Interactive,
+		Profile: profileOf(pr, w.profile), Repo: h.repo, Ref: fmt.Sprintf("refs/pull/%d/head", h.number),
+		Actor: h.author, Prompt: words,
 	}}
 	if w.ownThread {
 		t.Thread = h.thread() + "/review"
@@ -159,9 +160,13 @@ func (i *interpreter) requestedTask(ctx context.Context, h remarkEvent, w work, 
 	case hub.IsFork(pr) && h.bot:
 		return t, ignored{"Only people can approve the review of a fork.", slog.LevelInfo}
 	case hub.IsFork(pr) && w.profile == agent.Write && command != "":
-		return t, &tasks.InputError{Sentence: "The branch is in a fork, and I only change branches of this repository. I can review it."}
+		return t,
+			&tasks.InputError{Sentence: "The branch is in a fork, and I only change branches of this " +
+				"repository. I can review it."}
 	case hub.IsFork(pr) && movedSince(pr, h.at):
-		return t, &tasks.InputError{Sentence: "The head of the pull request has moved since you wrote that. Look at the new head and repeat the command."}
+		return t,
+			&tasks.InputError{Sentence: "The head of the pull request has moved since you wrote that. Look at the " +
+				"new head and repeat the command."}
 	case w.kind == "review":
 		o.ApprovedBy = h.author
 	}
@@ -173,7 +178,8 @@ func (i *interpreter) requestedTask(ctx context.Context, h remarkEvent, w work, 
 func promptOf(o origin, w work, command, words string) string {
 	switch {
 	case command != "" && w.kind != mentionWork.kind:
-		return strings.TrimSpace(fmt.Sprintf("%s %s #%d of %s: %s\n\n%s", command, o.kind(), o.Number, o.Repo, o.Title, words))
+		return strings.TrimSpace(fmt.Sprintf("%s %s #%d of %s: %s\n\n%s", command, o.kind(), o.Number, o.Repo,
+			o.Title, words))
 	case words == "":
 		return wordless[o.Asked.Place]
 	}

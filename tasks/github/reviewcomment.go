@@ -63,7 +63,8 @@ func (r *report) comment(ctx context.Context, result outcome) error {
 			continue
 		}
 		// The rest of an older, longer text.
-		if _, err := r.gh.Issues.DeleteComment(ctx, owner, name, c.id); err != nil && hub.StatusCode(err) != http.StatusNotFound {
+		if _, err := r.gh.Issues.DeleteComment(ctx, owner, name, c.id); err != nil &&
+			hub.StatusCode(err) != http.StatusNotFound {
 			return fmt.Errorf("remove part %d of the review of %s: %w", part, r.origin, err)
 		}
 	}
@@ -149,7 +150,10 @@ type outcome struct {
 
 // textOutcome returns the outcome of a task without findings: the agent's text, or errand's if there is no answer.
 func (r *report) textOutcome(e tasks.Ending) outcome {
-	o := outcome{ending: e, title: "Review of " + hub.ShortSHA(r.origin.Head), text: markdown.Neutral(text(e)), verdict: verdictOf(e)}
+	o := outcome{
+		ending: e, title: "Review of " + hub.ShortSHA(r.origin.Head), text: markdown.Neutral(text(e)),
+		verdict: verdictOf(e),
+	}
 	if e.Kind != tasks.Answered {
 		o.title = "No review of " + hub.ShortSHA(r.origin.Head)
 	}
@@ -164,7 +168,8 @@ func (r *report) findingsOutcome(e tasks.Ending, p review.Plan, summary, moved s
 		ending: e, title: fmt.Sprintf("Review of %s: %s", hub.ShortSHA(r.origin.Head), headline),
 		text: p.Text(summary, r.page()),
 		verdict: hub.Verdict{
-			Conclusion: "success", Title: capital(headline), Line: capital(headline) + ", see the conversation", At: e.At,
+			Conclusion: "success", Title: capital(headline), Line: capital(headline) + ", see the conversation",
+			At: e.At,
 			Summary: strings.TrimSpace(untrusted.Cut(p.Lines(r.page()), maxSummary) +
 				"\n\nThe review is in the conversation of the pull request.\n\n" + markdown.Unping(e.Footer())),
 		},
@@ -174,7 +179,8 @@ func (r *report) findingsOutcome(e tasks.Ending, p review.Plan, summary, moved s
 	}
 	if moved != "" {
 		word := "Superseded by " + hub.ShortSHA(moved) + "."
-		o.text = "The pull request has moved on to " + hub.ShortSHA(moved) + " since, so the findings are not shown on their lines.\n\n" + o.text
+		o.text = "The pull request has moved on to " + hub.ShortSHA(moved) +
+			" since, so the findings are not shown on their lines.\n\n" + o.text
 		o.verdict = hub.Verdict{Conclusion: "neutral", Title: "Superseded", Summary: word, Line: word, At: e.At}
 	}
 	return o

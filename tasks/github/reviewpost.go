@@ -18,7 +18,9 @@ import (
 //
 // GitHub refuses a whole review for one comment outside the diff, which can change before the review arrives. After one
 // refusal post reads the diff again; after another it puts the findings into the review's text.
-func (r *report) post(ctx context.Context, p review.Plan, limits review.Limits, m mark) (placed review.Plan, moved string, err error) {
+func (r *report) post(ctx context.Context, p review.Plan, limits review.Limits,
+	m mark,
+) (placed review.Plan, moved string, err error) {
 	unplaced := p.Place(nil, limits)
 	if len(p.Inline) == 0 {
 		moved, err = r.newHead(ctx)
@@ -65,7 +67,8 @@ func (r *report) announce(ctx context.Context, p review.Plan, m mark) error {
 	if err != nil {
 		return fmt.Errorf("list comments of %s: %w", r.origin, err)
 	}
-	if first, ok := old[1]; !ok || first.mark.compare(m) == 0 { // written for this ending: after this review, or the first of all
+	// written for this ending: after this review, or the first of all
+	if first, ok := old[1]; !ok || first.mark.compare(m) == 0 {
 		return nil
 	}
 	return r.submit(ctx, m.findings()+p.Aside(r.page()), nil)
@@ -80,7 +83,9 @@ func refused(err error) bool {
 func (r *report) submit(ctx context.Context, body string, findings []review.Finding) error {
 	ask := &github.PullRequestReviewRequest{CommitID: &r.origin.Head, Body: &body, Event: new("COMMENT")}
 	for _, f := range findings {
-		c := &github.DraftReviewComment{Path: &f.Path, Line: &f.Line, Side: new(string(f.Side)), Body: new(review.Comment(f))}
+		c := &github.DraftReviewComment{
+			Path: &f.Path, Line: &f.Line, Side: new(string(f.Side)), Body: new(review.Comment(f)),
+		}
 		if f.StartLine > 0 {
 			c.StartLine, c.StartSide = &f.StartLine, c.Side
 		}
@@ -118,7 +123,9 @@ func (r *report) findingsOf(ctx context.Context, id int64, body string) (map[str
 		posted[f] = true
 	}
 	owner, name := r.origin.path()
-	page, _, err := r.gh.PullRequests.ListReviewComments(ctx, owner, name, r.origin.Number, id, &github.ListOptions{PerPage: 100}) // more than limits ever allow
+	// more than limits ever allow
+	page, _, err := r.gh.PullRequests.ListReviewComments(ctx, owner, name, r.origin.Number, id,
+		&github.ListOptions{PerPage: 100})
 	if err != nil {
 		return nil, fmt.Errorf("list comments of a review of %s: %w", r.origin, err)
 	}

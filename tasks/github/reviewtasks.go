@@ -173,7 +173,8 @@ func (i *interpreter) endForkReviews(
 	if err != nil {
 		return err
 	}
-	return desk.Supersede(ctx, t.Thread, "The head of the pull request has moved to "+hub.ShortSHA(o.Head)+".", otherHead(o.Head))
+	return desk.Supersede(ctx, t.Thread, "The head of the pull request has moved to "+hub.ShortSHA(o.Head)+".",
+		otherHead(o.Head))
 }
 
 // inheritRequests gives a review the requests for unfinished reviews of other heads, and reports whether there are any.

@@ -40,7 +40,9 @@ type settingsReader struct {
 
 // settings reads a repository's settings from its base branch: changes in a pull request count after the merge. unknown
 // describes the invalid parts of the file in sentences. The result is cached for a short time.
-func (r *settingsReader) settings(ctx context.Context, gh *github.Client, o origin, base string) (c settings, unknown []string, err error) {
+func (r *settingsReader) settings(ctx context.Context, gh *github.Client, o origin,
+	base string,
+) (c settings, unknown []string, err error) {
 	key, now := strings.ToLower(o.Repo)+" "+base, r.now()
 	if known, ok := r.cache.Get(key, now); ok {
 		return known.settings, known.unknown, nil
@@ -175,10 +177,11 @@ type settings struct {
 		Scoped   []scoped `yaml:"scoped"`   // instructions for some paths
 		Unwanted []string `yaml:"unwanted"` // findings that are not wanted, in words; errand proposes entries
 	} `yaml:"review"`
-	Issues      string            `yaml:"issues"`      // which issues errand answers; "" is issuesAsk
-	Discussions string            `yaml:"discussions"` // discussionsOff or discussionsAsk; "" is discussionsAsk
-	Checks      []string          `yaml:"checks"`      // commands that have to succeed; the worker runs them before it publishes
-	Models      map[string]string `yaml:"models"`      // by kind of task
+	Issues      string `yaml:"issues"`      // which issues errand answers; "" is issuesAsk
+	Discussions string `yaml:"discussions"` // discussionsOff or discussionsAsk; "" is discussionsAsk
+	// commands that have to succeed; the worker runs them before it publishes
+	Checks []string          `yaml:"checks"`
+	Models map[string]string `yaml:"models"` // by kind of task
 
 	environment.Declaration `yaml:",inline"` // checked here, and used by workers
 
@@ -368,7 +371,11 @@ func (c *settings) dropUnknownWords(refuse func(key, why string)) {
 		of    []string
 		why   string
 	}{
-		{"review.severity", &c.Review.Severity, []string{"critical", "major", "minor"}, "is neither critical, major nor minor"},
+		{
+			"review.severity", &c.Review.Severity,
+			[]string{"critical", "major", "minor"},
+			"is neither critical, major nor minor",
+		},
 		{"issues", &c.Issues, []string{issuesOff, issuesAsk, issuesAuto}, "is neither off, ask nor auto"},
 		{"discussions", &c.Discussions, []string{discussionsOff, discussionsAsk}, "is neither off nor ask"},
 	} {

@@ -1,6 +1,6 @@
-// Package github is the task source for GitHub. It turns requests in pull requests, issues and discussions into tasks. It also turns
-// an opened or updated pull request into a review, which is reported by a check run (a commit status if errand has only
-// a token), one review with a comment on the line of each finding, and one summary comment.
+// Package github is the task source for GitHub. It turns requests in pull requests, issues and discussions into tasks.
+// It also turns an opened or updated pull request into a review, which is reported by a check run (a commit status if
+// errand has only a token), one review with a comment on the line of each finding, and one summary comment.
 //
 // It promises:
 //   - An event counts only with a correct X-Hub-Signature-256. It is answered within 6 s of its arrival, even if Redis
@@ -12,10 +12,10 @@
 //   - A comment counts if it mentions errand, outside of code and quotes, or begins with a command. All its deliveries
 //     give the same task. Comments by errand and by bots that are not listed are ignored. The author's write access is
 //     checked before anything runs.
-//   - Comments on issues, new issues, and issues that people with write access label or assign to errand are requests in
-//     the same way. Work on an issue is proposed with the keyword that closes it. What was requested on an issue before it
-//     was closed, deleted, transferred or locked ends. One comment on the issue shows the state of the work, and never
-//     shows work as running that has ended.
+//   - Comments on issues, new issues, and issues that people with write access label or assign to errand are requests
+//     in the same way. Work on an issue is proposed with the keyword that closes it. What was requested on an issue
+//     before it was closed, deleted, transferred or locked ends. One comment on the issue shows the state of the work,
+//     and never shows work as running that has ended.
 //   - In a discussion errand answers in the thread of the request and changes nothing.
 //   - Nothing is written to a repository that is only watched. Results are posted on a Board.
 //   - The agent's updates and questions are separate comments, each posted once. Any person with write access may
@@ -177,16 +177,19 @@ func assemble(cfg Config) *Source {
 	comments := &commenter{api: hubAPI, gate: g, memory: mem, watched: cfg.watched, log: log}
 	settings := &settingsReader{api: hubAPI, gate: g, now: cfg.Now, log: log}
 	interpreter := &interpreter{
-		api: hubAPI, gate: g, settings: settings, comments: comments, memory: mem, watched: cfg.watched, repository: cfg.Repository, base: cfg.Base,
-		quiet: cfg.Quiet, now: cfg.Now, log: log, controls: &controls{gate: g, comments: comments, memory: mem, log: log},
+		api: hubAPI, gate: g, settings: settings, comments: comments, memory: mem, watched: cfg.watched,
+		repository: cfg.Repository, base: cfg.Base, quiet: cfg.Quiet, now: cfg.Now, log: log,
+		controls: &controls{gate: g, comments: comments, memory: mem, log: log},
 	}
 	return &Source{
 		cfg: cfg, forge: cfg.Forge, memory: mem, large: make(intake.LargeBodies, maxLarge), log: log,
 		interpreter: interpreter, comments: comments, gate: g, settings: settings,
-		briefs: &briefer{api: hubAPI, gate: g, settings: settings, memory: mem, watched: cfg.watched, now: cfg.Now, log: log},
+		briefs: &briefer{
+			api: hubAPI, gate: g, settings: settings, memory: mem, watched: cfg.watched, now: cfg.Now, log: log,
+		},
 		reports: &reporter{
-			api: hubAPI, gate: g, settings: settings, comments: comments, memory: mem, watched: cfg.watched, board: cfg.Board, people: cfg.People,
-			consoleURL: cfg.ConsoleURL, pause: statusPause, log: log,
+			api: hubAPI, gate: g, settings: settings, comments: comments, memory: mem, watched: cfg.watched,
+			board: cfg.Board, people: cfg.People, consoleURL: cfg.ConsoleURL, pause: statusPause, log: log,
 		},
 	}
 }
@@ -231,12 +234,18 @@ type kind struct {
 // cycle.)
 func kinds() map[string]kind {
 	return map[string]kind{
-		kindReview:         {brief: (*briefer).briefReview, open: (*reporter).openReview, automatic: true},
-		kindComment:        {brief: (*briefer).briefComment, open: (*reporter).openReply, asks: true},
-		kindAnalyze:        {brief: (*briefer).briefAnalysis, open: (*reporter).openReply},
-		kindFix:            {brief: (*briefer).briefFix, open: (*reporter).openReply, asks: true},
-		kindCheckFailure:   {title: "Failed checks", brief: (*briefer).briefChecks, open: (*reporter).openReply, automatic: true, asks: true},
-		kindMergeConflict:  {title: "Conflicts", brief: (*briefer).briefConflict, open: (*reporter).openReply, automatic: true, asks: true},
+		kindReview:  {brief: (*briefer).briefReview, open: (*reporter).openReview, automatic: true},
+		kindComment: {brief: (*briefer).briefComment, open: (*reporter).openReply, asks: true},
+		kindAnalyze: {brief: (*briefer).briefAnalysis, open: (*reporter).openReply},
+		kindFix:     {brief: (*briefer).briefFix, open: (*reporter).openReply, asks: true},
+		kindCheckFailure: {
+			title: "Failed checks", brief: (*briefer).briefChecks, open: (*reporter).openReply,
+			automatic: true, asks: true,
+		},
+		kindMergeConflict: {
+			title: "Conflicts", brief: (*briefer).briefConflict, open: (*reporter).openReply,
+			automatic: true, asks: true,
+		},
 		kindReviewResponse: {brief: (*briefer).briefResponse, open: (*reporter).openReply, automatic: true, asks: true},
 		kindIssue:          {brief: (*briefer).briefIssue, open: (*reporter).openReply, asks: true},
 	}

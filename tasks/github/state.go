@@ -118,7 +118,8 @@ func (m memory) changeState(ctx context.Context, o origin, change func(*prState)
 
 // cursor is the position in a pull request's conversation.
 type cursor struct {
-	Until    time.Time `json:"until,omitzero"`     // time of the newest answered comment; all before it were read with it
+	// time of the newest answered comment; all before it were read with it
+	Until    time.Time `json:"until,omitzero"`
 	Last     spot      `json:"last,omitzero"`      // the newest answered comment
 	Stranger bool      `json:"stranger,omitempty"` // a person without access was informed
 }
@@ -159,7 +160,8 @@ func (p *prState) pausing() string {
 	if p.Reviews < maxReviews {
 		return ""
 	}
-	return fmt.Sprintf("\n\nAfter %d reviews, pushes are no longer reviewed. Comment `/review` for another review, or `/resume` to review every push again.", p.Reviews)
+	return fmt.Sprintf("\n\nAfter %d reviews, pushes are no longer reviewed. Comment `/review` for another review, "+
+		"or `/resume` to review every push again.", p.Reviews)
 }
 
 // unchanged refuses a review without anything new to report: of a head that was reviewed while this task waited, and of

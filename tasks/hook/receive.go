@@ -59,7 +59,8 @@ func (s *Source) serve(w http.ResponseWriter, r *http.Request, d *tasks.Desk) {
 	p, ok := errors.AsType[*intake.Problem](err)
 	if !ok {
 		s.cfg.Log.Warn("receive hook", "err", err)
-		p = intake.NewProblem(http.StatusServiceUnavailable, "Unavailable", "Redis does not answer. Send the request again, with the same Idempotency-Key.")
+		p = intake.NewProblem(http.StatusServiceUnavailable, "Unavailable",
+			"Redis does not answer. Send the request again, with the same Idempotency-Key.")
 	}
 	p.Write(w)
 }
@@ -82,7 +83,8 @@ func (s *Source) receive(w http.ResponseWriter, r *http.Request, d *tasks.Desk) 
 		if e != nil {
 			e.Log.Warn("hook refused: its signature or timestamp is missing or wrong", "hook", e.Name)
 		}
-		return accepted{}, fail(http.StatusUnauthorized, "There is no such hook, or the signature or the timestamp is missing or wrong.")
+		return accepted{}, fail(http.StatusUnauthorized,
+			"There is no such hook, or the signature or the timestamp is missing or wrong.")
 	}
 	// A sender that leaves now does not leave half a task.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), patience)
@@ -93,8 +95,8 @@ func (s *Source) receive(w http.ResponseWriter, r *http.Request, d *tasks.Desk) 
 // githubSignature is GitHub's name of the header with the signature.
 const githubSignature = "X-Hub-Signature-256"
 
-// verified returns the HMAC of a request in hexadecimal if the request has it and its timestamp, if any, is recent; or else
-// nothing.
+// verified returns the HMAC of a request in hexadecimal if the request has it and its timestamp, if any, is recent; or
+// else nothing.
 func (e *endpoint) verified(h http.Header, body []byte) string {
 	sent := h.Get(intake.SignatureHeader)
 	if sent == "" {
@@ -125,12 +127,16 @@ func (e *endpoint) accept(ctx context.Context, d *tasks.Desk, key string, body [
 		return accepted{}, fmt.Errorf("limit hook %s: %w", e.Name, err)
 	}
 	if wait > 0 {
-		return accepted{}, &intake.Problem{Status: http.StatusTooManyRequests, Title: "Too many requests", Detail: fmt.Sprintf("This hook takes %d requests an hour.", e.PerHour), RetryAfter: wait}
+		return accepted{}, &intake.Problem{
+			Status: http.StatusTooManyRequests, Title: "Too many requests",
+			Detail: fmt.Sprintf("This hook takes %d requests an hour.", e.PerHour), RetryAfter: wait,
+		}
 	}
 	prompt, err := render(e.template, body)
 	if err != nil {
 		e.Log.Warn("fill template of hook", "hook", e.Name, "err", err)
-		return accepted{}, fail(http.StatusUnprocessableEntity, "The body does not match the hook's template. The front door's log says why.")
+		return accepted{}, fail(http.StatusUnprocessableEntity,
+			"The body does not match the hook's template. The front door's log says why.")
 	}
 	first, err := e.first(ctx, key, body)
 	if err != nil || first.Done {
@@ -138,9 +144,9 @@ func (e *endpoint) accept(ctx context.Context, d *tasks.Desk, key string, body [
 	}
 	id := first.Task
 	receipt, err := d.Submit(ctx, tasks.Task{
-		ID: id, Source: sourceName, Kind: sourceName, Thread: sourceName + "/" + id, Class: tasks.Background, Profile: e.Profile,
-		Repo: e.Repo, Ref: e.Branch, Actor: sourceName + ":" + e.Name, Prompt: prompt, Options: tasks.Options{MaxUSD: e.MaxUSD},
-		Origin: intake.ResultsIn(e.Hook.Results),
+		ID: id, Source: sourceName, Kind: sourceName, Thread: sourceName + "/" + id, Class: tasks.Background,
+		Profile: e.Profile, Repo: e.Repo, Ref: e.Branch, Actor: sourceName + ":" + e.Name, Prompt: prompt,
+		Options: tasks.Options{MaxUSD: e.MaxUSD}, Origin: intake.ResultsIn(e.Hook.Results),
 	})
 	if input, ok := errors.AsType[*tasks.InputError](err); ok {
 		return accepted{}, fail(http.StatusUnprocessableEntity, input.Sentence)
@@ -152,8 +158,8 @@ func (e *endpoint) accept(ctx context.Context, d *tasks.Desk, key string, body [
 }
 
 // key returns what repetitions of a request have in common. With a timestamp and no key it is the signature, because
-// the same signature is a replay. It is the verified one, because a replay may have other headers that nothing verifies,
-// or other letters in them. Empty: every request is a task.
+// the same signature is a replay. It is the verified one, because a replay may have other headers that nothing
+// verifies, or other letters in them. Empty: every request is a task.
 func key(h http.Header, signature string) string {
 	if own := h.Get(intake.KeyHeader); own != "" || h.Get(intake.TimestampHeader) == "" {
 		return own

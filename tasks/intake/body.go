@@ -61,7 +61,8 @@ type boundBody struct {
 	holds bool            // a slot
 }
 
-// Read reads at most what may be read without a slot, or waits for one. The error is errNoSlot if none was free in time.
+// Read reads at most what may be read without a slot, or waits for one. The error is errNoSlot if none was free in
+// time.
 func (b *boundBody) Read(p []byte) (n int, err error) {
 	if b.holds {
 		return b.ReadCloser.Read(p)

@@ -1,6 +1,6 @@
 // Package intake holds what every chat-like source needs between an incoming event and the desk: reading a bounded
-// request body, signatures of programs, the commands stop, status, retry and help, pacing, the state of incoming events,
-// background calls, throttled writers, and small caches and memos.
+// request body, signatures of programs, the commands stop, status, retry and help, pacing, the state of incoming
+// events, background calls, throttled writers, and small caches and memos.
 //
 // It knows no product: a source decides who may do what, and converts the sentences from here to its own notation.
 // The package does not authenticate people and does not post. The desk, not this package, looks for the question that a
@@ -131,7 +131,9 @@ func (b *Background) start(ctx context.Context, do func(context.Context)) {
 // RetryLimited repeats a call while it fails because of a rate limit, after the pauses that the service asks for.
 // limited returns the pause that an error asks for. The pauses together last at most budget; each counts as a second at
 // least, so that they come to an end.
-func RetryLimited(ctx context.Context, budget time.Duration, limited func(error) (time.Duration, bool), call func() error) error {
+func RetryLimited(ctx context.Context, budget time.Duration, limited func(error) (time.Duration, bool),
+	call func() error,
+) error {
 	for {
 		err := call()
 		pause, ok := limited(err)

@@ -62,8 +62,8 @@ func (m Memo[T]) Change(ctx context.Context, change func(*T) error) error {
 	return nil
 }
 
-// keepUnknown adds to a changed object the members of the old one that are no fields of t. A newer version wrote them, and
-// reads them again after an upgrade.
+// keepUnknown adds to a changed object the members of the old one that are no fields of t. A newer version wrote them,
+// and reads them again after an upgrade.
 func keepUnknown(old, changed json.RawMessage, t reflect.Type) json.RawMessage {
 	var before, after map[string]json.RawMessage
 	if t.Kind() != reflect.Struct || json.Unmarshal(old, &before) != nil || json.Unmarshal(changed, &after) != nil {

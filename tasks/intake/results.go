@@ -85,7 +85,9 @@ func (r result) Close(ctx context.Context, e tasks.Ending) error {
 	if sentence := e.Sentence(); sentence != "" {
 		headline += ": " + sentence
 	}
-	if err := r.Board.Tell(ctx, tasks.Notice{Task: r.task, Ending: e, Channel: r.channel, Headline: headline, Body: e.Body()}); err != nil {
+	if err := r.Board.Tell(ctx, tasks.Notice{
+		Task: r.task, Ending: e, Channel: r.channel, Headline: headline, Body: e.Body(),
+	}); err != nil {
 		return fmt.Errorf("post result of %s: %w", r.task.Actor, err)
 	}
 	return nil

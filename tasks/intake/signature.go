@@ -17,8 +17,8 @@ const (
 	KeyHeader       = "Idempotency-Key"
 )
 
-// Digest returns the HMAC of a request's body. With a timestamp it is of timestamp, key and body with full stops between
-// them.
+// Digest returns the HMAC of a request's body. With a timestamp it is of timestamp, key and body with full stops
+// between them.
 func Digest(h http.Header, secret string, body []byte) []byte {
 	mac := hmac.New(sha256.New, []byte(secret))
 	if stamp := h.Get(TimestampHeader); stamp != "" {

@@ -23,8 +23,8 @@ const maxUSD = 1e9
 
 var channelForm = regexp.MustCompile(`^[CG][A-Z0-9]{2,30}$`)
 
-// all returns the schedules of errand.yaml, and those that people made, by name, except those whose name is in errand.yaml.
-// With an error it returns those of errand.yaml.
+// all returns the schedules of errand.yaml, and those that people made, by name, except those whose name is in
+// errand.yaml. With an error it returns those of errand.yaml.
 func (s *Source) all(ctx context.Context) ([]*series, error) {
 	all := slices.Clone(s.fixed)
 	entries, err := s.cfg.Lists.List(ctx, list)
@@ -41,14 +41,15 @@ func (s *Source) all(ctx context.Context) ([]*series, error) {
 		if err == nil && !slices.ContainsFunc(s.fixed, func(one *series) bool { return one.Name == name }) {
 			all = append(all, one)
 		} else if told, _ := s.told.Swap(name, entries[name]); told != entries[name] { // once each
-			s.log.Warn("a schedule made through the API is hidden by errand.yaml or cannot be read", "schedule", name, "err", err)
+			s.log.Warn("a schedule made through the API is hidden by errand.yaml or cannot be read", "schedule",
+				name, "err", err)
 		}
 	}
 	return all, err
 }
 
-// find returns the schedule with a name, or nil, and an error if the visitor of the context may not change it: hidden if they
-// may not see it.
+// find returns the schedule with a name, or nil, and an error if the visitor of the context may not change it: hidden
+// if they may not see it.
 func find(ctx context.Context, all []*series, name string, hidden error) (*series, error) {
 	for _, one := range all {
 		if one.Name == name {
@@ -65,7 +66,8 @@ func mayChange(ctx context.Context, repo string, hidden error) error {
 	case role < tasks.Viewer:
 		return hidden
 	case role < tasks.Operator:
-		return &tasks.RoleError{Sentence: fmt.Sprintf("This needs the role %s. Your role here is %s.", tasks.Operator, role)}
+		return &tasks.RoleError{Sentence: fmt.Sprintf("This needs the role %s. Your role here is %s.",
+			tasks.Operator, role)}
 	}
 	return nil
 }
@@ -87,8 +89,8 @@ func (s *Source) ResumeSchedule(ctx context.Context, name string) (tasks.Schedul
 	return one.show(st), err
 }
 
-// PutSchedule makes a schedule, or changes one that was made before. A new one, or one with new times, begins with the next
-// time. An *[tasks.InputError] says what is wrong with it.
+// PutSchedule makes a schedule, or changes one that was made before. A new one, or one with new times, begins with the
+// next time. An *[tasks.InputError] says what is wrong with it.
 func (s *Source) PutSchedule(ctx context.Context, d Schedule) (tasks.Schedule, error) {
 	one, err := s.checked(d)
 	if err == nil {
@@ -128,28 +130,32 @@ func (s *Source) PutSchedule(ctx context.Context, d Schedule) (tasks.Schedule, e
 	return one.show(st), err
 }
 
-// permitted returns an error if the maker of a schedule may not do themselves what it does, or if its answers may not be
-// posted in its channel.
+// permitted returns an error if the maker of a schedule may not do themselves what it does, or if its answers may not
+// be posted in its channel.
 func (s *Source) permitted(ctx context.Context, one *series) error {
 	profile, err := one.Profile, error(nil)
 	if s.cfg.Permit != nil {
 		profile, err = s.cfg.Permit(ctx, one.task(tasks.NewID(s.now(), sourceName, one.Name)))
 	}
 	if err == nil && profile != one.Profile {
-		err = &tasks.InputError{Sentence: fmt.Sprintf("%s may only read %s. Make the schedule with the profile read.", one.Login, one.Repo)}
+		err = &tasks.InputError{Sentence: fmt.Sprintf("%s may only read %s. Make the schedule with the profile read.",
+			one.Login, one.Repo)}
 	}
 	may := true
 	if err == nil && one.Results != "" {
 		may, err = s.cfg.Results.May(ctx, one.Results, one.Repo)
 	}
 	if err == nil && !may {
-		err = &tasks.InputError{Sentence: fmt.Sprintf("%s is private, and its answers may not be posted in %s. An operator can list it under channels: in errand.yaml, as `%[2]s: {repository: %[1]s}`.", one.Repo, one.Results)}
+		err = &tasks.InputError{Sentence: fmt.Sprintf("%s is private, and its answers may not be posted in %s. An "+
+			"operator can list it under channels: in errand.yaml, as `%[2]s: {repository: %[1]s}`.",
+			one.Repo, one.Results)}
 	}
 	return err
 }
 
-// DropSchedule removes a schedule that was made through the API, also one that errand.yaml hides or that cannot be read, which
-// counts as one of no repository. Its last task goes on. It returns [tasks.ErrNotFound] for an unknown name.
+// DropSchedule removes a schedule that was made through the API, also one that errand.yaml hides or that cannot be
+// read, which counts as one of no repository. Its last task goes on. It returns [tasks.ErrNotFound] for an unknown
+// name.
 func (s *Source) DropSchedule(ctx context.Context, name string) error {
 	entries, err := s.cfg.Lists.List(ctx, list)
 	if err != nil {
@@ -172,10 +178,12 @@ func (s *Source) DropSchedule(ctx context.Context, name string) error {
 
 // inFile refuses to change a schedule.
 func inFile(name string) error {
-	return &tasks.InputError{Sentence: "The schedule " + name + " is in errand.yaml. Change it there, or choose another name."}
+	return &tasks.InputError{Sentence: "The schedule " +
+		name + " is in errand.yaml. Change it there, or choose another name."}
 }
 
-// changeable returns the schedule with a name if the visitor of the context may replace it, or nil if there may be a new one.
+// changeable returns the schedule with a name if the visitor of the context may replace it, or nil if there may be a
+// new one.
 func (s *Source) changeable(ctx context.Context, name string) (*series, error) {
 	all, err := s.all(ctx)
 	if err != nil {
@@ -188,7 +196,8 @@ func (s *Source) changeable(ctx context.Context, name string) (*series, error) {
 	case one != nil && slices.Contains(s.fixed, one):
 		return nil, inFile(name)
 	case one == nil && len(all) >= timetable.MaxSchedules:
-		return nil, &tasks.InputError{Sentence: fmt.Sprintf("There are %d schedules already. Remove one of them first.", timetable.MaxSchedules)}
+		return nil, &tasks.InputError{Sentence: fmt.Sprintf("There are %d schedules already. Remove one of them first.",
+			timetable.MaxSchedules)}
 	}
 	return one, nil
 }
@@ -219,7 +228,9 @@ func (s *Source) checked(d Schedule) (*series, error) {
 	}
 	one, err := s.series(d)
 	if err != nil {
-		return nil, &tasks.InputError{Sentence: fmt.Sprintf("The schedule %s. Write it like `every weekday at 07:00 Europe/Berlin` or `0 7 * * 1-5 Europe/Berlin`.", err)}
+		return nil,
+			&tasks.InputError{Sentence: fmt.Sprintf("The schedule %s. Write it like `every weekday at 07:00 "+
+				"Europe/Berlin` or `0 7 * * 1-5 Europe/Berlin`.", err)}
 	}
 	if s.cfg.Check != nil {
 		t, err := s.cfg.Check(one.task(tasks.NewID(s.now(), sourceName, d.Name)))

@@ -9,8 +9,8 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// Schedules returns the state of the schedules that the visitor of the context may see: those of errand.yaml, and then those
-// that people made, by name.
+// Schedules returns the state of the schedules that the visitor of the context may see: those of errand.yaml, and then
+// those that people made, by name.
 func (s *Source) Schedules(ctx context.Context) ([]tasks.Schedule, error) {
 	all, err := s.all(ctx)
 	if err != nil {
@@ -33,7 +33,8 @@ func (s *Source) Schedules(ctx context.Context) ([]tasks.Schedule, error) {
 // show returns a state as it is shown.
 func (s *series) show(st state) tasks.Schedule {
 	shown := tasks.Schedule{
-		ScheduleDefinition: s.Schedule, Task: st.Task, Failures: st.Failures, Problem: st.Problem, Paused: st.Paused, Skipped: st.Skipped,
+		ScheduleDefinition: s.Schedule, Task: st.Task, Failures: st.Failures, Problem: st.Problem, Paused: st.Paused,
+		Skipped: st.Skipped,
 	}
 	if st.Task != "" {
 		shown.Last = tasks.Born(st.Task).UTC()
@@ -53,10 +54,13 @@ func (s *Source) Diagnose(ctx context.Context) (found []doctor.Finding) {
 	for _, one := range list {
 		f := doctor.Finding{What: fmt.Sprintf("schedule %s: %s", one.Name, one.When)}
 		if !one.Paused.IsZero() {
-			f.Why = fmt.Sprintf("It is paused since %s, after %d tasks in a row that failed.", one.Paused.UTC().Format(time.RFC3339), one.Failures)
-			f.Remedy = fmt.Sprintf("See why with `enqueue show %s`, then `enqueue schedules resume %s`.", one.Task, one.Name)
+			f.Why = fmt.Sprintf("It is paused since %s, after %d tasks in a row that failed.",
+				one.Paused.UTC().Format(time.RFC3339), one.Failures)
+			f.Remedy = fmt.Sprintf("See why with `enqueue show %s`, then `enqueue schedules resume %s`.",
+				one.Task, one.Name)
 			if one.Problem != "" {
-				f.Remedy = fmt.Sprintf("It was refused: %s Correct it, then `enqueue schedules resume %s`.", one.Problem, one.Name)
+				f.Remedy = fmt.Sprintf("It was refused: %s Correct it, then `enqueue schedules resume %s`.",
+					one.Problem, one.Name)
 			}
 		}
 		found = append(found, f)

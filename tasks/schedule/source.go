@@ -5,8 +5,9 @@
 // that it pauses after three tasks in a row that failed, until an operator resumes it. It does not promise the second:
 // a front door looks at a schedule at its times and every minute.
 //
-// Schedules are in errand.yaml, or people make them through the API; all front doors know those within a minute. Answers are posted
-// to a channel if the schedule names one. A Source may be used from any goroutine; Listen is called once.
+// Schedules are in errand.yaml, or people make them through the API; all front doors know those within a minute.
+// Answers are posted to a channel if the schedule names one. A Source may be used from any goroutine; Listen is called
+// once.
 package schedule
 
 import (
@@ -39,8 +40,10 @@ type Config struct {
 	Schedules []Schedule    // of errand.yaml
 	Memory    intake.Memory // where the front doors agree
 	Lists     Lists
-	Check     func(tasks.Task) (tasks.Task, error) // applies the policy to a task of a new schedule; nil: all are allowed
-	// Permit returns the profile that a task of a new schedule may have now, by the rights of who makes it; nil: its own.
+	// applies the policy to a task of a new schedule; nil: all are allowed
+	Check func(tasks.Task) (tasks.Task, error)
+	// Permit returns the profile that a task of a new schedule may have now, by the rights of who makes it; nil: its
+	// own.
 	Permit  func(context.Context, tasks.Task) (agent.Profile, error)
 	Results intake.Results   // where the channels of schedules are
 	Now     func() time.Time // nil: time.Now
@@ -141,8 +144,8 @@ func (s *Source) look(ctx context.Context, d *tasks.Desk) []*series {
 }
 
 // system tells the agent that it is alone.
-const system = "errand started you by a schedule. Nobody reads along or answers questions: decide, and state your assumptions. " +
-	"Begin your answer with the result in one sentence. Answer in Markdown."
+const system = "errand started you by a schedule. Nobody reads along or answers questions: decide, and state your " +
+	"assumptions. Begin your answer with the result in one sentence. Answer in Markdown."
 
 // Brief passes on the words of the operator as they are.
 func (s *Source) Brief(_ context.Context, t tasks.Task, _ string) (tasks.Brief, error) {

@@ -1,6 +1,7 @@
 package slack
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -62,7 +63,8 @@ func (a Access) in(channel string) bool {
 
 // has reports whether a user is of the bot's workspace or organisation.
 func (w who) has(u *slack.User) bool {
-	return u != nil && u.TeamID != "" && (u.TeamID == w.team || w.enterprise != "" && u.Enterprise.EnterpriseID == w.enterprise)
+	return u != nil && u.TeamID != "" &&
+		(u.TeamID == w.team || w.enterprise != "" && u.Enterprise.EnterpriseID == w.enterprise)
 }
 
 // admits reports whether a message counts: it is from a person, or from a listed bot in a channel where people may ask.
@@ -159,8 +161,9 @@ func notAllowed() error { return fmt.Errorf("%w: %w", tasks.ErrRefused, inputErr
 
 const (
 	personLife = 10 * time.Minute // how long Slack's answer about a person counts
-	errorLife  = 5 * time.Second  // how long a failure to ask Slack counts, so that not every event asks while it does not answer
-	lookLimit  = 1500 * time.Millisecond
+	// how long a failure to ask Slack counts, so that not every event asks while it does not answer
+	errorLife = 5 * time.Second
+	lookLimit = 1500 * time.Millisecond
 )
 
 // people caches what Slack says about the users who talk to us.
@@ -190,15 +193,16 @@ func (p *people) get(ctx context.Context, id string) (*slack.User, error) {
 	})
 }
 
-// Email returns the confirmed e-mail address of a full member of the app's own workspace; "" for others, and if the app may
-// not see addresses.
+// Email returns the confirmed e-mail address of a full member of the app's own workspace; "" for others, and if the app
+// may not see addresses.
 func (s *Source) Email(ctx context.Context, user string) (string, error) {
 	me, err := s.client.me.get(ctx)
 	if err != nil {
 		return "", err
 	}
 	u, err := s.client.people.get(ctx, user)
-	if err != nil || u.TeamID != me.team || u.Deleted || u.IsBot || u.IsRestricted || u.IsUltraRestricted || u.IsStranger || !u.IsEmailConfirmed {
+	if err != nil || u.TeamID != me.team || u.Deleted || u.IsBot || u.IsRestricted || u.IsUltraRestricted ||
+		u.IsStranger || !u.IsEmailConfirmed {
 		return "", err
 	}
 	return u.Profile.Email, nil
@@ -230,10 +234,38 @@ func (i *identity) get(ctx context.Context) (who, error) {
 		if err != nil {
 			return who{}, err
 		}
-		return who{user: resp.UserID, bot: resp.BotID, team: resp.TeamID, enterprise: resp.EnterpriseID, site: resp.URL}, nil
+		return who{
+			user: resp.UserID, bot: resp.BotID, team: resp.TeamID, enterprise: resp.EnterpriseID, site: resp.URL,
+		}, nil
 	})
 	if err != nil {
 		return who{}, fmt.Errorf("ask Slack who the bot is: %w", err)
 	}
 	return me, nil
+}
+
+// sender returns a user as the audit log names them.
+func (in *interpreter) sender(user string) tasks.Sender {
+	return tasks.Sender{Source: sourceName, Account: user, Name: func(ctx context.Context) string {
+		return in.displayName(ctx, user)
+	}}
+}
+
+// displayName returns the name that a user has chosen, or "".
+func (in *interpreter) displayName(ctx context.Context, user string) string {
+	if u, err := in.people.get(ctx, user); err == nil {
+		return cmp.Or(u.Profile.DisplayName, u.RealName, u.Name)
+	}
+	return ""
+}
+
+// nameOf returns the name that people know a user by.
+func (in *interpreter) nameOf(ctx context.Context, user string) string {
+	if one, ok := in.names.Find(sourceName, user); ok {
+		return "@" + one.Name
+	}
+	if u, err := in.people.get(ctx, user); err == nil && u.Name != "" {
+		return "@" + u.Name
+	}
+	return "@" + user
 }

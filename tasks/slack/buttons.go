@@ -30,8 +30,8 @@ const (
 
 // Ballot keeps the votes on answers.
 type Ballot interface {
-	// Vote records a vote on a task, with a reason if there is one, and returns the vote that counts, which is the first
-	// one of each person.
+	// Vote records a vote on a task, with a reason if there is one, and returns the vote that counts, which is the
+	// first one of each person.
 	Vote(ctx context.Context, task, voter, vote, reason string) (counts string, err error)
 }
 
@@ -79,7 +79,9 @@ func (b *buttons) handler(p press) func(ctx context.Context) {
 func (b *buttons) serve(ctx context.Context, p press, do func(context.Context, press) (string, error)) {
 	limited, cancel := context.WithTimeout(ctx, pressLimit)
 	defer cancel()
-	by := tasks.Sender{Source: sourceName, Account: p.origin.User, Name: func(context.Context) string { return strings.TrimPrefix(p.name, "@") }}
+	by := tasks.Sender{Source: sourceName, Account: p.origin.User, Name: func(context.Context) string {
+		return strings.TrimPrefix(p.name, "@")
+	}}
 	target, _ := p.question()
 	what := strings.TrimPrefix(p.action, submitted)
 	if what == render.ActionGood || what == render.ActionBad {
@@ -172,8 +174,8 @@ func (b *buttons) choose(ctx context.Context, p press) (string, error) {
 	return b.picker.choose(ctx, p)
 }
 
-// vote records a vote on an answer. Everyone who sees the answer may vote. After a bad one, a dialog asks for the reason,
-// with which the vote is recorded again.
+// vote records a vote on an answer. Everyone who sees the answer may vote. After a bad one, a dialog asks for the
+// reason, with which the vote is recorded again.
 func (b *buttons) vote(ctx context.Context, p press) (string, error) {
 	st, err := statusOf(ctx, b.desk, p.value)
 	if err != nil || b.ballot == nil {
@@ -351,9 +353,11 @@ func (in interaction) press() (p press, ok bool) {
 	switch {
 	case in.Type == "block_actions" && len(in.Actions) == 1:
 		p.action, p.detail, _ = strings.Cut(in.Actions[0].ActionID, "/")
-		p.value, p.block, p.respond = cmp.Or(in.Actions[0].Value, in.Actions[0].SelectedOption.Value), in.Actions[0].BlockID, in.ResponseURL
+		p.value, p.block, p.respond = cmp.Or(in.Actions[0].Value, in.Actions[0].SelectedOption.Value),
+			in.Actions[0].BlockID, in.ResponseURL
 		p.origin = origin{
-			Team: in.Team.ID, Channel: in.Channel.ID, TS: in.Container.MessageTS, ThreadTS: cmp.Or(in.Message.ThreadTS, in.Container.ThreadTS),
+			Team: in.Team.ID, Channel: in.Channel.ID, TS: in.Container.MessageTS,
+			ThreadTS: cmp.Or(in.Message.ThreadTS, in.Container.ThreadTS),
 		}
 	case in.Type == "message_action":
 		p.action, p.respond = in.CallbackID, in.ResponseURL
@@ -363,7 +367,8 @@ func (in interaction) press() (p press, ok bool) {
 		if json.Unmarshal([]byte(in.View.PrivateMetadata), &kept) != nil {
 			return press{}, false
 		}
-		p.action, p.detail = submitted+in.View.CallbackID, in.View.State.Values[render.ReasonField][render.ReasonField].Value
+		p.action, p.detail = submitted+in.View.CallbackID,
+			in.View.State.Values[render.ReasonField][render.ReasonField].Value
 		p.value, p.origin, p.respond = kept.Value, kept.Origin, kept.Respond
 	default:
 		return press{}, false

@@ -62,11 +62,13 @@ const threadGone = "thread_not_found"
 func unreadable(err error) bool { return code(err) == "missing_scope" }
 
 // noHistoryScope is logged when a message is posted although it may be in the thread already.
-const noHistoryScope = "post without looking for an earlier message: the app lacks the scope channels:history or groups:history"
+const noHistoryScope = "post without looking for an earlier message: the app lacks the scope " +
+	"channels:history or groups:history"
 
 // malformed reports whether a message was refused for its form.
 func malformed(err error) bool {
-	return slices.Contains([]string{"invalid_blocks", "invalid_blocks_format", "msg_blocks_too_long", "msg_too_long"}, code(err))
+	return slices.Contains([]string{"invalid_blocks", "invalid_blocks_format", "msg_blocks_too_long", "msg_too_long"},
+		code(err))
 }
 
 // withoutURL returns an error of a call without the URL that was called, which may hold a secret.
@@ -100,7 +102,8 @@ func (c *client) post(ctx context.Context, o origin, m render.Marker, opts ...sl
 		opts = append(opts, slack.MsgOptionTS(root))
 	}
 	_, ts, err = c.api.PostMessageContext(ctx, o.Channel, append(opts,
-		slack.MsgOptionMetadata(m.Metadata()), slack.MsgOptionDisableLinkUnfurl(), slack.MsgOptionDisableMediaUnfurl())...)
+		slack.MsgOptionMetadata(m.Metadata()), slack.MsgOptionDisableLinkUnfurl(),
+		slack.MsgOptionDisableMediaUnfurl())...)
 	if err != nil {
 		return "", fmt.Errorf("post %s: %w", m.Part, err)
 	}
@@ -201,7 +204,8 @@ func (c *client) postEphemeral(ctx context.Context, o origin, opts ...slack.MsgO
 func (c *client) notify(ctx context.Context, o origin, sentence string) {
 	err := c.whisper(ctx, o, sentence)
 	if code(err) == "" {
-		if err != nil && ctx.Err() == nil { // it may have arrived, or failed for a moment: no reason to post it in public
+		// it may have arrived, or failed for a moment: no reason to post it in public
+		if err != nil && ctx.Err() == nil {
 			c.log.Warn("notify person", "channel", o.Channel, "err", err)
 		}
 		return
@@ -266,7 +270,9 @@ func (c *client) thread(ctx context.Context, o origin, after, before string) ite
 	return func(yield func(slack.Message, error) bool) {
 		cursor := ""
 		for range maxPages {
-			messages, next, err := c.page(ctx, o, slack.GetConversationRepliesParameters{Oldest: after, Latest: before, Cursor: cursor})
+			messages, next, err := c.page(ctx, o, slack.GetConversationRepliesParameters{
+				Oldest: after, Latest: before, Cursor: cursor,
+			})
 			if err != nil {
 				yield(slack.Message{}, err)
 				return
@@ -284,7 +290,9 @@ func (c *client) thread(ctx context.Context, o origin, after, before string) ite
 }
 
 // page reads one page of a thread.
-func (c *client) page(ctx context.Context, o origin, p slack.GetConversationRepliesParameters) (list []slack.Message, next string, err error) {
+func (c *client) page(ctx context.Context, o origin,
+	p slack.GetConversationRepliesParameters,
+) (list []slack.Message, next string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
 	p.ChannelID, p.Timestamp, p.Limit = o.Channel, o.root(), pageSize
@@ -297,7 +305,9 @@ func (c *client) page(ctx context.Context, o origin, p slack.GetConversationRepl
 }
 
 // history reads a page of a channel.
-func (c *client) history(ctx context.Context, p slack.GetConversationHistoryParameters) (*slack.GetConversationHistoryResponse, error) {
+func (c *client) history(ctx context.Context,
+	p slack.GetConversationHistoryParameters,
+) (*slack.GetConversationHistoryResponse, error) {
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
 	page, err := c.api.GetConversationHistoryContext(ctx, &p)

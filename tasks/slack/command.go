@@ -93,8 +93,8 @@ func (in *interpreter) runCommand(ctx context.Context, o origin, text string) (s
 // maxOwn is how many of a person's tasks are shown to them.
 const maxOwn = 10
 
-// ownTasks returns the tasks that a person asked for in Slack: what runs, what waits, and then the newest ones that have
-// ended. Those under way are listed by themselves, because any number of tasks may be newer.
+// ownTasks returns the tasks that a person asked for in Slack: what runs, what waits, and then the newest ones that
+// have ended. Those under way are listed by themselves, because any number of tasks may be newer.
 func (in *interpreter) ownTasks(ctx context.Context, user string) (own []tasks.Status, err error) {
 	for _, state := range []string{"running", "absorbed", "waiting", "ended"} {
 		f := tasks.Filter{State: state, Source: sourceName, Person: sourceName + "/" + user, Limit: maxOwn}
@@ -133,9 +133,9 @@ func (in *interpreter) ofPerson(ctx context.Context, user string) (string, error
 // cannotPost refuses a request that was made where the bot cannot answer.
 const cannotPost = "I cannot post here. Invite me to this channel, or ask me in a direct message."
 
-// ask deals with what a person says without a message of their own, in the thread of o if it has one. A command is carried
-// out. A request is posted by the bot, and that message becomes the task as a mention in its place would. ask returns a
-// sentence for the person, with their words, if nothing starts.
+// ask deals with what a person says without a message of their own, in the thread of o if it has one. A command is
+// carried out. A request is posted by the bot, and that message becomes the task as a mention in its place would. ask
+// returns a sentence for the person, with their words, if nothing starts.
 func (in *interpreter) ask(ctx context.Context, o origin, text string) (sentence string, err error) {
 	word, isCommand := readWord(text)
 	err = in.mayAsk(ctx, o)
@@ -192,8 +192,8 @@ const (
 	startWait = 20 * time.Second // for starting it, or deleting the post, while Redis or Slack fail
 )
 
-// postRequest posts a request and starts it. Starting it again changes nothing, so that is repeated while Redis fails. If
-// it does not start, the post is deleted.
+// postRequest posts a request and starts it. Starting it again changes nothing, so that is repeated while Redis fails.
+// If it does not start, the post is deleted.
 func (in *interpreter) postRequest(ctx context.Context, o origin, text string, thread tasks.Thread) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), askLimit)
 	defer cancel()
@@ -211,7 +211,9 @@ func (in *interpreter) postRequest(ctx context.Context, o origin, text string, t
 		return err
 	})
 	if err != nil {
-		if failed := intake.RetryLimited(ctx, startWait, passing, func() error { return in.remove(ctx, o, o.TS) }); failed != nil {
+		if failed := intake.RetryLimited(ctx, startWait, passing, func() error {
+			return in.remove(ctx, o, o.TS)
+		}); failed != nil {
 			in.log.Warn("remove request", "channel", o.Channel, "err", failed)
 		}
 		return err
@@ -234,7 +236,8 @@ func (c *client) respond(ctx context.Context, channel, address, sentence string)
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
 	text := slack.MsgOptionText(render.Escape(render.NoPings(sentence)), false)
-	_, _, _, err := c.api.SendMessageContext(ctx, channel, slack.MsgOptionResponseURL(address, slack.ResponseTypeEphemeral), text)
+	_, _, _, err := c.api.SendMessageContext(ctx, channel,
+		slack.MsgOptionResponseURL(address, slack.ResponseTypeEphemeral), text)
 	if err != nil {
 		return fmt.Errorf("respond: %w", withoutURL(err)) // the URL lets its owner write there
 	}

@@ -16,8 +16,9 @@ import (
 	"github.com/errand-fleet/errand/tasks/slack/render"
 )
 
-// digest posts the results of repositories that are only watched to a channel, and those of tasks that no person asked for. The
-// first notice of a pull request, or of a task's thread, begins a thread there; the others go into that thread.
+// digest posts the results of repositories that are only watched to a channel, and those of tasks that no person asked
+// for. The first notice of a pull request, or of a task's thread, begins a thread there; the others go into that
+// thread.
 type digest struct {
 	*threads
 	console render.Console
@@ -42,7 +43,9 @@ func (d *digest) channelOf(repo string) string {
 // Tell posts a notice once, however often it is called. An *tasks.ErrLater says when to try again. No refusal by Slack
 // is permanent: the app may be invited to the channel later.
 func (d *digest) Tell(ctx context.Context, n tasks.Notice) error {
-	t := &digestThread{digest: d, channel: cmp.Or(n.Channel, d.channelOf(n.Task.Repo)), key: render.NoticeKey(n), subject: subject(n)}
+	t := &digestThread{
+		digest: d, channel: cmp.Or(n.Channel, d.channelOf(n.Task.Repo)), key: render.NoticeKey(n), subject: subject(n),
+	}
 	err := t.tell(ctx, n)
 	if code(err) == threadGone { // its first message was deleted
 		err = t.tell(ctx, n)
@@ -189,7 +192,8 @@ func (t *digestThread) root(ctx context.Context, m render.Marker) (origin, error
 // findRoot finds the thread's first message by its marker, among the channel's messages since a time, or returns "".
 func (t *digestThread) findRoot(ctx context.Context, me who, since time.Time) (ts string, err error) {
 	ask := slack.GetConversationHistoryParameters{
-		ChannelID: t.channel, Oldest: fmt.Sprintf("%d.000000", since.Add(-clockSkew).Unix()), Limit: pageSize, IncludeAllMetadata: true,
+		ChannelID: t.channel, Oldest: fmt.Sprintf("%d.000000", since.Add(-clockSkew).Unix()), Limit: pageSize,
+		IncludeAllMetadata: true,
 	}
 	for range maxPages {
 		page, err := t.history(ctx, ask)

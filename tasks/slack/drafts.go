@@ -24,12 +24,14 @@ type drafts struct {
 	guard *guard
 }
 
-// markReady marks the pull requests of a task. A user whose rights at the forge are limited must be allowed to write there;
-// others must be allowed to control the task.
+// markReady marks the pull requests of a task. A user whose rights at the forge are limited must be allowed to write
+// there; others must be allowed to control the task.
 func (d *drafts) markReady(ctx context.Context, desk *tasks.Desk, user string, st tasks.Status) (string, error) {
 	var all []*tasks.Published
 	if d.pulls != nil && st.Ending != nil {
-		all = slices.DeleteFunc(st.Ending.Publications(), func(p *tasks.Published) bool { return p.PullRequest.Number == 0 })
+		all = slices.DeleteFunc(st.Ending.Publications(), func(p *tasks.Published) bool {
+			return p.PullRequest.Number == 0
+		})
 	}
 	if len(all) == 0 {
 		return "", inputError(noDraft)

@@ -33,7 +33,8 @@ type envelope struct {
 func (e *envelope) read(body []byte) error {
 	e.body = body
 	err := json.Unmarshal(body, e)
-	if odd, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && (odd.Field == "event" || strings.HasPrefix(odd.Field, "event.")) {
+	if odd, ok := errors.AsType[*json.UnmarshalTypeError](err); ok &&
+		(odd.Field == "event" || strings.HasPrefix(odd.Field, "event.")) {
 		e.odd, err = odd, nil
 	}
 	return err
@@ -168,7 +169,8 @@ func (e envelope) change() (change, bool, error) {
 	if err != nil {
 		return c, false, fmt.Errorf("read event %s: %w", e.EventID, err)
 	}
-	if !c.isDeletion() && (c.Message.Text == c.Previous.Text || c.Message.Edited.User != c.Message.User || c.Message.User == "") ||
+	if !c.isDeletion() && (c.Message.Text == c.Previous.Text || c.Message.Edited.User != c.Message.User ||
+		c.Message.User == "") ||
 		c.isDeletion() && c.Previous.User == "" {
 		return c, false, nil
 	}
@@ -258,7 +260,8 @@ type origin struct {
 	Files attachments        `json:"files,omitempty"`
 	Pull  *forge.PullRequest `json:"pull,omitempty"`  // the pull request that the message names
 	About string             `json:"about,omitempty"` // ts of the message that a shortcut was chosen for
-	Moved bool               `json:"moved,omitempty"` // it names a branch or a pull request, and the thread was elsewhere before
+	// it names a branch or a pull request, and the thread was elsewhere before
+	Moved bool `json:"moved,omitempty"`
 }
 
 func originOf(t tasks.Task) (origin, error) {
@@ -293,8 +296,9 @@ func (o origin) taskID() string { return tasks.NewID(timeOf(o.TS), sourceName, o
 // task is what a message asks for, without the place where the agent works.
 func (o origin) task(prompt string) tasks.Task {
 	return tasks.Task{
-		ID: o.taskID(), Source: sourceName, Kind: "mention", Thread: o.threadName(), Class: tasks.Interactive, Profile: agent.Write,
-		Actor: o.User, Channel: o.Channel, Prompt: prompt, Origin: o.json(), Reply: new(tasks.Reply),
+		ID: o.taskID(), Source: sourceName, Kind: "mention", Thread: o.threadName(), Class: tasks.Interactive,
+		Profile: agent.Write, Actor: o.User, Channel: o.Channel, Prompt: prompt, Origin: o.json(),
+		Reply: new(tasks.Reply),
 	}
 }
 

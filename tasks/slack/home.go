@@ -40,7 +40,8 @@ func (in *interpreter) showHome(ctx context.Context, user string) error {
 			return err
 		}
 	}
-	if err := in.mayAsk(ctx, origin{User: user, Channel: "D"}); err != nil { // in direct messages, which may be the only place
+	// in direct messages, which may be the only place
+	if err := in.mayAsk(ctx, origin{User: user, Channel: "D"}); err != nil {
 		return err
 	}
 	own, err := in.ownTasks(ctx, user)
@@ -54,8 +55,8 @@ func (in *interpreter) showHome(ctx context.Context, user string) error {
 	return nil
 }
 
-// threadLink returns the URL of a task's thread; empty if it has none in Slack. Until the bot knows its workspace's URL,
-// and in other workspaces, that is Slack's web client.
+// threadLink returns the URL of a task's thread; empty if it has none in Slack. Until the bot knows its workspace's
+// URL, and in other workspaces, that is Slack's web client.
 func (c *client) threadLink(t tasks.Task) string {
 	o, err := originOf(t)
 	if err != nil || o.Channel == "" {

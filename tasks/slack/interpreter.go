@@ -30,10 +30,11 @@ type interpreter struct {
 }
 
 // help answers the command help. The options are those of cutOptions.
-const help = "Mention me and say what you want done. I answer in the thread, and you can continue there. You can begin with options: " +
-	"[repo=owner/name branch=… model=… effort=… budget=… timeout=… plan]. In the thread, say stop, status, retry or mark as ready, or react to a request with ❌ to stop it. " +
-	"While a request waits you can edit or delete it. /errand followed by a request starts it without a mention, and /errand status shows yours. " +
-	"“" + shortcutName + "” in the menu of a message asks in its thread."
+const help = "Mention me and say what you want done. I answer in the thread, and you can continue there. You can " +
+	"begin with options: [repo=owner/name branch=… model=… effort=… budget=… timeout=… plan]. In the thread, say " +
+	"stop, status, retry or mark as ready, or react to a request with ❌ to stop it. While a request waits you can " +
+	"edit or delete it. /errand followed by a request starts it without a mention, and /errand status shows yours. “" +
+	shortcutName + "” in the menu of a message asks in its thread."
 
 // inThread answers a command that was given outside any thread.
 const inThread = "Use this command in the thread of your request."
@@ -150,7 +151,9 @@ func readWord(text string) (w intake.Word, ok bool) {
 }
 
 // begin starts what a request asks for: a list or a task.
-func (in *interpreter) begin(ctx context.Context, m message, thread tasks.Thread, answers bool) (after func(context.Context), err error) {
+func (in *interpreter) begin(ctx context.Context, m message, thread tasks.Thread,
+	answers bool,
+) (after func(context.Context), err error) {
 	if repo, isListing := readListing(m.text); isListing {
 		return in.listPulls(m.origin, repo, thread, answers)
 	}
@@ -210,35 +213,15 @@ func (in *interpreter) obey(ctx context.Context, o origin, word intake.Word, thr
 
 // as does what a user asked for, and records it in the audit log.
 func (in *interpreter) as(ctx context.Context, user, what, target string, do func(context.Context) error) error {
-	return in.desk.As(ctx, in.sender(user), what, target, func(ctx context.Context) (bool, error) { return false, do(ctx) })
-}
-
-// sender returns a user as the audit log names them.
-func (in *interpreter) sender(user string) tasks.Sender {
-	return tasks.Sender{Source: sourceName, Account: user, Name: func(ctx context.Context) string { return in.displayName(ctx, user) }}
-}
-
-// displayName returns the name that a user has chosen, or "".
-func (in *interpreter) displayName(ctx context.Context, user string) string {
-	if u, err := in.people.get(ctx, user); err == nil {
-		return cmp.Or(u.Profile.DisplayName, u.RealName, u.Name)
-	}
-	return ""
-}
-
-// nameOf returns the name that people know a user by.
-func (in *interpreter) nameOf(ctx context.Context, user string) string {
-	if one, ok := in.names.Find(sourceName, user); ok {
-		return "@" + one.Name
-	}
-	if u, err := in.people.get(ctx, user); err == nil && u.Name != "" {
-		return "@" + u.Name
-	}
-	return "@" + user
+	return in.desk.As(ctx, in.sender(user), what, target, func(ctx context.Context) (bool, error) {
+		return false, do(ctx)
+	})
 }
 
 // listPulls answers a message that wants the open pull requests of a repository.
-func (in *interpreter) listPulls(o origin, named string, thread tasks.Thread, answers bool) (after func(context.Context), err error) {
+func (in *interpreter) listPulls(o origin, named string, thread tasks.Thread,
+	answers bool,
+) (after func(context.Context), err error) {
 	repo, err := in.repos.toList(o.Channel, named, thread)
 	if err != nil || !answers {
 		return nil, err
@@ -269,7 +252,9 @@ func (in *interpreter) listPulls(o origin, named string, thread tasks.Thread, an
 }
 
 // submit gives a request to the desk, which may take it for the answer to a question.
-func (in *interpreter) submit(ctx context.Context, m message, thread tasks.Thread) (after func(context.Context), _ error) {
+func (in *interpreter) submit(ctx context.Context, m message,
+	thread tasks.Thread,
+) (after func(context.Context), _ error) {
 	t, err := in.request(ctx, m, thread)
 	if open, ok := errors.AsType[*errUndecided](err); ok {
 		return in.picker.keep(ctx, t, open)
@@ -282,7 +267,8 @@ func (in *interpreter) submit(ctx context.Context, m message, thread tasks.Threa
 		receipt, err = in.desk.Submit(ctx, t)
 		return nil
 	})
-	if err == nil && receipt.Answered && len(m.origin.Files) > 0 { // an answer is text only: the files become a message after it
+	// an answer is text only: the files become a message after it
+	if err == nil && receipt.Answered && len(m.origin.Files) > 0 {
 		files := t
 		files.ID, files.Prompt = t.ID+"-files", "These are the files that I attached to my answer."
 		_, err = in.desk.Submit(ctx, files)

@@ -47,8 +47,12 @@ type listener struct {
 // register adds the routes for requests that are signed with the secret. What is done after an answer ends with life.
 func (l *listener) register(life context.Context, mux *http.ServeMux) {
 	mux.HandleFunc("POST /slack/events", func(w http.ResponseWriter, r *http.Request) { l.serveEvent(life, w, r) })
-	mux.HandleFunc("POST /slack/interactions", l.serveForm("payload", func(form url.Values) bool { return l.interact(life, []byte(form.Get("payload"))) }))
-	mux.HandleFunc("POST /slack/commands", l.serveForm("command", func(form url.Values) bool { return l.command(life, readCommand(form)) }))
+	mux.HandleFunc("POST /slack/interactions", l.serveForm("payload", func(form url.Values) bool {
+		return l.interact(life, []byte(form.Get("payload")))
+	}))
+	mux.HandleFunc("POST /slack/commands", l.serveForm("command", func(form url.Values) bool {
+		return l.command(life, readCommand(form))
+	}))
 }
 
 // serveEvent answers a request with an event. 200 means that it is dealt with; after anything else Slack sends it
@@ -103,7 +107,8 @@ func (l *listener) readSigned(w http.ResponseWriter, r *http.Request) (body []by
 	if status != http.StatusOK {
 		return nil, status
 	}
-	verifier, err := slack.NewSecretsVerifier(r.Header, l.secret) // refuses timestamps that are more than 5 minutes away
+	// refuses timestamps that are more than 5 minutes away
+	verifier, err := slack.NewSecretsVerifier(r.Header, l.secret)
 	if err == nil {
 		_, _ = verifier.Write(body) // a hash does not fail
 		err = verifier.Ensure()
@@ -137,8 +142,8 @@ func (l *listener) serveForm(field string, take func(url.Values) bool) http.Hand
 	}
 }
 
-// interact deals with an interaction, a request in time for Slack's answer and anything else once Slack has it. It returns
-// false if there are too many.
+// interact deals with an interaction, a request in time for Slack's answer and anything else once Slack has it. It
+// returns false if there are too many.
 func (l *listener) interact(life context.Context, payload []byte) bool {
 	l.inbound.Accepted(l.now())
 	var in interaction
@@ -362,7 +367,8 @@ func (c *connection) onEnvelope(ctx context.Context, f frame) {
 	c.ack(f.EnvelopeID)
 }
 
-// onAction deals with an interaction or a slash command. Without an acknowledgement Slack shows the user that it failed.
+// onAction deals with an interaction or a slash command. Without an acknowledgement Slack shows the user that it
+// failed.
 func (c *connection) onAction(ctx context.Context, f frame) {
 	var said command
 	switch {

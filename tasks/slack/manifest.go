@@ -48,7 +48,9 @@ func scopes() []scope {
 
 // events lists the events that the app subscribes to.
 func events() []string {
-	return []string{appMention, "message.channels", "message.groups", "message.im", "message.mpim", reactionAdded, appHomeOpened}
+	return []string{
+		appMention, "message.channels", "message.groups", "message.im", "message.mpim", reactionAdded, appHomeOpened,
+	}
 }
 
 // manifest has the fields of Slack's app manifest that errand sets.
@@ -130,7 +132,10 @@ func Manifest(name, base string) ([]byte, error) {
 	for _, s := range scopes() {
 		m.OAuth.Scopes.Bot = append(m.OAuth.Scopes.Bot, s.name)
 	}
-	slash := slashCommand{Command: "/errand", Description: "Starts a task in this channel", Hint: "what you want done, or status, or help", Escape: true}
+	slash := slashCommand{
+		Command: "/errand", Description: "Starts a task in this channel",
+		Hint: "what you want done, or status, or help", Escape: true,
+	}
 	m.Settings.Events.Events, m.Settings.Interactivity.Enabled = events(), true
 	if m.Settings.Socket = base == ""; !m.Settings.Socket {
 		m.Settings.Events.URL, m.Settings.Interactivity.URL = base+"/slack/events", base+"/slack/interactions"
@@ -138,7 +143,8 @@ func Manifest(name, base string) ([]byte, error) {
 	}
 	m.Features.Commands = []slashCommand{slash}
 	m.Features.Shortcuts = []shortcut{{
-		Name: shortcutName, Type: "message", CallbackID: render.ActionAsk, Description: "Starts a task in the thread of the message",
+		Name: shortcutName, Type: "message", CallbackID: render.ActionAsk,
+		Description: "Starts a task in the thread of the message",
 	}}
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -162,11 +168,15 @@ func (s *Source) Diagnose(ctx context.Context) []doctor.Finding {
 	switch {
 	case code(err) != "":
 		return []doctor.Finding{{
-			What: "Slack refuses the bot token: " + code(err), Why: "No events can be received, and nothing can be posted.", Fatal: true,
+			What: "Slack refuses the bot token: " + code(err),
+			Why:  "No events can be received, and nothing can be posted.", Fatal: true,
 			Remedy: "Install the app to the workspace and set SLACK_BOT_TOKEN to its bot token, xoxb-….",
 		}}
 	case err != nil:
-		return []doctor.Finding{{What: "Slack does not answer", Why: err.Error(), Remedy: "Check the network and SLACK_API_URL.", Fatal: true}}
+		return []doctor.Finding{{
+			What: "Slack does not answer", Why: err.Error(), Remedy: "Check the network and SLACK_API_URL.",
+			Fatal: true,
+		}}
 	}
 	list := []doctor.Finding{{What: fmt.Sprintf("Slack knows the bot as @%s in %s (%s)", me.User, me.Team, me.TeamID)}}
 	needed := scopes()
@@ -192,8 +202,10 @@ func (s *Source) examineResults(ctx context.Context) (list []doctor.Finding) {
 			list = append(list, doctor.Finding{What: "Slack: results of " + whose + " go to " + channel})
 		case code(err) != "" && !unreadable(err):
 			list = append(list, doctor.Finding{
-				What: fmt.Sprintf("Slack: results of %s cannot go to %s: %s", whose, channel, code(err)), Why: "They are not posted. They are kept for about a day.",
-				Remedy: "Invite the app to that channel, or correct results: in errand.yaml to the id that the channel's details show.",
+				What: fmt.Sprintf("Slack: results of %s cannot go to %s: %s", whose, channel, code(err)),
+				Why:  "They are not posted. They are kept for about a day.",
+				Remedy: "Invite the app to that channel, or correct results: in errand.yaml to the id that " +
+					"the channel's details show.",
 			})
 		}
 	}
@@ -213,8 +225,10 @@ func granted(h http.Header, scopes []scope) (list []doctor.Finding) {
 	for _, needed := range scopes {
 		if !has[needed.name] && needed.use != "" {
 			list = append(list, doctor.Finding{
-				What: "Slack: the app lacks the scope " + needed.name, Why: "Without it " + needed.use + ".", Fatal: needed.must,
-				Remedy: "Add it under OAuth & Permissions, or paste the manifest of `enqueue init slack` again, and install the app again.",
+				What: "Slack: the app lacks the scope " + needed.name, Why: "Without it " + needed.use + ".",
+				Fatal: needed.must,
+				Remedy: "Add it under OAuth & Permissions, or paste the manifest of `enqueue init slack` " +
+					"again, and install the app again.",
 			})
 		}
 	}
@@ -228,8 +242,10 @@ func (s *Source) clock(h http.Header) []doctor.Finding {
 		return nil
 	}
 	return []doctor.Finding{{
-		What: fmt.Sprintf("the clock is %s away from Slack's", skew.Abs()), Why: "If the difference exceeds 5 minutes, errand rejects every event.",
-		Remedy: "Synchronise the clock of the front door's machine, for example with NTP.", Fatal: skew.Abs() >= 5*time.Minute,
+		What:   fmt.Sprintf("the clock is %s away from Slack's", skew.Abs()),
+		Why:    "If the difference exceeds 5 minutes, errand rejects every event.",
+		Remedy: "Synchronise the clock of the front door's machine, for example with NTP.",
+		Fatal:  skew.Abs() >= 5*time.Minute,
 	}}
 }
 
@@ -239,7 +255,8 @@ func (s *Source) arrivals() []doctor.Finding {
 		return nil
 	}
 	return []doctor.Finding{{
-		What: "Slack: the last request had a wrong signature", Why: "If the request came from Slack, errand accepts none of Slack's events.",
+		What:   "Slack: the last request had a wrong signature",
+		Why:    "If the request came from Slack, errand accepts none of Slack's events.",
 		Remedy: "Compare SLACK_SIGNING_SECRET with the app's, under Basic Information.",
 	}}
 }

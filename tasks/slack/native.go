@@ -9,8 +9,8 @@ import (
 	"github.com/slack-go/slack"
 )
 
-// Slack shows below a thread that an app "is working…", where it shows that people type. It takes that from every app that
-// may post (https://docs.slack.dev/changelog/2026/03/05/set-status-scope-update), in each thread that exists, and
+// Slack shows below a thread that an app "is working…", where it shows that people type. It takes that from every app
+// that may post (https://docs.slack.dev/changelog/2026/03/05/set-status-scope-update), in each thread that exists, and
 // removes it after two minutes and with each post of the app's.
 const (
 	nativeEvery = 20 * time.Second // the least time between two calls for one report. A report writes each minute
@@ -62,6 +62,8 @@ func (r *report) showNative(ctx context.Context, doing string) {
 
 // nativeRefused reports whether Slack would refuse other calls, too, and not only at this moment or in this thread.
 func nativeRefused(err error) bool {
-	passing := []string{"", "invalid_thread_ts", "internal_error", "fatal_error", "service_unavailable", "request_timeout"}
+	passing := []string{
+		"", "invalid_thread_ts", "internal_error", "fatal_error", "service_unavailable", "request_timeout",
+	}
 	return !gone(err) && !slices.Contains(passing, code(err))
 }

@@ -38,7 +38,8 @@ type report struct {
 	stop     context.CancelFunc
 	done     chan struct{} // closed when no edit is under way any more
 
-	native   string    // what Slack shows below the thread, unless it has removed it; until done is closed, of the goroutine that edits
+	// what Slack shows below the thread, unless it has removed it; until done is closed, of the goroutine that edits
+	native   string
 	nativeAt time.Time // when it was set
 }
 
@@ -78,7 +79,9 @@ func (rs *reporter) Open(ctx context.Context, t tasks.Task) (tasks.Report, error
 }
 
 // openStatus returns a task's status message. Without one, it posts a message that shows s.
-func (rs *reporter) openStatus(ctx context.Context, t tasks.Task, s render.Status) (d *display, posted bool, err error) {
+func (rs *reporter) openStatus(ctx context.Context, t tasks.Task,
+	s render.Status,
+) (d *display, posted bool, err error) {
 	o, err := originOf(t)
 	if err != nil {
 		return nil, false, err
@@ -97,7 +100,8 @@ func (rs *reporter) showQueued(ctx context.Context, t tasks.Task, r tasks.Receip
 	if r.Joins || r.Position == 0 {
 		return
 	}
-	if _, _, err := rs.openStatus(ctx, t, render.Headline(tasks.QueuedHeadline(r.Position))); err != nil && ctx.Err() == nil {
+	if _, _, err := rs.openStatus(ctx, t, render.Headline(tasks.QueuedHeadline(r.Position))); err != nil &&
+		ctx.Err() == nil {
 		rs.log.Warn("show waiting task", "run", t.ID, "thread", t.Thread, "err", err)
 	}
 }
@@ -147,7 +151,8 @@ func (r *report) Close(ctx context.Context, e tasks.Ending) error {
 		return r.withdraw(ctx, f, err)
 	}
 	if unreadable(err) {
-		r.log.Error(noHistoryScope, "err", err) // it may be posted twice; otherwise hours of work would not be posted at all
+		// it may be posted twice; otherwise hours of work would not be posted at all
+		r.log.Error(noHistoryScope, "err", err)
 		err = nil
 	}
 	if _, at, ok := f.final(e.Retried); ok && !at.Equal(e.At.Truncate(time.Microsecond)) {
@@ -213,7 +218,9 @@ func (r *report) endStatus(ctx context.Context, f found, id string, e tasks.Endi
 	for _, ts := range f.status[id] {
 		d := &display{client: r.client, origin: r.origin, ts: ts, log: r.log}
 		r.awaitLastEdit(ctx, r.origin)
-		err := patiently(ctx, lastEditWait, func() error { return d.edit(ctx, render.Ended(e), r.console.LogButton(id)) })
+		err := patiently(ctx, lastEditWait, func() error {
+			return d.edit(ctx, render.Ended(e), r.console.LogButton(id))
+		})
 		if err != nil {
 			r.log.Warn("end status", "err", err)
 		}
@@ -280,7 +287,9 @@ func (p *progress) status() render.Status {
 
 // keep writes the status whenever it has changed, but not more often than once per interval, nor before a rate limit
 // ends. It returns when stop ends, after a write that has begun, or when there is nothing to write on any more.
-func (p *progress) keep(stop context.Context, last render.Status, interval time.Duration, write func(render.Status) error) {
+func (p *progress) keep(stop context.Context, last render.Status, interval time.Duration,
+	write func(render.Status) error,
+) {
 	minute := time.NewTicker(time.Minute)
 	defer minute.Stop()
 	stop, end := context.WithCancel(stop)

@@ -39,16 +39,19 @@ func undecided(candidates []string) error {
 	if len(candidates) > most {
 		list += ", …"
 	}
-	sentence := render.WhichRepository + " Ask again and begin with [repo=owner/name]: " + list + ". Use [repo=none] to work without a repository."
+	sentence := render.WhichRepository + " Ask again and begin with [repo=owner/name]: " + list +
+		". Use [repo=none] to work without a repository."
 	return &errUndecided{tasks.InputError{Sentence: sentence}, candidates}
 }
 
 // Unwrap lets those who cannot show a menu say the sentence.
 func (e *errUndecided) Unwrap() error { return &e.InputError }
 
-// place decides where and how a task is worked on, from its message, or else its thread, or else its channel. It returns
-// an *errUndecided if several repositories remain.
-func (rs *repositories) place(ctx context.Context, t *tasks.Task, r request, thread tasks.Thread) (pull *forge.PullRequest, err error) {
+// place decides where and how a task is worked on, from its message, or else its thread, or else its channel. It
+// returns an *errUndecided if several repositories remain.
+func (rs *repositories) place(ctx context.Context, t *tasks.Task, r request,
+	thread tasks.Thread,
+) (pull *forge.PullRequest, err error) {
 	candidates, err := rs.chooseRepository(t, r, thread)
 	switch {
 	case err != nil:
@@ -62,7 +65,9 @@ func (rs *repositories) place(ctx context.Context, t *tasks.Task, r request, thr
 }
 
 // chooseRepository sets the repository, branch and options of a task, or returns the repositories that it may be about.
-func (rs *repositories) chooseRepository(t *tasks.Task, r request, thread tasks.Thread) (candidates []string, err error) {
+func (rs *repositories) chooseRepository(t *tasks.Task, r request,
+	thread tasks.Thread,
+) (candidates []string, err error) {
 	t.Ref, t.Options = r.ref, withDefaults(r.options, thread.Options)
 	channel := rs.ofChannel(t.Channel)
 	if full, err := rs.fullName(r.perhaps); r.repo == "" && err == nil {
@@ -117,8 +122,9 @@ func (rs *repositories) ofChannel(channel string) string {
 // withDefaults completes the options of a message by those of its thread.
 func withDefaults(said, thread tasks.Options) tasks.Options {
 	return tasks.Options{
-		Model: cmp.Or(said.Model, thread.Model), Effort: cmp.Or(said.Effort, thread.Effort), Agent: cmp.Or(said.Agent, thread.Agent),
-		MaxUSD: cmp.Or(said.MaxUSD, thread.MaxUSD), Limit: cmp.Or(said.Limit, thread.Limit), Plan: said.Plan,
+		Model: cmp.Or(said.Model, thread.Model), Effort: cmp.Or(said.Effort, thread.Effort),
+		Agent: cmp.Or(said.Agent, thread.Agent), MaxUSD: cmp.Or(said.MaxUSD, thread.MaxUSD),
+		Limit: cmp.Or(said.Limit, thread.Limit), Plan: said.Plan,
 	}
 }
 
@@ -137,7 +143,8 @@ func (rs *repositories) fullName(name string) (string, error) {
 	case fullForm.MatchString(name):
 		return name, nil // the desk knows whether errand works on it
 	case len(found) > 1:
-		return "", inputError("There are several repositories called %q: %s. Name one of them.", name, strings.Join(found, ", "))
+		return "", inputError("There are several repositories called %q: %s. Name one of them.", name,
+			strings.Join(found, ", "))
 	}
 	return "", inputError("I do not know a repository called %q. Write it as owner/name.", name)
 }
@@ -145,7 +152,9 @@ func (rs *repositories) fullName(name string) (string, error) {
 // allows reports whether errand works on a repository. People must not learn about others, which its access to
 // GitHub may show.
 func (rs *repositories) allows(repo string) bool {
-	return len(rs.names) == 0 || slices.ContainsFunc(rs.names, func(known string) bool { return strings.EqualFold(known, repo) })
+	return len(rs.names) == 0 || slices.ContainsFunc(rs.names, func(known string) bool {
+		return strings.EqualFold(known, repo)
+	})
 }
 
 // pinPull ties a task to the pull request that its message names: it works at the head. A pull request to be looked at
@@ -156,7 +165,8 @@ func (rs *repositories) pinPull(ctx context.Context, t *tasks.Task, r request) (
 		return nil, nil
 	}
 	if t.Repo == "" {
-		return nil, inputError("Name the repository of pull request #%d, for example: review PR %d in owner/name.", r.pull.number, r.pull.number)
+		return nil, inputError("Name the repository of pull request #%d, for example: review PR %d in owner/name.",
+			r.pull.number, r.pull.number)
 	}
 	p, err := rs.findPull(ctx, t.Repo, r.pull.number)
 	switch {
@@ -167,10 +177,12 @@ func (rs *repositories) pinPull(ctx context.Context, t *tasks.Task, r request) (
 	case err != nil:
 		return nil, err
 	case len(r.also) > 0:
-		const sentence = "I work on pull request #%d in %s only. Name no other repository, or ask for the rest without it."
+		const sentence = "I work on pull request #%d in %s only. Name no other repository, or " +
+			"ask for the rest without it."
 		return nil, inputError(sentence, p.Number, p.Repo)
 	case p.Fork && r.verb == fix:
-		return nil, inputError("I cannot fix %s#%d: its branch is in a fork, and I do not run code from forks. I can review it.", p.Repo, p.Number)
+		return nil, inputError("I cannot fix %s#%d: its branch is in a fork, and I do not run code from forks. "+
+			"I can review it.", p.Repo, p.Number)
 	case p.Fork:
 		t.Profile = agent.Untrusted
 	case r.verb == look:
@@ -204,7 +216,8 @@ func (rs *repositories) canLook(repo string) error {
 	case rs.pulls == nil:
 		return inputError("I cannot read pull requests: I have no access to GitHub.")
 	case !rs.allows(repo):
-		return inputError("errand is not set up for %s. An operator can add it under repositories: in errand.yaml.", repo)
+		return inputError("errand is not set up for %s. An operator can add it under repositories: in errand.yaml.",
+			repo)
 	}
 	return nil
 }
@@ -213,7 +226,8 @@ func (rs *repositories) canLook(repo string) error {
 // channel's.
 func (rs *repositories) toList(channel, named string, thread tasks.Thread) (string, error) {
 	t := tasks.Task{Channel: channel}
-	candidates, err := rs.chooseRepository(&t, request{repo: named}, tasks.Thread{Latest: thread.Latest, Repo: thread.Repo})
+	candidates, err := rs.chooseRepository(&t, request{repo: named},
+		tasks.Thread{Latest: thread.Latest, Repo: thread.Repo})
 	if err != nil {
 		return "", err
 	}
@@ -319,7 +333,8 @@ func (p *picker) choose(ctx context.Context, pressed press) (string, error) {
 		return "", err
 	case !ok:
 		return p.chosen(ctx, pressed, id)
-	case r.Task.Actor != pressed.origin.User || pressed.value != render.NoRepository && !slices.Contains(r.Candidates, pressed.value):
+	case r.Task.Actor != pressed.origin.User || pressed.value != render.NoRepository && !slices.Contains(r.Candidates,
+		pressed.value):
 		return "", notAllowed()
 	}
 	t := r.Task
@@ -351,7 +366,8 @@ func (p *picker) chosen(ctx context.Context, pressed press, id string) (string, 
 	if !p.guard.controls(pressed.origin.User, st.Task) {
 		return "", notAllowed()
 	}
-	return "", inputError("%s", workingIn(st.Task.Repo)+" If that is wrong, say `stop` in the thread and ask again with [repo=owner/name] at the start.")
+	return "", inputError("%s", workingIn(st.Task.Repo)+
+		" If that is wrong, say `stop` in the thread and ask again with [repo=owner/name] at the start.")
 }
 
 // workingIn says where a request is worked on.
@@ -367,7 +383,8 @@ func (p *picker) replaceMenu(ctx context.Context, pressed press, repo string) {
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
 	text := slack.MsgOptionText(render.Escape(workingIn(repo)), false)
-	_, _, _, err := p.api.SendMessageContext(ctx, pressed.origin.Channel, slack.MsgOptionReplaceOriginal(pressed.respond), text)
+	_, _, _, err := p.api.SendMessageContext(ctx, pressed.origin.Channel,
+		slack.MsgOptionReplaceOriginal(pressed.respond), text)
 	if err != nil && ctx.Err() == nil {
 		p.log.Warn("replace menu", "run", pressed.block, "err", withoutURL(err)) // the URL lets its owner write there
 	}

@@ -44,7 +44,10 @@ var (
 	fullForm = regexp.MustCompile(`^` + ownerForm + `/` + nameForm + `$`)
 	numbered = regexp.MustCompile(`(?:^|[^\w./#-])(` + ownerForm + `/` + nameForm + `)#([1-9][0-9]{0,8})\b`)
 	repoWord = regexp.MustCompile(`(?:^|\s)repo=(\S*[^\s,](?:,\s+` + ownerForm + `/` + nameForm + `)*)`)
-	pages    = []string{"orgs", "settings", "marketplace", "sponsors", "topics", "features", "apps", "users", "login", "search", "enterprise"}
+	pages    = []string{
+		"orgs", "settings", "marketplace", "sponsors", "topics", "features", "apps", "users", "login",
+		"search", "enterprise",
+	}
 )
 
 // newReader returns a reader for a GitHub at a URL, like https://github.com. People may leave out the scheme.
@@ -54,7 +57,8 @@ func newReader(github string) reader {
 		return reader{}
 	}
 	at := regexp.QuoteMeta(u.Host + strings.TrimRight(u.Path, "/"))
-	return reader{regexp.MustCompile(`(?i)(?:^|[^\w.@/-])(?:https?://)?(?:www\.)?` + at + `/(` + ownerForm + `)/(` + nameForm + `)(/[^\s<>|)"'` + "`" + `]*)?`)}
+	return reader{regexp.MustCompile(`(?i)(?:^|[^\w.@/-])(?:https?://)?(?:www\.)?` + at + `/(` + ownerForm + `)/(` +
+		nameForm + `)(/[^\s<>|)"'` + "`" + `]*)?`)}
 }
 
 // read reads a message, which is Markdown without mentions of the bot. An *tasks.InputError says what is wrong with its
@@ -105,7 +109,8 @@ func (rd reader) findPlace(r *request) error {
 	case 1:
 		r.setPlace(all[0])
 		for _, p := range all[1:] {
-			if p.number != 0 && p.number != r.pull.number { // several pull requests: it is about all of them and works at none
+			// several pull requests: it is about all of them and works at none
+			if p.number != 0 && p.number != r.pull.number {
 				r.pull = pull{}
 				break
 			}

@@ -27,6 +27,9 @@ func (b *buttons) ask(ctx context.Context, p press) (string, error) {
 	if text == "" {
 		return "", nil
 	}
-	o := origin{Team: p.origin.Team, Channel: p.origin.Channel, ThreadTS: p.origin.root(), User: p.origin.User, About: p.origin.TS}
+	o := origin{
+		Team: p.origin.Team, Channel: p.origin.Channel, ThreadTS: p.origin.root(), User: p.origin.User,
+		About: p.origin.TS,
+	}
 	return b.interpreter.ask(ctx, o, text)
 }

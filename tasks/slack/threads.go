@@ -22,9 +22,11 @@ type threads struct{ *client }
 
 // found holds the parts of a task's report that are already in its thread.
 type found struct {
-	status map[string][]string    // by task, for all tasks of the thread: ts of the status messages, the one in use last
-	parts  map[render.Marker]bool // of the task's final messages for all its endings, including those that are another task's
-	files  map[string]bool        // names of the files that the bot has posted
+	// by task, for all tasks of the thread: ts of the status messages, the one in use last
+	status map[string][]string
+	// of the task's final messages for all its endings, including those that are another task's
+	parts map[render.Marker]bool
+	files map[string]bool // names of the files that the bot has posted
 }
 
 func newFound() found {
@@ -205,9 +207,11 @@ const (
 
 var (
 	slashPull = regexp.MustCompile(`(?i)^/pr\s+` + verbForm + `\s+#?([1-9]\d{0,8})\b` + inForm)
-	aboutPull = regexp.MustCompile(`(?i)^(?:please\s+)?` + verbForm + `\s+(?:the\s+)?(?:pr|pull\s+request)\s*#?([1-9]\d{0,8})\b` + inForm)
+	aboutPull = regexp.MustCompile(`(?i)^(?:please\s+)?` +
+		verbForm + `\s+(?:the\s+)?(?:pr|pull\s+request)\s*#?([1-9]\d{0,8})\b` + inForm)
 	verbFirst = regexp.MustCompile(`(?i)^(?:please\s+)?` + verbForm + `\b`)
-	listPulls = regexp.MustCompile(`(?i)^(?:please\s+)?(?:/pr\s+list|list\s+(?:(?:the|all|open)\s+)*` + pullsForm + `)` + inForm + `\s*[.!?]*$`)
+	listPulls = regexp.MustCompile(`(?i)^(?:please\s+)?(?:/pr\s+list|list\s+(?:(?:the|all|open)\s+)*` +
+		pullsForm + `)` + inForm + `\s*[.!?]*$`)
 )
 
 // readVerb reads what a message wants with a pull request. A branch that it names takes precedence.

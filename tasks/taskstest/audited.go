@@ -23,7 +23,8 @@ func Audited(ctx context.Context, s *store.Store) ([]string, error) {
 		if err := json.Unmarshal(one.Body, &e); err != nil {
 			return nil, fmt.Errorf("read audit entry: %w", err)
 		}
-		line := fmt.Sprintf("%s (%s) %s: %d %s", e.Who, e.Name, e.What, e.Status, strings.TrimPrefix(e.Result, "/tasks/"))
+		line := fmt.Sprintf("%s (%s) %s: %d %s", e.Who, e.Name, e.What, e.Status,
+			strings.TrimPrefix(e.Result, "/tasks/"))
 		list = append(list, strings.TrimSpace(line))
 	}
 	return list, nil

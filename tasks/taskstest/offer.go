@@ -16,12 +16,13 @@ func (w Worker) Tell(reply func(question string) string) (asked func() []string)
 	var questions []string
 	var done sync.WaitGroup
 	done.Go(func() {
-		_ = w.Store.Workers.Respond(ctx, "", func() bool { return true }, func(_ context.Context, q json.RawMessage) (json.RawMessage, time.Duration) {
-			mu.Lock()
-			defer mu.Unlock()
-			questions = append(questions, string(q))
-			return json.RawMessage(reply(string(q))), time.Minute
-		})
+		_ = w.Store.Workers.Respond(ctx, "", func() bool { return true },
+			func(_ context.Context, q json.RawMessage) (json.RawMessage, time.Duration) {
+				mu.Lock()
+				defer mu.Unlock()
+				questions = append(questions, string(q))
+				return json.RawMessage(reply(string(q))), time.Minute
+			})
 	})
 	w.Cleanup(func() { cancel(); done.Wait() })
 	return func() []string {

@@ -55,8 +55,8 @@ func (y *Typical) submit(ctx context.Context) (id string, err error) {
 	y.n++
 	name := fmt.Sprintf("%012d", y.n)
 	r, err := y.Desk.Submit(ctx, tasks.Task{
-		ID: tasks.NewID(time.Now(), "chat", name), Source: "chat", Kind: "prompt", Thread: "chat/" + name, Class: tasks.Interactive,
-		Profile: agent.Write, Actor: "ann", Repo: "acme/payments", Prompt: y.text(300),
+		ID: tasks.NewID(time.Now(), "chat", name), Source: "chat", Kind: "prompt", Thread: "chat/" + name,
+		Class: tasks.Interactive, Profile: agent.Write, Actor: "ann", Repo: "acme/payments", Prompt: y.text(300),
 	})
 	return r.ID, err
 }

@@ -20,7 +20,8 @@ import (
 )
 
 const (
-	senders     = 8                // deliveries that a front door makes at once, so that a receiver that hangs does not delay the others
+	// deliveries that a front door makes at once, so that a receiver that hangs does not delay the others
+	senders     = 8
 	answerLimit = 10 * time.Second // for a response
 	maxPause    = time.Hour        // between two attempts
 )
@@ -30,8 +31,8 @@ func pause(n int, _ error, _ *asynq.Task) time.Duration {
 	return min(2*time.Second<<min(n, 11), maxPause)
 }
 
-// Deliver starts sending what is noted by any worker, until stop is called. stop waits for the requests that are on their
-// way, also if it is called again.
+// Deliver starts sending what is noted by any worker, until stop is called. stop waits for the requests that are on
+// their way, also if it is called again.
 func (w *Webhooks) Deliver() (stop func(), err error) {
 	server := asynq.NewServerFromRedisClient(w.cfg.Redis, asynq.Config{
 		Concurrency: senders, Queues: map[string]int{queue: 1}, RetryDelayFunc: pause, ShutdownTimeout: 2 * answerLimit,
@@ -76,8 +77,8 @@ func (w *Webhooks) deliver(ctx context.Context, t *asynq.Task) error {
 	return w.post(ctx, w.cfg.Webhooks[i], n.id(), body)
 }
 
-// post sends a signed request. Its error contains nothing of the response but the status, and not the URL, which may have
-// a token.
+// post sends a signed request. Its error contains nothing of the response but the status, and not the URL, which may
+// have a token.
 func (w *Webhooks) post(ctx context.Context, to Webhook, key string, body []byte) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, to.URL, bytes.NewReader(body))
 	if err != nil {

@@ -1,11 +1,12 @@
 // Package webhook tells other programs with signed HTTP requests that tasks have ended.
 //
-// It promises that each ending which a webhook wants arrives at least once, with the same Idempotency-Key each time, unless
-// the task is retried before: then its next ending is told. If the receiver fails for about a day, the delivery stays among
-// the dead ones, from where an operator sends it again. Workers note the endings and front doors send them, so that a
-// webhook's secret is on no machine where agents run. It does not promise an order.
+// It promises that each ending which a webhook wants arrives at least once, with the same Idempotency-Key each time,
+// unless the task is retried before: then its next ending is told. If the receiver fails for about a day, the delivery
+// stays among the dead ones, from where an operator sends it again. Workers note the endings and front doors send them,
+// so that a webhook's secret is on no machine where agents run. It does not promise an order.
 //
-// asynq keeps the deliveries, with its retries and its archive: unlike a run, a request takes seconds and can be repeated.
+// asynq keeps the deliveries, with its retries and its archive: unlike a run, a request takes seconds and can be
+// repeated.
 package webhook
 
 import (
@@ -29,11 +30,12 @@ import (
 
 // Webhook is a receiver of endings.
 type Webhook struct {
-	Name         string // [a-z0-9-]
-	URL          string
-	Secret       string             // signs requests; only front doors need it
-	Endings      []tasks.EndingKind // that it wants; empty: all
-	Repositories []string           // patterns such as acme/*, of which one must match each repository of a task; empty: all tasks
+	Name    string // [a-z0-9-]
+	URL     string
+	Secret  string             // signs requests; only front doors need it
+	Endings []tasks.EndingKind // that it wants; empty: all
+	// patterns such as acme/*, of which one must match each repository of a task; empty: all tasks
+	Repositories []string
 }
 
 func (w Webhook) wants(t tasks.Task, kind tasks.EndingKind) bool {
@@ -44,9 +46,10 @@ func (w Webhook) wants(t tasks.Task, kind tasks.EndingKind) bool {
 type Config struct {
 	Webhooks []Webhook
 	Redis    *redis.Client
-	Task     func(ctx context.Context, id string) (body any, ended time.Time, err error) // a task as receivers get it; only Deliver needs it
-	HTTP     http.RoundTripper                                                           // nil: http.DefaultTransport
-	Log      *slog.Logger                                                                // nil: discard
+	// a task as receivers get it; only Deliver needs it
+	Task func(ctx context.Context, id string) (body any, ended time.Time, err error)
+	HTTP http.RoundTripper // nil: http.DefaultTransport
+	Log  *slog.Logger      // nil: discard
 }
 
 // Webhooks notes and delivers endings. It is safe for concurrent use.
@@ -63,8 +66,13 @@ func New(cfg Config) *Webhooks {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	return &Webhooks{
-		cfg: cfg, client: asynq.NewClientFromRedisClient(cfg.Redis), inspector: asynq.NewInspectorFromRedisClient(cfg.Redis),
-		http: &http.Client{Transport: cfg.HTTP, Timeout: answerLimit, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
+		cfg: cfg, client: asynq.NewClientFromRedisClient(cfg.Redis),
+		inspector: asynq.NewInspectorFromRedisClient(cfg.Redis),
+		http: &http.Client{
+			Transport: cfg.HTTP, Timeout: answerLimit, CheckRedirect: func(*http.Request, []*http.Request) error {
+				return http.ErrUseLastResponse
+			},
+		},
 	}
 }
 
@@ -101,7 +109,8 @@ func (w *Webhooks) Note(ctx context.Context, t tasks.Task, kind tasks.EndingKind
 		if err != nil {
 			return fmt.Errorf("encode delivery: %w", err)
 		}
-		_, err = w.client.EnqueueContext(ctx, asynq.NewTask(taskType, payload), asynq.Queue(queue), asynq.TaskID(n.id()),
+		_, err = w.client.EnqueueContext(ctx, asynq.NewTask(taskType, payload), asynq.Queue(queue),
+			asynq.TaskID(n.id()),
 			asynq.MaxRetry(maxRetries), asynq.Timeout(2*answerLimit), asynq.Retention(kept))
 		if err != nil && !errors.Is(err, asynq.ErrTaskIDConflict) {
 			return fmt.Errorf("note ending for webhook %s: %w", hook.Name, err)
@@ -116,7 +125,9 @@ const maxListed = 1000
 // Undelivered returns the deliveries that have failed: the dead ones first, and then those that are tried again.
 func (w *Webhooks) Undelivered(context.Context) ([]tasks.Undelivered, error) {
 	list := []tasks.Undelivered{}
-	for _, read := range []func(string, ...asynq.ListOption) ([]*asynq.TaskInfo, error){w.inspector.ListArchivedTasks, w.inspector.ListRetryTasks} {
+	for _, read := range []func(string, ...asynq.ListOption) ([]*asynq.TaskInfo, error){
+		w.inspector.ListArchivedTasks, w.inspector.ListRetryTasks,
+	} {
 		found, err := read(queue, asynq.PageSize(maxListed))
 		if errors.Is(err, asynq.ErrQueueNotFound) { // asynq creates it with its first task
 			return list, nil
@@ -129,7 +140,10 @@ func (w *Webhooks) Undelivered(context.Context) ([]tasks.Undelivered, error) {
 			if err := json.Unmarshal(t.Payload, &n); err != nil {
 				return nil, fmt.Errorf("read delivery %s: %w", t.ID, err)
 			}
-			u := tasks.Undelivered{ID: t.ID, Webhook: n.Webhook, Task: n.Task, Attempts: t.Retried, Failed: t.LastFailedAt, Problem: t.LastErr, Next: t.NextProcessAt}
+			u := tasks.Undelivered{
+				ID: t.ID, Webhook: n.Webhook, Task: n.Task, Attempts: t.Retried, Failed: t.LastFailedAt,
+				Problem: t.LastErr, Next: t.NextProcessAt,
+			}
 			if t.State == asynq.TaskStateArchived {
 				u.Attempts++ // the last one has no retry
 			}
@@ -153,13 +167,15 @@ func (w *Webhooks) Diagnose(ctx context.Context) []doctor.Finding {
 		return []doctor.Finding{{What: "webhooks"}}
 	}
 	return []doctor.Finding{{
-		What: "webhooks", Why: fmt.Sprintf("%d requests are given up, such as to %s: %s", len(dead), dead[0].Webhook, dead[0].Problem),
-		Remedy: "mend the receiver, list them with `enqueue webhooks`, and send them again with `enqueue webhooks replay ID`",
+		What: "webhooks", Why: fmt.Sprintf("%d requests are given up, such as to %s: %s", len(dead), dead[0].Webhook,
+			dead[0].Problem),
+		Remedy: "mend the receiver, list them with `enqueue webhooks`, and send them again with " +
+			"`enqueue webhooks replay ID`",
 	}}
 }
 
-// Replay sends a failed delivery again, now. It does nothing to one that is being sent, and returns [tasks.ErrNotFound] for
-// any other.
+// Replay sends a failed delivery again, now. It does nothing to one that is being sent, and returns [tasks.ErrNotFound]
+// for any other.
 func (w *Webhooks) Replay(_ context.Context, id string) error {
 	info, err := w.inspector.GetTaskInfo(queue, id)
 	switch {

@@ -88,7 +88,9 @@ func refused(r agent.Result) bool {
 	if r.Error == nil || r.Error.Class != agent.ClassAuth && r.Error.Class != agent.ClassBilling {
 		return false
 	}
-	return r.API == nil || r.API.Refused() || r.Error.Class == agent.ClassBilling && r.API.Status == http.StatusBadRequest // "credit balance is too low"
+	// "credit balance is too low"
+	return r.API == nil || r.API.Refused() ||
+		r.Error.Class == agent.ClassBilling && r.API.Status == http.StatusBadRequest
 }
 
 // several reports whether the run had one of several credentials.
@@ -159,7 +161,8 @@ func (a *admission) unspent(r *run) error {
 	return err
 }
 
-// estimate returns what a task is likely to cost, which is at most its own maximum. It is zero for one that has run before.
+// estimate returns what a task is likely to cost, which is at most its own maximum. It is zero for one that has run
+// before.
 func (a *admission) estimate(r *run, j job, lines int) tasks.Estimate {
 	if r.claim.Record().Cost > 0 {
 		return tasks.Estimate{}
@@ -172,9 +175,9 @@ func (a *admission) estimate(r *run, j job, lines int) tasks.Estimate {
 	return e
 }
 
-// consult asks people before a run that is likely to cost more than Budgets.AskAbove. Without their consent it returns an
-// *InputError. It asks about no task that the agent cannot speak with people about, and so about no review, whose size is
-// not known yet; nor about one that its source or a budget refuses anyway.
+// consult asks people before a run that is likely to cost more than Budgets.AskAbove. Without their consent it returns
+// an *InputError. It asks about no task that the agent cannot speak with people about, and so about no review, whose
+// size is not known yet; nor about one that its source or a budget refuses anyway.
 func (r *run) consult(j job) (asked bool, err error) {
 	e, above := r.worker.admission.estimate(r, j, 0), r.worker.cfg.Policy.Budgets.AskAbove
 	if above <= 0 || e.USD <= above {
@@ -211,17 +214,22 @@ func (r *run) consult(j job) (asked bool, err error) {
 
 // mayStart asks whether a run should start. Without consent it returns an *InputError.
 func (k *talk) mayStart(e tasks.Estimate) error {
-	answer, err := k.ask(k.run, tasks.Question{Text: fmt.Sprintf("This is likely to cost %s. Shall I start?", e), Options: []string{tasks.Begin, tasks.DontBegin}, Start: true})
+	answer, err := k.ask(k.run, tasks.Question{
+		Text:    fmt.Sprintf("This is likely to cost %s. Shall I start?", e),
+		Options: []string{tasks.Begin, tasks.DontBegin}, Start: true,
+	})
 	said := strings.ToLower(strings.TrimRight(answer.Text, ".! "))
 	switch {
 	case err != nil:
 		return err
 	case answer.Expired:
-		return &tasks.InputError{Sentence: fmt.Sprintf("This was not started: it is likely to cost %s, and no one said in time that it should start.", e)}
+		return &tasks.InputError{Sentence: fmt.Sprintf("This was not started: it is likely to cost %s, and no one "+
+			"said in time that it should start.", e)}
 	case answer.Text == tasks.Begin, said == strings.ToLower(tasks.Begin), slices.Contains(consent, said):
 		return nil
 	}
-	return &tasks.InputError{Sentence: fmt.Sprintf("%s decided not to start this, which is likely to cost %s.", answer.Who(), e)}
+	return &tasks.InputError{Sentence: fmt.Sprintf("%s decided not to start this, which is likely to cost %s.",
+		answer.Who(), e)}
 }
 
 // remember adds the cost of a completed task to the history of its repository.
@@ -248,7 +256,8 @@ func (a *admission) settle(r *run) tasks.Bill {
 	}
 	for _, n := range near {
 		a.Log.Warn("budget nearly used up", "run", rec.ID, "scope", n.Scope, "spent", n.Spent, "budget", n.Budget)
-		bill.Near = append(bill.Near, tasks.BudgetName(n.Scope)+": "+legible.Dollars(n.Spent)+" of "+legible.Dollars(n.Budget))
+		bill.Near = append(bill.Near, tasks.BudgetName(n.Scope)+": "+legible.Dollars(n.Spent)+" of "+
+			legible.Dollars(n.Budget))
 	}
 	return bill
 }

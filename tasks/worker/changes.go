@@ -14,8 +14,8 @@ import (
 // unless the clone is huge or hostile.
 const compareFor = 20 * time.Second
 
-// changeKeeper stores what runs change in their clones, for people to look at. It is safe for concurrent use. Errors are
-// only logged: the work itself is saved elsewhere.
+// changeKeeper stores what runs change in their clones, for people to look at. It is safe for concurrent use. Errors
+// are only logged: the work itself is saved elsewhere.
 type changeKeeper struct{ *Config }
 
 // checkpoint stores the changes of a run so far. The agent may be working.
@@ -32,7 +32,8 @@ func (k *changeKeeper) keep(r *run, p place, reviewed bool) tasks.Diffstat {
 	switch {
 	case p.Clone.Dir == "":
 	case p.Writes:
-		c := k.compare(ctx, r, p, workspace.Comparing{TrustedConfig: p.Trusted, Live: r.result.Resources.Stuck > 0}, false)
+		c := k.compare(ctx, r, p, workspace.Comparing{TrustedConfig: p.Trusted, Live: r.result.Resources.Stuck > 0},
+			false)
 		return c.Total
 	case reviewed:
 		k.compare(ctx, r, p, workspace.Comparing{Reviewed: true}, false)
@@ -41,7 +42,9 @@ func (k *changeKeeper) keep(r *run, p place, reviewed bool) tasks.Diffstat {
 }
 
 // compare stores the changes, or at the end of a run why there are none. goesOn says that the run goes on afterwards.
-func (k *changeKeeper) compare(ctx context.Context, r *run, p place, how workspace.Comparing, goesOn bool) tasks.Changes {
+func (k *changeKeeper) compare(ctx context.Context, r *run, p place, how workspace.Comparing,
+	goesOn bool,
+) tasks.Changes {
 	how.Limit = tasks.DiffLimit
 	found, err := k.Workspace.Changes(ctx, p.Clone, how)
 	k.warn(err, "compare changes", "run", r.claim.ID())

@@ -10,8 +10,8 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// credentialSharer keeps the runner's credentials for the model and what the fleet knows of them the same, and leaves out
-// those that have reached their cap. It is safe for concurrent use.
+// credentialSharer keeps the runner's credentials for the model and what the fleet knows of them the same, and leaves
+// out those that have reached their cap. It is safe for concurrent use.
 type credentialSharer struct {
 	*Config
 	worker string // its ID
@@ -58,7 +58,8 @@ func (c *credentialSharer) addCaps(ctx context.Context, own, fleet map[string]ag
 		state := fleet[u.Name]
 		state.CappedUntil = u.CappedAt(time.Now())
 		if !state.CappedUntil.IsZero() && u.CappedUntil.IsZero() {
-			c.Log.Warn("a credential for the model has reached its cap", "credential", u.Name, "spent", u.Spent+u.Live, "cap", u.Cap, "until", state.CappedUntil)
+			c.Log.Warn("a credential for the model has reached its cap", "credential", u.Name, "spent", u.Spent+u.Live,
+				"cap", u.Cap, "until", state.CappedUntil)
 		}
 		fleet[u.Name] = state
 	}

@@ -34,20 +34,25 @@ func (w *Worker) setUp(r *run, t tasks.Task, p *place) error {
 		return err
 	}
 	kept, asked := workspace.EnvironmentsOf(w.cfg.Workspace), time.Now()
-	e, release, err := kept.Use(r.ctx, p.Clone, workspace.Environment{ID: id, From: p.From}, func(ctx context.Context, c workspace.Clone, home workspace.Layer) error {
-		if failed := w.setUps.since(id, asked); failed != nil {
-			return failed
-		}
-		secrets, env := w.secrets(r, t.Repo, p.Clone), maps.Clone(d.Env)
-		maps.Copy(env, secrets)
-		given := agent.Environment{Env: env, Path: d.Path, Egress: d.Egress, Layers: []agent.Layer{agent.Layer(home)}}
-		err := w.runSetUp(ctx, r, d.Setup, agent.Script{ID: t.ID, Dir: c.Dir, Reads: []string{c.Mirror}, Repo: c.Repo, Environment: given})
-		if err == nil {
-			err = leaked(ctx, secrets, agent.Layer(home).Upper(), c.Dir)
-		}
-		w.setUps.note(id, err)
-		return err
-	})
+	e, release, err := kept.Use(r.ctx, p.Clone, workspace.Environment{ID: id, From: p.From},
+		func(ctx context.Context, c workspace.Clone, home workspace.Layer) error {
+			if failed := w.setUps.since(id, asked); failed != nil {
+				return failed
+			}
+			secrets, env := w.secrets(r, t.Repo, p.Clone), maps.Clone(d.Env)
+			maps.Copy(env, secrets)
+			given := agent.Environment{
+				Env: env, Path: d.Path, Egress: d.Egress, Layers: []agent.Layer{agent.Layer(home)},
+			}
+			err := w.runSetUp(ctx, r, d.Setup, agent.Script{
+				ID: t.ID, Dir: c.Dir, Reads: []string{c.Mirror}, Repo: c.Repo, Environment: given,
+			})
+			if err == nil {
+				err = leaked(ctx, secrets, agent.Layer(home).Upper(), c.Dir)
+			}
+			w.setUps.note(id, err)
+			return err
+		})
 	if err != nil {
 		return err
 	}
@@ -60,9 +65,11 @@ func (w *Worker) setUp(r *run, t tasks.Task, p *place) error {
 	return err
 }
 
-// environmentID returns the ID of the environment that a run in a clone uses, and the versions of the lock files in order;
-// "" for one that does not exist.
-func (c *Config) environmentID(ctx context.Context, clone workspace.Clone, d environment.Declaration) (id string, versions []string, err error) {
+// environmentID returns the ID of the environment that a run in a clone uses, and the versions of the lock files in
+// order; "" for one that does not exist.
+func (c *Config) environmentID(ctx context.Context, clone workspace.Clone,
+	d environment.Declaration,
+) (id string, versions []string, err error) {
 	versions, err = workspace.EnvironmentsOf(c.Workspace).Versions(ctx, clone, d.LockFiles())
 	if err != nil {
 		return "", nil, err
@@ -109,7 +116,8 @@ func (w *Worker) runSetUp(ctx context.Context, r *run, lines []string, script ag
 	if last := untrusted.Line(said[len(said)-1], 300); last != "" {
 		failed.User += " Its last line: " + last
 	}
-	failed.Remedy = "Correct setup in .github/errand.yml on the base branch, or in errand.yaml; the task's events have the end of its output."
+	failed.Remedy = "Correct setup in .github/errand.yml on the base branch, or in errand.yaml; the task's events " +
+		"have the end of its output."
 	return failed
 }
 
@@ -137,13 +145,16 @@ func (i *inventory) environments() []store.Environment {
 	slices.SortFunc(all, func(a, b workspace.Environment) int { return b.Used.Compare(a.Used) })
 	i.at, i.last = time.Now(), nil
 	for _, e := range all[:min(len(all), store.MaxEnvironments)] {
-		i.last = append(i.last, store.Environment{ID: e.ID, Repo: e.Repo, Created: e.Created, Used: e.Used, Seconds: e.Took.Seconds(), Size: e.Size, From: e.From})
+		i.last = append(i.last, store.Environment{
+			ID: e.ID, Repo: e.Repo, Created: e.Created, Used: e.Used, Seconds: e.Took.Seconds(),
+			Size: e.Size, From: e.From,
+		})
 	}
 	return i.last
 }
 
-// failedSetUps remembers the set-ups that have failed, for the tasks that waited for them meanwhile: each would wait for
-// the failure of the one before.
+// failedSetUps remembers the set-ups that have failed, for the tasks that waited for them meanwhile: each would wait
+// for the failure of the one before.
 type failedSetUps struct {
 	mu   sync.Mutex
 	last map[string]failedSetUp // by the ID of the environment

@@ -99,11 +99,12 @@ func (w *Worker) handBack(run *run, cause error) error {
 		note.said = message != ""
 		w.waits.post(note)
 	}
-	return &tasks.ErrLater{At: wait.At, Why: cause.Error()} // also if another worker has the task by now: the next delivery finds out
+	// also if another worker has the task by now: the next delivery finds out
+	return &tasks.ErrLater{At: wait.At, Why: cause.Error()}
 }
 
-// announce says in the events and in the thread of a task why it waits for long, while the claim still protects it: after
-// a death right here, the next run repeats nothing.
+// announce says in the events and in the thread of a task why it waits for long, while the claim still protects it:
+// after a death right here, the next run repeats nothing.
 func (w *Worker) announce(run *run, key, text string) {
 	e := agent.Event{Kind: agent.Notice, Text: text, Time: time.Now()}
 	w.waits.sayOnce(run.detached, run.claim.ID(), text, func(ctx context.Context) (bool, error) {
@@ -118,7 +119,9 @@ func (w *Worker) announce(run *run, key, text string) {
 // waitAfter decides by its cause how an unfinished task waits: a drain or a lost claim means at once and uncounted, an
 // ErrLater and a retryError name the time, and any other error counts and backs off. The notice has a key if the
 // task's status should show it. A message is for the thread instead, once for the notice's key.
-func (w *Worker) waitAfter(rec store.Record, cause error) (wait store.Wait, why Return, note waitNotice, message string) {
+func (w *Worker) waitAfter(rec store.Record, cause error) (wait store.Wait, why Return, note waitNotice,
+	message string,
+) {
 	note = waitNotice{id: rec.ID, delivery: rec.Delivery}
 	later, asked := errors.AsType[*tasks.ErrLater](cause)
 	failed, again := errors.AsType[*retryError](cause)
@@ -149,10 +152,14 @@ func (w *Worker) waitAfter(rec store.Record, cause error) (wait store.Wait, why 
 // orphaned ends a task that no worker has: Redis lost it while it ran, and the thread's next task has started. If
 // another worker has the task, End fails and that worker ends it.
 func (w *Worker) orphaned(run *run) {
-	e := tasks.Ending{Kind: tasks.Failed, At: time.Now(), Result: run.result, Reason: "The fleet's database lost this task while it ran, and this thread has continued " +
-		"without it. The agent's work may be incomplete. Ask again."}
+	e := tasks.Ending{
+		Kind: tasks.Failed, At: time.Now(), Result: run.result,
+		Reason: "The fleet's database lost this task while it ran, and this thread has continued " +
+			"without it. The agent's work may be incomplete. Ask again.",
+	}
 	if err := run.claim.End(run.detached, e.Encode()); err == nil {
-		w.cfg.Log.Warn("task ended: redis had lost it, and its thread has gone on", "run", run.claim.ID(), "thread", run.claim.Thread())
+		w.cfg.Log.Warn("task ended: redis had lost it, and its thread has gone on", "run", run.claim.ID(), "thread",
+			run.claim.Thread())
 		w.outbox.post(run.detached, run.claim.ID(), nil)
 	}
 }
@@ -200,9 +207,9 @@ func (w *Worker) unclaimed(ctx context.Context, id string, delivery int, err err
 	return fmt.Errorf("claim task %s: %w", id, err)
 }
 
-// lineWait returns after how long a task at a place in line looks for a free place by itself. The head is woken when a place
-// becomes free, and those near it look soon in case that is missed. The others look rarely, so that thousands of them
-// do not occupy Redis, but again before a line that starts fifty tasks a second comes to them.
+// lineWait returns after how long a task at a place in line looks for a free place by itself. The head is woken when a
+// place becomes free, and those near it look soon in case that is missed. The others look rarely, so that thousands of
+// them do not occupy Redis, but again before a line that starts fifty tasks a second comes to them.
 func lineWait(place int) time.Duration {
 	if wait := time.Duration(place) * lineStep; wait > busyWait {
 		return around(min(wait, lineMost))
@@ -210,9 +217,9 @@ func lineWait(place int) time.Duration {
 	return busyWait
 }
 
-// Redis may come back without its last second (appendfsync everysec, a replica that took over) or from a backup, and may
-// then have lost a task's ending, so that the task looks like one whose worker died. The thread still has the final message. So recall
-// asks the source for it before a task is run again.
+// Redis may come back without its last second (appendfsync everysec, a replica that took over) or from a backup, and
+// may then have lost a task's ending, so that the task looks like one whose worker died. The thread still has the final
+// message. So recall asks the source for it before a task is run again.
 
 // recallLimit and recallTries bound the search for an earlier final message.
 const (
@@ -226,9 +233,9 @@ type alreadyAnswered struct{ ending tasks.Ending }
 
 func (*alreadyAnswered) Error() string { return "the final message is in the thread already" }
 
-// recall looks in the thread for the final message of a task that has, or may have, started before. If the source is rate limited,
-// the task waits, because otherwise the work would be done twice. After any other error the task runs, and the report
-// looks again before it posts.
+// recall looks in the thread for the final message of a task that has, or may have, started before. If the source is
+// rate limited, the task waits, because otherwise the work would be done twice. After any other error the task runs,
+// and the report looks again before it posts.
 func (w *Worker) recall(r *run, j job) error {
 	rec := r.claim.Record()
 	source, ok := j.source.(tasks.Recaller)
@@ -257,7 +264,8 @@ func (w *Worker) recall(r *run, j job) error {
 	if err != nil || e == nil {
 		return nil
 	}
-	w.cfg.Log.Warn("task was answered before, and Redis has forgotten it", "run", j.task.ID, "thread", j.task.Thread, "ended", e.At)
+	w.cfg.Log.Warn("task was answered before, and Redis has forgotten it", "run", j.task.ID, "thread",
+		j.task.Thread, "ended", e.At)
 	e.Found = true
 	if e.Kind == tasks.Answered {
 		e.Reason = "This was answered before, and the record was lost. The answer is in the thread."
@@ -270,7 +278,8 @@ func (w *Worker) recall(r *run, j job) error {
 // endCovered ends the waiting tasks that a found message has answered as well.
 func (w *Worker) endCovered(r *run, e tasks.Ending) {
 	for _, id := range e.Covers {
-		own := tasks.Ending{Kind: e.Kind, At: e.At, Found: true, Reason: "This was answered together with task " + r.claim.ID() + "."}
+		own := tasks.Ending{Kind: e.Kind, At: e.At, Found: true, Reason: "This was answered together with task " +
+			r.claim.ID() + "."}
 		_, err := tasks.EndWaiting(r.detached, w.cfg.Store, id, own)
 		w.cfg.warn(err, "end task", "run", id)
 	}
@@ -347,7 +356,8 @@ func attempts(rec store.Record) int { return max(rec.Attempt-rec.Crashes, 1) }
 // otherwise. It adds a margin, because clocks differ.
 func (t Timing) lifted(r agent.Result) time.Time {
 	how, now := r.Retry(), time.Now()
-	limited := how == agent.RetryReset && !r.RetryAt.IsZero() || how == agent.RetryLater && r.RetryAt.After(now.Add(t.Again))
+	limited := how == agent.RetryReset && !r.RetryAt.IsZero() ||
+		how == agent.RetryLater && r.RetryAt.After(now.Add(t.Again))
 	if !limited || r.RetryAt.After(now.Add(horizon)) {
 		return time.Time{}
 	}
@@ -364,29 +374,6 @@ func clause(r agent.Result) string {
 	}
 	first, _, _ := strings.Cut(r.Error.User, ". ")
 	return strings.ToLower(first[:1]) + strings.TrimSuffix(first[1:], ".")
-}
-
-// moment formats a time in UTC and how far away it is.
-func moment(at, now time.Time) string {
-	form := "15:04 UTC"
-	if at.Sub(now) > 12*time.Hour {
-		form = "15:04 UTC on 2 January"
-	}
-	return at.UTC().Format(form) + " (in " + span(at.Sub(now)) + ")"
-}
-
-// span formats a duration with a sensible precision.
-func span(d time.Duration) string {
-	switch s, m := int(d.Seconds()), int(d.Round(time.Minute).Minutes()); {
-	case s < 90:
-		return fmt.Sprintf("%d s", max(s, 0))
-	case m < 120:
-		return fmt.Sprintf("%d min", m)
-	case m < 48*60:
-		return fmt.Sprintf("%d h %d min", m/60, m%60)
-	default:
-		return fmt.Sprintf("%d days", m/60/24)
-	}
 }
 
 // around returns a random duration of d ± 50 %, so that tasks that failed together do not retry together.

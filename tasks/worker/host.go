@@ -29,7 +29,9 @@ type host struct {
 // complete input follows.
 func (h *host) Event(e agent.Event) {
 	if h.estimate.Tasks > 0 { // by now the report is open, as a rule
-		h.emit(agent.Event{Kind: agent.Notice, Tool: tasks.Estimated, Text: "Likely to cost " + h.estimate.String(), Time: e.Time})
+		h.emit(agent.Event{
+			Kind: agent.Notice, Tool: tasks.Estimated, Text: "Likely to cost " + h.estimate.String(), Time: e.Time,
+		})
 		h.estimate = tasks.Estimate{}
 	}
 	if e.Kind != agent.ToolInput {
@@ -55,11 +57,13 @@ func (h *host) emit(e agent.Event) {
 func (h *host) Permit(ctx context.Context, r agent.ToolRequest) agent.Decision {
 	switch {
 	case r.Human: // the CLI's own question tool; errand's is ask_user
-		return agent.Decision{Reason: "This tool is not available. Use ask_user, if you have it. Otherwise decide yourself and state your assumptions in your answer."}
+		return agent.Decision{Reason: "This tool is not available. Use ask_user, if you have it. Otherwise decide " +
+			"yourself and state your assumptions in your answer."}
 	case h.talk != nil:
 		return h.talk.permit(ctx, r)
 	}
-	reason := "This needs a person's approval, and no one is available to give it. Continue without it, and say in your answer what is left to do."
+	reason := "This needs a person's approval, and no one is available to give it. Continue without it, and say in " +
+		"your answer what is left to do."
 	if r.Reason != "" {
 		reason += " Reason: " + r.Reason
 	}
@@ -250,4 +254,45 @@ func (o *pendingReport) leave() {
 		o.cancel()
 		<-o.done
 	}
+}
+
+// answers collects the answers of a task's finished turns. A resumed run does not repeat them, so they are part of
+// its checkpoint. It is safe for concurrent use.
+type answers struct {
+	before string // answers of the task's earlier runs
+
+	mu    sync.Mutex
+	given string
+}
+
+// newAnswers starts with the answers of earlier runs.
+func newAnswers(before *resumeState) *answers {
+	if !before.goesOn() {
+		return &answers{}
+	}
+	return &answers{before: before.Answers, given: before.Answers}
+}
+
+// after returns the answers of earlier runs followed by text.
+func (a *answers) after(text string) string {
+	if a.before == "" {
+		return text
+	}
+	return format.Paragraphs(a.before, text)
+}
+
+// note records the answer of a turn.
+func (a *answers) note(e agent.Event) {
+	if e.Kind != agent.TurnEnd || e.Error {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.given, _ = format.Head(format.Paragraphs(a.given, e.Text), maxAnswers)
+}
+
+func (a *answers) text() string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.given
 }

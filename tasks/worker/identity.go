@@ -39,8 +39,8 @@ func (b *publisher) author(ctx context.Context, repo string) string {
 }
 
 // identities returns errand's name and address in commits, and those of the asker. The latter are empty if they are not
-// known, or if errand itself asked. The operator's address of a person is only for those without an account at the forge:
-// others may keep theirs private there. Without an answer of the forge the task still runs.
+// known, or if errand itself asked. The operator's address of a person is only for those without an account at the
+// forge: others may keep theirs private there. Without an answer of the forge the task still runs.
 func (b *publisher) identities(ctx context.Context, t tasks.Task) (author, asker string) {
 	author = b.author(ctx, t.Repo)
 	who, _ := b.Policy.People.Author(t)
@@ -88,7 +88,8 @@ var (
 // credit adds the asker to a commit message that lacks them, unless the commit is of another run.
 func credit(message, run, asker string) string {
 	_, address, _ := strings.Cut(asker, " <")
-	if of := runLine.FindStringSubmatch(message); asker == "" || of != nil && of[1] != run || strings.Contains(message, " <"+address) {
+	if of := runLine.FindStringSubmatch(message); asker == "" || of != nil && of[1] != run ||
+		strings.Contains(message, " <"+address) {
 		return message
 	}
 	message = strings.TrimRight(message, "\n")

@@ -36,12 +36,13 @@ type janitor struct {
 func (j *janitor) tidy(ctx context.Context) {
 	j.alone(ctx, func() error {
 		// Threads first: the work that is saved from them counts as logs.
-		return errors.Join(j.discardOutdated(ctx), j.tidyThreads(ctx), j.Workspace.Empty(), j.tidyLogs(ctx), j.Store.SweepObjects(ctx))
+		return errors.Join(j.discardOutdated(ctx), j.tidyThreads(ctx), j.Workspace.Empty(), j.tidyLogs(ctx),
+			j.Store.SweepObjects(ctx))
 	})
 }
 
-// tidyOutdated removes the environments that no run will use again. It runs often: an operator who asks for it may need the
-// disk.
+// tidyOutdated removes the environments that no run will use again. It runs often: an operator who asks for it may need
+// the disk.
 func (j *janitor) tidyOutdated(ctx context.Context) {
 	j.alone(ctx, func() error { return errors.Join(j.discardOutdated(ctx), j.Workspace.Empty()) })
 }

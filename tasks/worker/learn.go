@@ -34,8 +34,8 @@ type learning struct {
 	left map[string][]string // by repository: hosts of runs that met another one
 }
 
-// begin returns the hosts that a run is to propose: what it has reached, and what earlier runs have left. If another run of
-// the repository proposes some at present, it leaves them for a later one and returns none.
+// begin returns the hosts that a run is to propose: what it has reached, and what earlier runs have left. If another
+// run of the repository proposes some at present, it leaves them for a later one and returns none.
 func (l *learning) begin(repo string, reached []string) (hosts []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -76,8 +76,8 @@ func (r *run) learn(e *agent.EgressReport) {
 }
 
 // proposeEgress proposes the hosts that the run has reached, and that no list has, as a draft pull request to the base
-// branch of the repository. Later runs add to the same one. Runs for other branches or several repositories propose nothing. A failure costs nothing
-// but the proposal: the task's page lists the hosts.
+// branch of the repository. Later runs add to the same one. Runs for other branches or several repositories propose
+// nothing. A failure costs nothing but the proposal: the task's page lists the hosts.
 func (b *publisher) proposeEgress(r *run, t tasks.Task, p place) {
 	if len(r.reached) == 0 || len(t.Also) > 0 || !b.publishes(t) || r.ctx.Err() != nil {
 		return
@@ -107,8 +107,8 @@ type learned struct {
 	hosts []string
 }
 
-// unlisted returns those of the hosts that neither the fleet's list nor the base branch has, with those that were proposed
-// before. It returns none if all of them were proposed.
+// unlisted returns those of the hosts that neither the fleet's list nor the base branch has, with those that were
+// proposed before. It returns none if all of them were proposed.
 func (b *publisher) unlisted(ctx context.Context, c workspace.Clone, reached []string) (found learned, err error) {
 	if found.text, err = b.Workspace.BaseFile(ctx, c, environment.File, environment.MaxFile); err != nil {
 		return found, err
@@ -134,7 +134,9 @@ func (b *publisher) unlisted(ctx context.Context, c workspace.Clone, reached []s
 		return found, nil //nolint:nilerr // the branch is gone, so it proposes nothing
 	}
 	proposed, _ := environment.Parse([]byte(before))
-	if !slices.ContainsFunc(found.hosts, func(host string) bool { return !slices.Contains(proposed.Egress.Hosts, host) }) {
+	if !slices.ContainsFunc(found.hosts, func(host string) bool {
+		return !slices.Contains(proposed.Egress.Hosts, host)
+	}) {
 		return learned{}, nil
 	}
 	for _, host := range proposed.Egress.Hosts {
@@ -145,23 +147,29 @@ func (b *publisher) unlisted(ctx context.Context, c workspace.Clone, reached []s
 	return found, nil
 }
 
-// proposeHosts pushes the base branch's file with the hosts that it lacks, if any, and opens the pull request or updates it.
-// own is the clone of the run.
-func (b *publisher) proposeHosts(ctx context.Context, r *run, t tasks.Task, own workspace.Clone, reached []string) (pr forge.PullRequestRef, err error) {
+// proposeHosts pushes the base branch's file with the hosts that it lacks, if any, and opens the pull request or
+// updates it. own is the clone of the run.
+func (b *publisher) proposeHosts(ctx context.Context, r *run, t tasks.Task, own workspace.Clone,
+	reached []string,
+) (pr forge.PullRequestRef, err error) {
 	if found, err := b.unlisted(ctx, own, reached); err != nil || len(found.hosts) == 0 {
 		return pr, err
 	}
-	return b.proposeSettings(ctx, r, t, own.Base, settingsChange{branch: learnBranch, edit: func(c workspace.Clone) (e edited, err error) {
-		found, err := b.unlisted(ctx, c, reached) // the file may have changed since the run began
-		if err != nil || len(found.hosts) == 0 {
+	return b.proposeSettings(ctx, r, t, own.Base, settingsChange{
+		branch: learnBranch,
+		edit: func(c workspace.Clone) (e edited, err error) {
+			found, err := b.unlisted(ctx, c, reached) // the file may have changed since the run began
+			if err != nil || len(found.hosts) == 0 {
+				return e, err
+			}
+			e.title = fmt.Sprintf("List the %d hosts that errand's runs reach", len(found.hosts))
+			e.summary = "The runs of this repository have reached these hosts, which no list allows yet. Remove " +
+				"those that they should not reach. After the merge, an operator can remove `egress: learn`.\n\n- `" +
+				strings.Join(found.hosts, "`\n- `") + "`"
+			e.text, err = environment.WithHosts(found.text, found.hosts)
 			return e, err
-		}
-		e.title = fmt.Sprintf("List the %d hosts that errand's runs reach", len(found.hosts))
-		e.summary = "The runs of this repository have reached these hosts, which no list allows yet. Remove those that they should not reach. After " +
-			"the merge, an operator can remove `egress: learn`.\n\n- `" + strings.Join(found.hosts, "`\n- `") + "`"
-		e.text, err = environment.WithHosts(found.text, found.hosts)
-		return e, err
-	}})
+		},
+	})
 }
 
 // settingsChange is a change of a repository's settings that errand proposes on a separate branch.
@@ -174,9 +182,13 @@ type settingsChange struct {
 type edited struct{ text, title, summary string }
 
 // proposeSettings pushes a change of the file on a base branch, and opens the pull request or updates it.
-func (b *publisher) proposeSettings(ctx context.Context, r *run, t tasks.Task, base string, change settingsChange) (pr forge.PullRequestRef, err error) {
+func (b *publisher) proposeSettings(ctx context.Context, r *run, t tasks.Task, base string,
+	change settingsChange,
+) (pr forge.PullRequestRef, err error) {
 	// No agent writes to the clone of this thread.
-	c, err := b.Workspace.Checkout(ctx, workspace.Want{Thread: change.branch + "/" + t.Repo, Repo: t.Repo, Ref: "refs/heads/" + base, Base: base})
+	c, err := b.Workspace.Checkout(ctx, workspace.Want{
+		Thread: change.branch + "/" + t.Repo, Repo: t.Repo, Ref: "refs/heads/" + base, Base: base,
+	})
 	if err != nil {
 		return pr, err
 	}
@@ -189,7 +201,8 @@ func (b *publisher) proposeSettings(ctx context.Context, r *run, t tasks.Task, b
 		return pr, fmt.Errorf("open clone: %w", err)
 	}
 	defer root.Close()
-	err = errors.Join(root.MkdirAll(path.Dir(environment.File), 0o755), root.WriteFile(environment.File, []byte(e.text), 0o644))
+	err = errors.Join(root.MkdirAll(path.Dir(environment.File), 0o755),
+		root.WriteFile(environment.File, []byte(e.text), 0o644))
 	if err != nil {
 		return pr, fmt.Errorf("write %s: %w", environment.File, err)
 	}
@@ -198,7 +211,8 @@ func (b *publisher) proposeSettings(ctx context.Context, r *run, t tasks.Task, b
 		return pr, err
 	}
 	pushed, err := b.Workspace.Publish(ctx, c, workspace.Publication{
-		Branch: change.branch, Message: e.title + "\n\n" + (place{}).trailers(t) + "\n", Ours: ours, Author: b.author(ctx, t.Repo),
+		Branch: change.branch, Message: e.title + "\n\n" + (place{}).trailers(t) + "\n", Ours: ours,
+		Author: b.author(ctx, t.Repo),
 		Permit: func(_ context.Context, commit string) error {
 			return r.claim.Pushing(r.detached, t.Repo, change.branch, commit)
 		},
@@ -206,7 +220,9 @@ func (b *publisher) proposeSettings(ctx context.Context, r *run, t tasks.Task, b
 	if err != nil || pushed.Commit == "" {
 		return pr, err
 	}
-	proposal := b.proposal(t, tasks.Work{Repo: t.Repo, Branch: change.branch, Commit: pushed.Commit, Base: c.Base, Title: e.title}, e.summary)
+	proposal := b.proposal(t, tasks.Work{
+		Repo: t.Repo, Branch: change.branch, Commit: pushed.Commit, Base: c.Base, Title: e.title,
+	}, e.summary)
 	proposal.Thread = change.branch + "/" + t.Repo
 	pr, err = b.Publisher.Publish(ctx, proposal)
 	if err == nil {
@@ -218,9 +234,9 @@ func (b *publisher) proposeSettings(ctx context.Context, r *run, t tasks.Task, b
 // lessonBranch is followed by the key of the lesson that the branch proposes.
 const lessonBranch = "errand/review-"
 
-// proposeLesson proposes what the team of a repository has taught reviews by dismissing findings, as a draft pull request
-// with one more line for the review instructions. Runs for other branches, of untrusted code and in repositories that
-// errand may not write to propose nothing. A failure delays only the proposal.
+// proposeLesson proposes what the team of a repository has taught reviews by dismissing findings, as a draft pull
+// request with one more line for the review instructions. Runs for other branches, of untrusted code and in
+// repositories that errand may not write to propose nothing. A failure delays only the proposal.
 func (b *publisher) proposeLesson(r *run, j job, p place) {
 	t := j.task
 	learner, ok := j.source.(tasks.Learner)
@@ -228,7 +244,8 @@ func (b *publisher) proposeLesson(r *run, j job, p place) {
 		return
 	}
 	repo, err := b.Policy.Allowed(t.Repo)
-	if err != nil || repo.Narrow(agent.Write) != agent.Write || p.Clone.Base != cmp.Or(repo.Base, p.Clone.DefaultBranch) {
+	if err != nil || repo.Narrow(agent.Write) != agent.Write ||
+		p.Clone.Base != cmp.Or(repo.Base, p.Clone.DefaultBranch) {
 		return
 	}
 	ctx, cancel := publishing(r, learnFor)
@@ -251,20 +268,26 @@ func (b *publisher) proposeLesson(r *run, j job, p place) {
 }
 
 // proposeLine opens the pull request of a lesson. If the base branch has the line, there is nothing to propose.
-func (b *publisher) proposeLine(ctx context.Context, r *run, t tasks.Task, base string, lesson tasks.Lesson) (forge.PullRequestRef, error) {
-	return b.proposeSettings(ctx, r, t, base, settingsChange{branch: lessonBranch + lesson.Key, edit: func(c workspace.Clone) (e edited, err error) {
-		before, err := b.Workspace.BaseFile(ctx, c, environment.File, environment.MaxFile)
-		if err != nil {
-			return e, err
-		}
-		text, err := environment.WithUnwanted(before, lesson.Line)
-		if err != nil || text == before {
-			return e, err
-		}
-		return edited{
-			text: text, title: "Stop reporting findings that were dismissed",
-			summary: "People with write access have dismissed these findings. After the merge, reviews no longer report similar findings. To keep " +
-				"them, close this pull request; it is not opened again.\n\n```\n" + lesson.Line + "\n```\n\n- " + strings.Join(lesson.Links, "\n- "),
-		}, nil
-	}})
+func (b *publisher) proposeLine(ctx context.Context, r *run, t tasks.Task, base string,
+	lesson tasks.Lesson,
+) (forge.PullRequestRef, error) {
+	return b.proposeSettings(ctx, r, t, base, settingsChange{
+		branch: lessonBranch + lesson.Key,
+		edit: func(c workspace.Clone) (e edited, err error) {
+			before, err := b.Workspace.BaseFile(ctx, c, environment.File, environment.MaxFile)
+			if err != nil {
+				return e, err
+			}
+			text, err := environment.WithUnwanted(before, lesson.Line)
+			if err != nil || text == before {
+				return e, err
+			}
+			return edited{
+				text: text, title: "Stop reporting findings that were dismissed",
+				summary: "People with write access have dismissed these findings. After the merge, reviews no longer " +
+					"report similar findings. To keep them, close this pull request; it is not opened again.\n\n```\n" +
+					lesson.Line + "\n```\n\n- " + strings.Join(lesson.Links, "\n- "),
+			}, nil
+		},
+	})
 }

@@ -113,8 +113,8 @@ func withRun(ctx context.Context, id string) context.Context {
 const TraceKey = "trace_id"
 
 // LogRuns returns a handler that adds the key run to records that are logged with a run's context, unless they have
-// it, and the ID of its trace if traced is set. Packages that know nothing of runs, such as workspace, only have to log with
-// the context that they were given.
+// it, and the ID of its trace if traced is set. Packages that know nothing of runs, such as workspace, only have to log
+// with the context that they were given.
 func LogRuns(next slog.Handler, traced bool) slog.Handler {
 	return runMarker{Handler: next, traced: traced}
 }

@@ -190,7 +190,8 @@ func (m *mailbox) unread(such func(id string) bool) bool {
 // then. If last is set and no task waits, it closes the mailbox. m.turn is held.
 func (m *mailbox) take(ctx context.Context, last bool) bool {
 	event := format.JSON(agent.Event{
-		Kind: tasks.Absorbed, ToolID: m.task.ID, Text: "The run of task " + m.task.ID + " takes this into account.", Time: time.Now(),
+		Kind: tasks.Absorbed, ToolID: m.task.ID, Text: "The run of task " + m.task.ID + " takes this into account.",
+		Time: time.Now(),
 	})
 	for {
 		select {
@@ -286,7 +287,9 @@ func (m *mailbox) announce(message string) {
 	i := slices.IndexFunc(m.mail, func(l *mail) bool { return l.message == message })
 	t := m.mail[i].task
 	m.mu.Unlock()
-	m.emit(agent.Event{Kind: tasks.Absorbed, Text: t.Prompt, Tool: m.Policy.People.NameOf(t), ToolID: t.ID, Time: time.Now()})
+	m.emit(agent.Event{
+		Kind: tasks.Absorbed, Text: t.Prompt, Tool: m.Policy.People.NameOf(t), ToolID: t.ID, Time: time.Now(),
+	})
 	to, ok := talker(m.source, t)
 	if some, is := m.source.(tasks.Selective); !ok || is && !some.Assures(t) {
 		return

@@ -33,38 +33,39 @@ type offerer struct {
 // answer answers the offer queries of front doors until ctx ends, one at a time, so that at most one extra CLI
 // runs. A worker whose CLI does not work leaves them to others.
 func (o *offerer) answer(ctx context.Context) {
-	_ = o.Store.Workers.Respond(ctx, o.Pool, o.health.good, func(ctx context.Context, question json.RawMessage) (json.RawMessage, time.Duration) {
-		ctx, cancel := context.WithTimeout(ctx, offerTime)
-		defer cancel()
-		reply, keep := tasks.OfferReply{}, offerFail
-		var where tasks.Where
-		err := json.Unmarshal(question, &where)
-		switch {
-		case err != nil:
-		case where.Outlook:
-			reply.Outlook, err = o.outlook(ctx, where.Repo)
-		default:
-			reply.Offer, err = o.offer(ctx, where)
-		}
-		refused, isInput := errors.AsType[*tasks.InputError](err)
-		failed, isFailed := errors.AsType[*tasks.CLIError](err)
-		switch {
-		case err == nil:
-			keep = offerKept
-		case isInput:
-			reply.Refused = refused.Sentence
-		case isFailed:
-			reply.Failed = failed
-		case ctx.Err() != nil:
-			return nil, 0 // the worker stops; another one may be asked
-		default:
-			reply.Failed = agent.NewError(agent.ClassWorkspace, o.Policy.Redactor.String(err.Error()))
-		}
-		if err != nil {
-			o.Log.Warn("answer offer query", "repo", where.Repo, "dir", where.Dir, "err", err)
-		}
-		return format.JSON(reply), keep
-	})
+	_ = o.Store.Workers.Respond(ctx, o.Pool, o.health.good,
+		func(ctx context.Context, question json.RawMessage) (json.RawMessage, time.Duration) {
+			ctx, cancel := context.WithTimeout(ctx, offerTime)
+			defer cancel()
+			reply, keep := tasks.OfferReply{}, offerFail
+			var where tasks.Where
+			err := json.Unmarshal(question, &where)
+			switch {
+			case err != nil:
+			case where.Outlook:
+				reply.Outlook, err = o.outlook(ctx, where.Repo)
+			default:
+				reply.Offer, err = o.offer(ctx, where)
+			}
+			refused, isInput := errors.AsType[*tasks.InputError](err)
+			failed, isFailed := errors.AsType[*tasks.CLIError](err)
+			switch {
+			case err == nil:
+				keep = offerKept
+			case isInput:
+				reply.Refused = refused.Sentence
+			case isFailed:
+				reply.Failed = failed
+			case ctx.Err() != nil:
+				return nil, 0 // the worker stops; another one may be asked
+			default:
+				reply.Failed = agent.NewError(agent.ClassWorkspace, o.Policy.Redactor.String(err.Error()))
+			}
+			if err != nil {
+				o.Log.Warn("answer offer query", "repo", where.Repo, "dir", where.Dir, "err", err)
+			}
+			return format.JSON(reply), keep
+		})
 }
 
 // offer queries the CLI in the same environment as a run's.
@@ -98,7 +99,9 @@ func (o *offerer) chooseDir(ctx context.Context, where tasks.Where, s *agent.Spe
 		s.Dir, err = o.directory(where.Dir)
 		return err
 	case repo.Trusted && repo.Profile != agent.Read:
-		c, err := o.clone(ctx, workspace.Want{Thread: offerThread, Repo: where.Repo, Ref: repo.Base, Base: repo.Base, TrustedConfig: true})
+		c, err := o.clone(ctx, workspace.Want{
+			Thread: offerThread, Repo: where.Repo, Ref: repo.Base, Base: repo.Base, TrustedConfig: true,
+		})
 		s.TrustedConfig, s.Dir, s.Reads = true, c.Dir, []string{c.Mirror}
 		return err
 	case repo.Profile == agent.Read:

@@ -26,8 +26,8 @@ type outage struct {
 // maxInformed is how many threads one pass informs, so that a long queue does not use up a source's rate limit.
 const maxInformed = 20
 
-// emptyPool times Timing.Observe is how long a task waits for the first worker of its pool before its thread is informed,
-// because an autoscaler may be starting one.
+// emptyPool times Timing.Observe is how long a task waits for the first worker of its pool before its thread is
+// informed, because an autoscaler may be starting one.
 const emptyPool = 10
 
 // inform informs some threads, the longest waiting first, while no worker of their pool can run tasks or their class is
@@ -63,7 +63,8 @@ func (o *outage) inform(ctx context.Context) {
 				o.after = ""
 				return
 			}
-			text := strings.ToUpper(reason[:1]) + reason[1:] + ". This waits and starts by itself when " + until + howToCancel(rec.ID)
+			text := strings.ToUpper(reason[:1]) + reason[1:] + ". This waits and starts by itself when " +
+				until + howToCancel(rec.ID)
 			said, over := o.waits.sayOnce(ctx, rec.ID, text, func(ctx context.Context) (bool, error) {
 				return o.Store.Questions.FirstWhileWaiting(ctx, rec.ID, key)
 			})

@@ -27,7 +27,10 @@ func (o *offerer) outlook(ctx context.Context, name string) (*tasks.Outlook, err
 		return nil, err
 	}
 	sandboxed, look := o.Runner.Sandboxed(), &tasks.Outlook{Repo: name}
-	p := place{Clone: c, Environment: environment.Declaration{Egress: environment.Declaration{}.Reach(repo.Environment.Egress, o.Policy.Egress)}}
+	p := place{
+		Clone: c, Environment: environment.Declaration{Egress: environment.Declaration{}.Reach(repo.Environment.Egress,
+			o.Policy.Egress)},
+	}
 	if repo.Profile == agent.Read {
 		look.Miss(store.Note, "no environment", "Runs in the repository execute no commands.", "")
 	} else if err := (&placer{Config: o.Config}).environment(ctx, repo, &p); err != nil {
@@ -35,10 +38,12 @@ func (o *offerer) outlook(ctx context.Context, name string) (*tasks.Outlook, err
 	}
 	d := p.Environment
 	for _, note := range p.Notes {
-		look.Miss(store.Warning, o.Policy.Redactor.String(note), "This part of the file is left out.", "Correct it on the base branch.")
+		look.Miss(store.Warning, o.Policy.Redactor.String(note), "This part of the file is left out.",
+			"Correct it on the base branch.")
 	}
 	if p.Lacking != "" {
-		look.Miss(store.Warning, p.Lacking, "Runs use the worker's own tools.", "Install mise where runs can execute it, such as /usr/local/bin.")
+		look.Miss(store.Warning, p.Lacking, "Runs use the worker's own tools.",
+			"Install mise where runs can execute it, such as /usr/local/bin.")
 	}
 	look.Add("sandbox", map[bool]string{true: "yes", false: "no"}[sandboxed])
 	look.Add("set-up", o.redacted(d.Setup)...)
@@ -55,10 +60,13 @@ func (o *offerer) outlook(ctx context.Context, name string) (*tasks.Outlook, err
 	o.checks(ctx, look, p)
 	look.Add("limits", o.limits()...)
 	if !sandboxed {
-		look.Miss(store.Warning, "no sandbox", "Each thread gets a copy of the environment, and runs reach the worker's whole network.", "Set ERRAND_SANDBOX=bwrap.")
+		look.Miss(store.Warning, "no sandbox",
+			"Each thread gets a copy of the environment, and runs reach the worker's whole network.",
+			"Set ERRAND_SANDBOX=bwrap.")
 	}
 	if len(secrets) > len(exposed) && len(d.Setup) == 0 {
-		look.Miss(store.Warning, "secrets without a set-up", "Only a set-up gets them, and none is declared.", "Declare setup in "+environment.File+".")
+		look.Miss(store.Warning, "secrets without a set-up", "Only a set-up gets them, and none is declared.",
+			"Declare setup in "+environment.File+".")
 	}
 	return look, nil
 }
@@ -97,7 +105,8 @@ func (o *offerer) keeps(ctx context.Context, look *tasks.Outlook, c workspace.Cl
 func (o *offerer) checks(ctx context.Context, look *tasks.Outlook, p place) {
 	commands, err := (&publisher{Config: o.Config}).verificationCommands(ctx, tasks.Task{Repo: p.Clone.Repo}, p)
 	if err != nil {
-		look.Miss(store.Warning, "the checks of the repository cannot be read", o.Policy.Redactor.String(err.Error()), "")
+		look.Miss(store.Warning, "the checks of the repository cannot be read", o.Policy.Redactor.String(err.Error()),
+			"")
 	}
 	look.Add("checks", o.redacted(commands)...)
 }
@@ -108,7 +117,9 @@ func (o *offerer) limits() (list []string) {
 		list = append(list, "time "+tasks.Lasted(o.Policy.Limit))
 	}
 	for _, l := range []struct{ setting, format string }{
-		{"ERRAND_RUN_PROCESSES", "%s processes and threads"}, {"ERRAND_RUN_MEMORY_GB", "%s GiB of memory"}, {"ERRAND_RUN_DISK_GB", "%s GiB added to the disk"},
+		{"ERRAND_RUN_PROCESSES", "%s processes and threads"},
+		{"ERRAND_RUN_MEMORY_GB", "%s GiB of memory"},
+		{"ERRAND_RUN_DISK_GB", "%s GiB added to the disk"},
 	} {
 		if value := o.Settings[l.setting]; value != "" && value != "0" {
 			list = append(list, fmt.Sprintf(l.format, value))
@@ -142,4 +153,27 @@ func (o *offerer) redacted(lines []string) (list []string) {
 		list = append(list, o.Policy.Redactor.String(line))
 	}
 	return list
+}
+
+// moment formats a time in UTC and how far away it is.
+func moment(at, now time.Time) string {
+	form := "15:04 UTC"
+	if at.Sub(now) > 12*time.Hour {
+		form = "15:04 UTC on 2 January"
+	}
+	return at.UTC().Format(form) + " (in " + span(at.Sub(now)) + ")"
+}
+
+// span formats a duration with a sensible precision.
+func span(d time.Duration) string {
+	switch s, m := int(d.Seconds()), int(d.Round(time.Minute).Minutes()); {
+	case s < 90:
+		return fmt.Sprintf("%d s", max(s, 0))
+	case m < 120:
+		return fmt.Sprintf("%d min", m)
+	case m < 48*60:
+		return fmt.Sprintf("%d h %d min", m/60, m%60)
+	default:
+		return fmt.Sprintf("%d days", m/60/24)
+	}
 }

@@ -83,11 +83,14 @@ func (l *placer) clone(ctx context.Context, t tasks.Task, b briefing, before ear
 		Thread: t.Thread, Repo: t.Repo, Ref: cmp.Or(t.Ref, repo.Base), Base: cmp.Or(b.Base, repo.Base), Keep: b.Keep,
 		Strange:       t.Profile == agent.Untrusted,
 		TrustedConfig: repo.Trusted && t.Profile == agent.Write,
-		With:          slices.DeleteFunc(slices.Clone(before.with), func(other string) bool { return strings.EqualFold(other, t.Repo) }),
+		With: slices.DeleteFunc(slices.Clone(before.with), func(other string) bool {
+			return strings.EqualFold(other, t.Repo)
+		}),
 	}
 	p := place{
 		Files: b.files, Trusted: want.TrustedConfig, Writes: t.Profile == agent.Write,
-		Environment: environment.Declaration{Egress: environment.Declaration{}.Reach(repo.Environment.Egress, l.Policy.Egress)},
+		Environment: environment.Declaration{Egress: environment.Declaration{}.Reach(repo.Environment.Egress,
+			l.Policy.Egress)},
 	}
 	publishes := l.publisher.publishes(t)
 	p.Fixes = b.Fixes
@@ -111,7 +114,8 @@ func (l *placer) clone(ctx context.Context, t tasks.Task, b briefing, before ear
 	if b.Into != p.Branch {
 		p.Into = b.Into
 	}
-	p.About = fmt.Sprintf("You are in a clone of %s; origin/%s is its base. There is no remote, ", t.Repo, c.Base) + p.fate(t)
+	p.About = fmt.Sprintf("You are in a clone of %s; origin/%s is its base. There is no remote, ", t.Repo,
+		c.Base) + p.fate(t)
 	about, err := l.writeChanges(ctx, c, b)
 	if err != nil {
 		return place{}, err
@@ -120,8 +124,8 @@ func (l *placer) clone(ctx context.Context, t tasks.Task, b briefing, before ear
 	return p, nil
 }
 
-// environment adds the environment that the base branch declares, under the operator's, to a place with a clone. Without a
-// set-up by either, that of a devcontainer.json counts.
+// environment adds the environment that the base branch declares, under the operator's, to a place with a clone.
+// Without a set-up by either, that of a devcontainer.json counts.
 func (l *placer) environment(ctx context.Context, repo tasks.Repository, p *place) error {
 	declared, err := l.declared(ctx, p, environment.File, environment.Parse)
 	p.From = environment.File
@@ -152,8 +156,8 @@ func (l *placer) environment(ctx context.Context, repo tasks.Repository, p *plac
 	return errors.Join(err, l.withTools(ctx, p))
 }
 
-// withTools lets mise install the versions of tools that the base branch or the operator names, or notes that the worker
-// has no mise.
+// withTools lets mise install the versions of tools that the base branch or the operator names, or notes that the
+// worker has no mise.
 func (l *placer) withTools(ctx context.Context, p *place) error {
 	versions, err := workspace.EnvironmentsOf(l.Workspace).Versions(ctx, p.Clone, environment.ToolFiles)
 	if err != nil {
@@ -173,7 +177,8 @@ func (l *placer) withTools(ctx context.Context, p *place) error {
 	case l.Mise:
 		p.Environment = p.Environment.WithMise()
 	default:
-		p.Lacking = "The repository names versions of tools (" + strings.Join(named, ", ") + "), and the worker has no mise to install them."
+		p.Lacking = "The repository names versions of tools (" + strings.Join(named, ", ") +
+			"), and the worker has no mise to install them."
 	}
 	return nil
 }
@@ -188,7 +193,8 @@ func (l *placer) declared(
 	}
 	d, wrong := parse([]byte(text))
 	if err != nil {
-		d, wrong = environment.Declaration{}, []string{fmt.Sprintf("The file has more than %d KiB, so it is ignored.", environment.MaxFile>>10)}
+		d, wrong = environment.Declaration{}, []string{fmt.Sprintf("The file has more than %d KiB, so it is ignored.",
+			environment.MaxFile>>10)}
 	}
 	for _, one := range wrong {
 		p.Notes = append(p.Notes, name+": "+untrusted.Line(one, 300))
@@ -199,12 +205,17 @@ func (l *placer) declared(
 // fate explains to the agent what happens to its work in the clone.
 func (p place) fate(t tasks.Task) string {
 	if p.Branch == "" {
-		return "and nothing is published from here: put everything that people should see, such as a diff, in your answer."
+		return "and nothing is published from here: put everything that people should see, " +
+			"such as a diff, in your answer."
 	}
-	said := "and you need none: when you have answered, the commits on your current branch, and your uncommitted changes as one more commit, are published as branch " +
-		p.Branch + " with a draft pull request. Leave nothing in the clone that does not belong there, and end each commit message with the line " + strings.ReplaceAll(p.trailers(t), "\n", " and the line ") + "."
+	said := "and you need none: when you have answered, the commits on your current branch, and your uncommitted " +
+		"changes as one more commit, are published as branch " +
+		p.Branch +
+		" with a draft pull request. Leave nothing in the clone that does not belong there, and end each " +
+		"commit message with the line " + strings.ReplaceAll(p.trailers(t), "\n", " and the line ") + "."
 	if p.Clone.Published != "" {
-		said += " Your earlier work was published as origin/" + p.Branch + ". If that has commits that you lack, merge it before you continue."
+		said += " Your earlier work was published as origin/" + p.Branch +
+			". If that has commits that you lack, merge it before you continue."
 	}
 	return said
 }
@@ -257,7 +268,10 @@ func (p place) given() agent.Environment {
 	for _, one := range p.Also { // no code of a repository may reach more than that repository's runs
 		d.Egress = d.Egress.And(one.Environment.Egress)
 	}
-	return agent.Environment{Env: d.Env, Secrets: p.Exposed, Path: d.Path, Start: d.Start, Egress: d.Egress, Layers: p.Layers, SeenAs: p.SeenAs, Author: p.Author}
+	return agent.Environment{
+		Env: d.Env, Secrets: p.Exposed, Path: d.Path, Start: d.Start, Egress: d.Egress, Layers: p.Layers,
+		SeenAs: p.SeenAs, Author: p.Author,
+	}
 }
 
 // spec returns the specification of a run.
@@ -284,20 +298,24 @@ func (w *Worker) spec(t tasks.Task, b tasks.Brief, s setting) agent.Spec {
 		switch {
 		case !one.Fresh || c.session == nil:
 		case one.Clone.Published != "":
-			p.About += " The clone" + of + " is new and starts from your published work. Your unpublished changes are gone."
+			p.About += " The clone" + of +
+				" is new and starts from your published work. Your unpublished changes are gone."
 		default:
 			p.About += " The clone" + of + " is new: the changes that you made earlier in this conversation are gone."
 		}
 	}
 	also = append(also, slices.DeleteFunc(p.otherRepositories(), func(a agent.Also) bool { return t.Has(a.Repo) })...)
 	return agent.Spec{
-		ID: t.ID, Dir: p.Dir, Files: p.Files, Also: also, Reads: p.Reads, Prompt: prompt, System: format.Paragraphs(b.System, words, p.About),
-		Profile: t.Profile, TrustedConfig: trusted, Environment: p.given(), Rules: w.cfg.Policy.Rules,
-		Model: cmp.Or(t.Options.Model, w.cfg.Model), Effort: t.Options.Effort, MaxUSD: t.Options.MaxUSD, Schema: b.Schema, Resume: c.session, History: c.said,
-		Limit: t.Options.Limit, IdleLimit: w.cfg.IdleLimit, Thread: t.Thread, Repo: t.Repo, Person: w.cfg.Policy.People.Asker(t),
+		ID: t.ID, Dir: p.Dir, Files: p.Files, Also: also, Reads: p.Reads, Prompt: prompt,
+		System: format.Paragraphs(b.System, words, p.About), Profile: t.Profile, TrustedConfig: trusted,
+		Environment: p.given(), Rules: w.cfg.Policy.Rules, Model: cmp.Or(t.Options.Model, w.cfg.Model),
+		Effort: t.Options.Effort, MaxUSD: t.Options.MaxUSD, Schema: b.Schema, Resume: c.session, History: c.said,
+		Limit: t.Options.Limit, IdleLimit: w.cfg.IdleLimit, Thread: t.Thread, Repo: t.Repo,
+		Person: w.cfg.Policy.People.Asker(t),
 		Header: []string{
-			"thread " + t.Thread, "source " + t.Source + " " + t.Kind + " by " + t.Actor, "profile " + string(t.Profile),
-			"where " + cmp.Or(strings.Join(t.Repositories(), ", "), t.Dir, "scratch"), "task " + t.Title(), "worker " + w.id,
+			"thread " + t.Thread, "source " + t.Source + " " + t.Kind + " by " + t.Actor,
+			"profile " + string(t.Profile), "where " + cmp.Or(strings.Join(t.Repositories(), ", "), t.Dir, "scratch"),
+			"task " + t.Title(), "worker " + w.id,
 		},
 	}
 }

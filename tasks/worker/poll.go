@@ -39,8 +39,8 @@ type poller struct {
 const (
 	// pollAnyway is how long a poll is held back at most, ± 50 %, because announcements can be lost.
 	pollAnyway = 3 * time.Second
-	// forwarders is how many workers of a pool make the due deliveries of a class pending, each second, on average. One would do;
-	// more make it unlikely that none does.
+	// forwarders is how many workers of a pool make the due deliveries of a class pending, each second, on average. One
+	// would do; more make it unlikely that none does.
 	forwarders = 3
 )
 
@@ -205,9 +205,9 @@ func (p *poller) await() {
 	}
 }
 
-// forward passes a request to Redis on behalf of the pool, now and then. A request moves at most 100 deliveries, and asynq repeats it until it
-// moves none: the worker that has begun continues, or thousands that are due at once would come a hundred at a time.
-// Other workers may have to take what was moved.
+// forward passes a request to Redis on behalf of the pool, now and then. A request moves at most 100 deliveries, and
+// asynq repeats it until it moves none: the worker that has begun continues, or thousands that are due at once would
+// come a hundred at a time. Other workers may have to take what was moved.
 func (p *poller) forward(ctx context.Context, queue string, cmd redis.Cmder, next redis.ProcessHook) error {
 	answer, ok := cmd.(*redis.Cmd)
 	if !ok {

@@ -15,14 +15,16 @@ import (
 )
 
 const (
-	posters        = 8              // messages that a worker posts at once, so that a source that hangs does not delay the others
+	// messages that a worker posts at once, so that a source that hangs does not delay the others
+	posters        = 8
 	maxPosts       = 300            // attempts to post a final message, at least: about a day's worth
 	postTime       = 24 * time.Hour // for them, at least: workers that cannot post the message use up attempts
 	elsewherePause = 5 * time.Second
 	postLimit      = 50 * time.Second // for one attempt, which may post several parts; shorter than the outbox's lease
 	noticeLimit    = 15 * time.Second // for posting one notice
-	noticesApart   = 15 * time.Second // between two notices about a task: positions change often, and Slack limits edits
-	maxNotices     = 1000             // kept for later; others are dropped, because the task's status has the reason
+	// between two notices about a task: positions change often, and Slack limits edits
+	noticesApart = 15 * time.Second
+	maxNotices   = 1000 // kept for later; others are dropped, because the task's status has the reason
 )
 
 // outboxPoster posts the final messages of this and other workers' tasks. It is safe for concurrent use.
@@ -49,7 +51,8 @@ func (o *outboxPoster) post(ctx context.Context, id string, report tasks.Report)
 	}
 }
 
-// inBackground calls post in a goroutine, unless too many messages are being posted already. It reports whether it does.
+// inBackground calls post in a goroutine, unless too many messages are being posted already. It reports whether it
+// does.
 func (o *outboxPoster) inBackground(post func()) bool {
 	select {
 	case o.tokens <- struct{}{}:
@@ -264,7 +267,9 @@ func (n *waitNotices) explain(ctx context.Context, t waitNotice) error {
 		return n.show(ctx, t.id)
 	}
 	event := agent.Event{Kind: agent.Notice, Tool: tasks.Waits, Text: "Waiting: " + t.why, Time: time.Now()}
-	fresh, early, err := n.Store.Explain(ctx, t.id, store.Explanation{Delivery: t.delivery, Key: t.key, Event: format.JSON(event), Interval: n.apart})
+	fresh, early, err := n.Store.Explain(ctx, t.id, store.Explanation{
+		Delivery: t.delivery, Key: t.key, Event: format.JSON(event), Interval: n.apart,
+	})
 	switch {
 	case err == nil && fresh:
 		return n.show(ctx, t.id)
@@ -312,7 +317,9 @@ func (n *waitNotices) show(ctx context.Context, id string) error {
 
 // sayOnce posts a message about a task to its thread, if its source can speak and first returns true. over means that
 // it need not be tried again. Errors are logged: the task's status says the same.
-func (n *waitNotices) sayOnce(ctx context.Context, id, text string, first func(context.Context) (bool, error)) (said, over bool) {
+func (n *waitNotices) sayOnce(ctx context.Context, id, text string,
+	first func(context.Context) (bool, error),
+) (said, over bool) {
 	ctx, cancel := context.WithTimeout(withRun(ctx, id), noticeLimit)
 	defer cancel()
 	rec, err := n.Store.Get(ctx, id)
@@ -342,8 +349,8 @@ func (n *waitNotices) postPlace(t waitNotice, b store.Blocked, explained string)
 	}
 }
 
-// placeKey identifies a notice about a full scope or, without a scope, a busy thread. Further back than third, a new position is
-// worth a notice only when it has halved.
+// placeKey identifies a notice about a full scope or, without a scope, a busy thread. Further back than third, a new
+// position is worth a notice only when it has halved.
 func placeKey(b store.Blocked) string {
 	place := b.Place
 	if place > 3 {

@@ -3,10 +3,12 @@
 // read it first. The other files have one step or one background loop each.
 //
 // The package promises:
-//   - At most one live run per thread in the fleet, by the store's claims. asynq's lease and retries are not used for this.
-//   - When a delivery is given back to asynq, no process of its run is alive, and its ending is stored or nothing was started.
-//   - A final message that could not be posted is posted later by some worker, and a task whose worker died is run again by another
-//     one, or ended after its third crash.
+//   - At most one live run per thread in the fleet, by the store's claims. asynq's lease and retries are not used for
+//     this.
+//   - When a delivery is given back to asynq, no process of its run is alive, and its ending is stored or nothing was
+//     started.
+//   - A final message that could not be posted is posted later by some worker, and a task whose worker died is run
+//     again by another one, or ended after its third crash.
 //   - A worker whose CLI cannot run tasks takes none, and reports that in its log, its health and its heartbeat.
 //
 // It does not promise at-most-once execution, nor that a run which is cut off from Redis stops at once: it may go on
@@ -72,7 +74,8 @@ func (w *Worker) process(ctx context.Context, class, id string, delivery int) er
 	if err != nil || !stored {
 		return err
 	}
-	w.cfg.Log.Info("task ended", "run", id, "thread", claim.Thread(), "source", run.source, "attempt", claim.Record().Attempt,
+	w.cfg.Log.Info("task ended", "run", id, "thread", claim.Thread(), "source", run.source, "attempt",
+		claim.Record().Attempt,
 		"outcome", string(ending.Kind), "dur", ending.Result.Duration.Round(time.Millisecond))
 	w.waker.wakeLines(run.detached, claim.Record())
 	post := func() {
@@ -179,9 +182,9 @@ func (w *Worker) accept(r *run) (j job, err error) {
 	return j, err
 }
 
-// permit limits the run to what the asker may do, and asks people before an expensive run. Their answer may take a while, so
-// it then looks again at what the asker may do, and the source is asked again later. The task has nothing reserved meanwhile
-// but its thread and a slot.
+// permit limits the run to what the asker may do, and asks people before an expensive run. Their answer may take a
+// while, so it then looks again at what the asker may do, and the source is asked again later. The task has nothing
+// reserved meanwhile but its thread and a slot.
 func (r *run) permit(j *job) error {
 	now := *j
 	if err := r.restrict(&now); err != nil {
@@ -215,7 +218,8 @@ func (w *Worker) allow(r *run, j job) (maxUSD float64, err error) {
 	if maxUSD, err = w.admission.afford(r, j.task); err != nil {
 		return 0, err
 	}
-	return maxUSD, w.admission.admit(r) // keep this last: a run that is admitted and does not start delays everyone else
+	// keep this last: a run that is admitted and does not start delays everyone else
+	return maxUSD, w.admission.admit(r)
 }
 
 // brief asks the source for the prompt and its context. The source may refuse the task.
@@ -234,7 +238,8 @@ func (w *Worker) brief(r *run, j job) (b briefing, err error) {
 	b.Brief, err = w.tasks.brief(r.ctx, j.source, j.task, b.files)
 	b.Fresh = b.Fresh || apart
 	if j.limited {
-		b.System += "\n\nThe person who asked " + mayRead(j.task) + ", so you can read files and change nothing. If the request needs more, say so."
+		b.System += "\n\nThe person who asked " + mayRead(j.task) +
+			", so you can read files and change nothing. If the request needs more, say so."
 	}
 	return b, err
 }
@@ -271,7 +276,9 @@ func (w *Worker) prepare(r *run, j job, b briefing) (s setting, err error) {
 // perform runs the agent. It sets the run's result, settles its cost, and returns the specification of the run.
 func (w *Worker) perform(r *run, j job, b briefing, s setting) (agent.Spec, error) {
 	given := newAnswers(s.before)
-	host := &host{mailbox: r.mail, record: r.record(), report: r.report, given: given, slow: w.admission.throttleReporter(r)}
+	host := &host{
+		mailbox: r.mail, record: r.record(), report: r.report, given: given, slow: w.admission.throttleReporter(r),
+	}
 	host.talk = w.talk(r, j, host.emit)
 	host.estimate = w.admission.estimate(r, j, b.Lines)
 	spec := w.spec(j.task, b.Brief, s)

@@ -36,7 +36,8 @@ const (
 // people in the thread's name.
 func branchOf(prefix, thread string) string {
 	source, _, _ := strings.Cut(thread, "/")
-	return cmp.Or(prefix, environment.DefaultBranchPrefix) + fmt.Sprintf("%s-%x", source, sha256.Sum256([]byte(thread)))[:len(source)+1+10]
+	return cmp.Or(prefix, environment.DefaultBranchPrefix) + fmt.Sprintf("%s-%x", source,
+		sha256.Sum256([]byte(thread)))[:len(source)+1+10]
 }
 
 // publisher pushes the work of answered tasks and opens their pull requests. It is safe for concurrent use.
@@ -51,9 +52,9 @@ func (b *publisher) publishes(t tasks.Task) bool {
 	return b.Publisher != nil && t.Repo != "" && t.Profile == agent.Write
 }
 
-// publish pushes the work of an answered task in each of its repositories, and tries once to open the pull requests. Errors are
-// reported in the ending: they lose neither the answer nor the work, which stays in the clones. After a lost claim, the store
-// decides whether this worker may store the ending.
+// publish pushes the work of an answered task in each of its repositories, and tries once to open the pull requests.
+// Errors are reported in the ending: they lose neither the answer nor the work, which stays in the clones. After a lost
+// claim, the store decides whether this worker may store the ending.
 func (b *publisher) publish(run *run, t tasks.Task, p place, e *tasks.Ending) {
 	if p.Branch == "" || e.Kind != tasks.Answered {
 		return
@@ -87,7 +88,8 @@ func (b *publisher) publishClone(ctx context.Context, run *run, t tasks.Task, p 
 	case err != nil:
 		b.Log.Warn("publish work", "run", t.ID, "thread", t.Thread, "repo", t.Repo, "err", err)
 		said := b.Policy.Redactor.String(unpublished(err, p.Clone.Dir)) // it may quote the remote
-		return &tasks.Published{Problem: "The changes were not published: " + said + ". They are kept. Ask again here to continue."}
+		return &tasks.Published{Problem: "The changes were not published: " +
+			said + ". They are kept. Ask again here to continue."}
 	case pushed.Commit == "":
 		return nil
 	}
@@ -95,14 +97,15 @@ func (b *publisher) publishClone(ctx context.Context, run *run, t tasks.Task, p 
 		b.Log.Info("work published", "run", t.ID, "thread", t.Thread, "branch", p.Branch, "commit", pushed.Commit)
 	}
 	return &tasks.Published{Due: true, Work: tasks.Work{
-		Repo: t.Repo, Branch: p.Branch, Commit: pushed.Commit, Base: cmp.Or(p.Into, p.Clone.Base), Title: cmp.Or(pushed.Subject, t.Title()), Fixes: p.Fixes,
-		Verification: checks, Style: b.style(ctx, p),
+		Repo: t.Repo, Branch: p.Branch, Commit: pushed.Commit, Base: cmp.Or(p.Into, p.Clone.Base),
+		Title: cmp.Or(pushed.Subject, t.Title()), Fixes: p.Fixes, Verification: checks, Style: b.style(ctx, p),
 	}}
 }
 
 // tellable lists the errors of publishing whose texts are meant for people.
 var tellable = []error{
-	workspace.ErrUnfit, workspace.ErrForeign, workspace.ErrRejected, workspace.ErrNotFound, workspace.ErrAuth, errPublishTime, errStuck, errVerifyStuck,
+	workspace.ErrUnfit, workspace.ErrForeign, workspace.ErrRejected, workspace.ErrNotFound, workspace.ErrAuth,
+	errPublishTime, errStuck, errVerifyStuck,
 }
 
 var (
@@ -124,8 +127,8 @@ func unpublished(err error, dir string) string {
 	return said
 }
 
-// publishing returns the context of publishing in all repositories, which may take a time in all. It ends at once if the claim
-// is lost, and soon if the worker drains.
+// publishing returns the context of publishing in all repositories, which may take a time in all. It ends at once if
+// the claim is lost, and soon if the worker drains.
 func publishing(run *run, most time.Duration) (context.Context, context.CancelFunc) {
 	ctx, stop := context.WithCancelCause(run.detached)
 	late := time.AfterFunc(most, func() { stop(errPublishTime) })
@@ -143,7 +146,8 @@ func publishing(run *run, most time.Duration) (context.Context, context.CancelFu
 	return ctx, func() { forget(); late.Stop(); stop(nil) }
 }
 
-// patiently returns the context of publishing in one repository, which patience limits: a slow one leaves time for others.
+// patiently returns the context of publishing in one repository, which patience limits: a slow one leaves time for
+// others.
 func patiently(ctx context.Context) (_ context.Context, patience *time.Timer, cancel context.CancelFunc) {
 	ctx, stop := context.WithCancelCause(ctx)
 	patience = time.AfterFunc(publishFor, func() { stop(errPublishTime) })
@@ -153,7 +157,9 @@ func patiently(ctx context.Context) (_ context.Context, patience *time.Timer, ca
 // push pushes the work to the remote, if this worker still has the claim. Right before the push, when its content is
 // fixed, the verification commands run; files that they leave behind are not pushed. Their time does not count
 // against patience.
-func (b *publisher) push(ctx context.Context, patience *time.Timer, run *run, t tasks.Task, p place) (_ workspace.Pushed, checks *tasks.Verification, err error) {
+func (b *publisher) push(ctx context.Context, patience *time.Timer, run *run, t tasks.Task,
+	p place,
+) (_ workspace.Pushed, checks *tasks.Verification, err error) {
 	if run.result.Resources.Stuck > 0 { // git opens files by name, and the process could replace them
 		return workspace.Pushed{}, nil, errStuck
 	}
@@ -165,15 +171,20 @@ func (b *publisher) push(ctx context.Context, patience *time.Timer, run *run, t 
 		return workspace.Pushed{}, nil, err
 	}
 	pushed, err := b.Workspace.Publish(ctx, p.Clone, workspace.Publication{
-		Branch: p.Branch, Message: message(t) + p.trailers(t) + "\n", TrustedConfig: p.Trusted, Ours: ours, Refuse: p.refusesSecrets(),
-		Author: p.Author, Asker: p.CoAuthor, Credit: func(message string) string { return credit(message, t.ID, p.CoAuthor) },
+		Branch: p.Branch, Message: message(t) + p.trailers(t) + "\n", TrustedConfig: p.Trusted, Ours: ours,
+		Refuse: p.refusesSecrets(),
+		Author: p.Author, Asker: p.CoAuthor, Credit: func(message string) string {
+			return credit(message, t.ID, p.CoAuthor)
+		},
 		Permit: func(_ context.Context, commit string) (err error) {
 			patience.Stop()
 			if checks, err = b.verify(run, t, p); err != nil {
 				return err
 			}
 			patience.Reset(publishFor)
-			held, err := run.persist("publish", func() error { return run.claim.Pushing(run.detached, t.Repo, p.Branch, commit) })
+			held, err := run.persist("publish", func() error {
+				return run.claim.Pushing(run.detached, t.Repo, p.Branch, commit)
+			})
 			if err == nil && !held {
 				err = errClaimLost
 			}
@@ -199,7 +210,8 @@ func message(t tasks.Task) string {
 	return subject + "\n\n"
 }
 
-// proposeAll opens or updates the pull requests that are due. Then each gets links to those that were not open before it.
+// proposeAll opens or updates the pull requests that are due. Then each gets links to those that were not open before
+// it.
 func (b *publisher) proposeAll(ctx context.Context, t tasks.Task, e *tasks.Ending) (err error) {
 	for _, p := range e.Publications() {
 		if p.Due {
@@ -230,7 +242,8 @@ func (b *publisher) propose(ctx context.Context, t tasks.Task, p *tasks.Publishe
 	pr, err := b.Publisher.Publish(ctx, proposal)
 	err = tasks.FromForge(err)
 	if why, ok := errors.AsType[*tasks.InputError](err); ok {
-		p.Problem, p.Due = "The changes are on branch "+p.Branch+" of "+p.Repo+", without a pull request: "+why.Sentence, false
+		p.Problem, p.Due = "The changes are on branch "+p.Branch+" of "+p.Repo+", without a pull request: "+
+			why.Sentence, false
 		return nil
 	}
 	if err != nil {
@@ -246,9 +259,9 @@ func (b *publisher) propose(ctx context.Context, t tasks.Task, p *tasks.Publishe
 // proposal describes published work for a forge.
 func (b *publisher) proposal(t tasks.Task, work tasks.Work, summary string) forge.Proposal {
 	p := forge.Proposal{
-		Repo: work.Repo, Branch: work.Branch, Commit: work.Commit, Base: work.Base, Title: work.Title, Fixes: work.Fixes,
-		Run: t.ID, Thread: t.Thread, Source: t.Source, Asker: b.Policy.People.NameOf(t), Verification: work.Verification.Markdown(), Summary: summary,
-		Reviewer: b.account(t), Style: work.Style,
+		Repo: work.Repo, Branch: work.Branch, Commit: work.Commit, Base: work.Base, Title: work.Title,
+		Fixes: work.Fixes, Run: t.ID, Thread: t.Thread, Source: t.Source, Asker: b.Policy.People.NameOf(t),
+		Verification: work.Verification.Markdown(), Summary: summary, Reviewer: b.account(t), Style: work.Style,
 	}
 	if b.ConsoleURL != "" {
 		p.RunURL = b.ConsoleURL + "/tasks/" + t.ID
@@ -259,8 +272,8 @@ func (b *publisher) proposal(t tasks.Task, work tasks.Work, summary string) forg
 	return p
 }
 
-// proposeDue opens the pull requests when an ending is posted, as far as that failed when the ending was stored. The answer
-// waits at most proposeFor for them and for their links.
+// proposeDue opens the pull requests when an ending is posted, as far as that failed when the ending was stored. The
+// answer waits at most proposeFor for them and for their links.
 func (b *publisher) proposeDue(ctx context.Context, t tasks.Task, e *tasks.Ending) error {
 	lacks := func(p *tasks.Published) bool {
 		return p.Due || p.PullRequest.Number > 0 && !slices.Equal(p.Together, e.Beside(p))
@@ -284,7 +297,8 @@ func (b *publisher) proposeDue(ctx context.Context, t tasks.Task, e *tasks.Endin
 	for _, p := range e.Publications() {
 		if p.Due {
 			b.Log.Warn("answer without pull request", "run", t.ID, "thread", t.Thread, "err", err)
-			p.Problem = "The changes are on branch " + p.Branch + " of " + p.Repo + ". A pull request could not be opened. Ask again here to retry."
+			p.Problem = "The changes are on branch " + p.Branch + " of " + p.Repo +
+				". A pull request could not be opened. Ask again here to retry."
 		}
 	}
 	return nil

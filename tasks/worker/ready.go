@@ -87,8 +87,8 @@ func (k *readyCLIs) start(r *run) {
 	go k.supervise(c)
 }
 
-// add enters a CLI that is about to be started, if there is a place, and reports whether there was one. The slots' lock is
-// held.
+// add enters a CLI that is about to be started, if there is a place, and reports whether there was one. The slots' lock
+// is held.
 func (k *readyCLIs) add(c *readyCLI, places int) bool {
 	places = min(places, k.ReadyCLIs)
 	if places <= 0 {
@@ -183,8 +183,8 @@ func (k *readyCLIs) shrink(n int) (ended []*readyCLI) {
 	return ended
 }
 
-// vacate ends all CLIs and returns when their memory is free. It reports whether there were any. The slots' lock is held,
-// so that no two runs count on the same memory.
+// vacate ends all CLIs and returns when their memory is free. It reports whether there were any. The slots' lock is
+// held, so that no two runs count on the same memory.
 func (k *readyCLIs) vacate() bool {
 	ended := k.shrink(0)
 	for _, c := range ended {

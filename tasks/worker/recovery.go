@@ -11,8 +11,8 @@ import (
 )
 
 // recovery repairs the state that a dead worker leaves: a run without a claim waits again, and a waiting task without a
-// delivery gets one. Every worker is a candidate, and only the leader does it. If two workers believe that they lead, the
-// store lets one of them win. Only one goroutine uses it.
+// delivery gets one. Every worker is a candidate, and only the leader does it. If two workers believe that they lead,
+// the store lets one of them win. Only one goroutine uses it.
 type recovery struct {
 	*Config
 
@@ -56,7 +56,8 @@ func (r *recovery) examine(ctx context.Context, term string) error {
 		r.demand = tasks.Demand{} // a walk begins; the one before may have ended early
 	}
 	// Repairs take time, too: after one interval, the rest is left to the next pass.
-	for begun, looked := time.Now(), 0; err == nil && looked < lookMost && time.Since(begun) < r.Timing.Reconcile; looked += lookStep {
+	for begun, looked := time.Now(), 0; err == nil && looked < lookMost &&
+		time.Since(begun) < r.Timing.Reconcile; looked += lookStep {
 		if again, err := r.leader.Lead(ctx); err != nil || again != term {
 			return err // another leader may have begun
 		}
@@ -87,7 +88,8 @@ func (r *recovery) examine(ctx context.Context, term string) error {
 const arranged = 50
 
 // arrange puts the deliveries that come next into the order of their repositories' shares. By itself a queue would give
-// all slots to a repository with thousands of tasks until these have ended. If no leader does it, only that order is lost.
+// all slots to a repository with thousands of tasks until these have ended. If no leader does it, only that order is
+// lost.
 func (r *recovery) arrange(ctx context.Context) error {
 	startable := r.demand.Startable(r.Policy.Limits.Caps(""))
 	queues := map[string]bool{}
@@ -129,7 +131,8 @@ func (r *recovery) recoverDead(ctx context.Context, term string, live []store.Li
 		return err
 	}
 	for _, rec := range unclaimed {
-		if since, is := silent[rec.ID]; is && since >= r.Timing.Observe { // otherwise the owner has restored its claim, or the task ended
+		// otherwise the owner has restored its claim, or the task ended
+		if since, is := silent[rec.ID]; is && since >= r.Timing.Observe {
 			r.recover(ctx, rec)
 		}
 	}
@@ -151,7 +154,8 @@ func (r *recovery) recover(ctx context.Context, rec store.LiveRecord) {
 	r.Log.Warn("worker died, task recovered", "run", rec.ID, "thread", rec.Thread, "crashes", now.Crashes)
 	r.warn(aerr, "recover what a run had absorbed", "run", rec.ID) // the walk finds tasks without a delivery
 	for _, other := range slices.Backward(absorbed) {              // the oldest is put in front last
-		if other, err := r.Store.Get(ctx, other.ID); err == nil && other.State == store.Waiting { // otherwise it stays with the run
+		// otherwise it stays with the run
+		if other, err := r.Store.Get(ctx, other.ID); err == nil && other.State == store.Waiting {
 			r.deliverFirst(ctx, other)
 		}
 	}
@@ -234,9 +238,9 @@ func (r *recovery) passOver(ctx context.Context, rec store.LiveRecord) {
 	r.tasks.noteUnreadable(ctx, &tasks.UnreadableError{ID: rec.ID, Why: rec.Unreadable})
 }
 
-// A task waits in a queue of the pool that its repository had when it was submitted. If that has changed in errand.yaml,
-// the leader moves the task while it waits, and a worker that claims it gives it back and moves it. While processes have
-// different versions of errand.yaml, a task may go back and forth, which poolWait slows down.
+// A task waits in a queue of the pool that its repository had when it was submitted. If that has changed in
+// errand.yaml, the leader moves the task while it waits, and a worker that claims it gives it back and moves it. While
+// processes have different versions of errand.yaml, a task may go back and forth, which poolWait slows down.
 
 // poolWait is when a task that was moved can be taken, ± 50 %.
 const poolWait = 500 * time.Millisecond
@@ -247,7 +251,9 @@ type otherPool struct{ *tasks.ErrLater }
 func (o otherPool) Unwrap() error { return o.ErrLater }
 
 func belongsTo(pool string) otherPool {
-	return otherPool{&tasks.ErrLater{At: time.Now().Add(around(poolWait)), Why: "it belongs to pool " + tasks.PoolName(pool)}}
+	return otherPool{&tasks.ErrLater{
+		At: time.Now().Add(around(poolWait)), Why: "it belongs to pool " + tasks.PoolName(pool),
+	}}
 }
 
 // move gives a waiting task to the pool of its repository. It does nothing if the task no longer waits.

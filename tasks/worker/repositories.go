@@ -15,8 +15,8 @@ import (
 	"github.com/errand-fleet/errand/workspace"
 )
 
-// A task with several repositories has a clone of each. The agent works in the main one and reaches the others, which are
-// saved, restored and published like it.
+// A task with several repositories has a clone of each. The agent works in the main one and reaches the others, which
+// are saved, restored and published like it.
 
 // clones prepares the clone of each repository of a task.
 func (l *placer) clones(ctx context.Context, t tasks.Task, b briefing, before *resumeState) (place, error) {
@@ -35,12 +35,14 @@ func (l *placer) clones(ctx context.Context, t tasks.Task, b briefing, before *r
 		one, err = l.clone(ctx, forRepository(t, repo), kept, before.earlierClone(i+1, with))
 		p.Notes = append(p.Notes, one.Notes...)
 		p.Reads = append(p.Reads, one.Reads...)
-		p.About += "\n\n" + strings.Replace(one.About, "You are in a clone of "+repo, "A clone of "+repo+" is in "+one.Dir, 1)
+		p.About += "\n\n" + strings.Replace(one.About, "You are in a clone of "+repo,
+			"A clone of "+repo+" is in "+one.Dir, 1)
 		p.Also = append(p.Also, one)
 	}
 	for _, name := range p.Clone.With {
 		if repo, _ := l.Policy.Allowed(name); !t.Has(name) {
-			p.Environment.Egress = p.Environment.Egress.And(environment.Declaration{}.Reach(repo.Environment.Egress, l.Policy.Egress))
+			p.Environment.Egress = p.Environment.Egress.And(environment.Declaration{}.Reach(repo.Environment.Egress,
+				l.Policy.Egress))
 		}
 	}
 	egress := p.given().Egress

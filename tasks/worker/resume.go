@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/errand-fleet/errand/agent"
@@ -29,15 +28,19 @@ const (
 // checkpoint is the state of a run from which another run can resume, apart from its session's data and the bundle of
 // its clone.
 type checkpoint struct {
-	Session agent.Session     `json:"session"`
-	Work    *workspace.Bundle `json:"work,omitempty"`    // of the main clone; nil without one, or if it could not be packed
-	Answers string            `json:"answers,omitempty"` // answers of its finished turns, which the agent will not repeat
-	Repos   []string          `json:"repos"`             // of its conversation before it, if the session of the thread expires; see tasks.Conversation
-	Dir     string            `json:"dir"`               // working directory
-	Why     string            `json:"why,omitempty"`     // why it was interrupted, as a clause; "" if its worker stopped
-	Fresh   bool              `json:"fresh,omitempty"`   // the conversation cannot be resumed; all other fields but Dir are empty
-	Also    []further         `json:"also,omitempty"`    // the clones of its further repositories
-	Left    string            `json:"left,omitempty"`    // set by a clean hand-back: identifies the directories as the run left them
+	Session agent.Session `json:"session"`
+	// of the main clone; nil without one, or if it could not be packed
+	Work *workspace.Bundle `json:"work,omitempty"`
+	// answers of its finished turns, which the agent will not repeat
+	Answers string `json:"answers,omitempty"`
+	// of its conversation before it, if the session of the thread expires; see tasks.Conversation
+	Repos []string  `json:"repos"`
+	Dir   string    `json:"dir"`             // working directory
+	Why   string    `json:"why,omitempty"`   // why it was interrupted, as a clause; "" if its worker stopped
+	Fresh bool      `json:"fresh,omitempty"` // the conversation cannot be resumed; all other fields but Dir are empty
+	Also  []further `json:"also,omitempty"`  // the clones of its further repositories
+	// set by a clean hand-back: identifies the directories as the run left them
+	Left string `json:"left,omitempty"`
 }
 
 // checkpointer saves the state of runs from which others resume, and loads it. It is safe for concurrent use.
@@ -87,13 +90,16 @@ func (k *checkpointer) handOver(r *run, p place, s agent.Spec, cause error) {
 // next run says so.
 func (k *checkpointer) save(ctx context.Context, r *run, p place, c checkpoint, patience time.Duration) {
 	c.Dir = p.Dir
-	saved := store.Checkpoint{Session: store.Session{ID: c.Session.ID, Data: c.Session.Data}, Holds: r.mail.heldIn(c.Session)}
+	saved := store.Checkpoint{
+		Session: store.Session{ID: c.Session.ID, Data: c.Session.Data}, Holds: r.mail.heldIn(c.Session),
+	}
 	if p.Clone.Dir != "" {
 		packing, cancel := context.WithTimeout(ctx, patience)
 		defer cancel()
 		defer k.changes.checkpoint(packing, r, p) // last: the state to resume from is more important
 		for i, one := range p.clones() {
-			b, err := k.Workspace.Snapshot(packing, one.Clone, max(store.MaxCheckpoint-len(c.Session.Data)-len(saved.Work), 0))
+			b, err := k.Workspace.Snapshot(packing, one.Clone,
+				max(store.MaxCheckpoint-len(c.Session.Data)-len(saved.Work), 0))
 			if ctx.Err() != nil {
 				return // the run is over
 			}
@@ -175,7 +181,8 @@ func (k *checkpointer) load(ctx context.Context, rec store.Record) (*resumeState
 		p.Work.Data = saved.Work
 	}
 	p.asLeft = left != "" && left == p.Left
-	k.Log.Info("checkpoint found", "run", rec.ID, "thread", rec.Thread, "attempt", rec.Attempt, "saved", p.at, "left", p.asLeft)
+	k.Log.Info("checkpoint found", "run", rec.ID, "thread", rec.Thread, "attempt", rec.Attempt, "saved", p.at,
+		"left", p.asLeft)
 	return p, nil
 }
 
@@ -224,11 +231,13 @@ func (p *resumeState) words(t tasks.Task, now place) string {
 	}
 	say := []string{"You were interrupted " + why + ". Continue where you stopped."}
 	if p.Answers != "" {
-		say = append(say, "Your answers so far are saved, and people get them together with your next answer. Do not repeat them.")
+		say = append(say,
+			"Your answers so far are saved, and people get them together with your next answer. Do not repeat them.")
 	}
 	if p.Left == "" || p.crashed {
-		say = append(say, fmt.Sprintf("This conversation was last saved at %s UTC. If you did more after that, check the results.",
-			p.at.UTC().Format("15:04:05 on 2006-01-02")))
+		say = append(say,
+			fmt.Sprintf("This conversation was last saved at %s UTC. If you did more after that, check the results.",
+				p.at.UTC().Format("15:04:05 on 2006-01-02")))
 	}
 	switch {
 	case p.leftAt(0):
@@ -239,20 +248,25 @@ func (p *resumeState) words(t tasks.Task, now place) string {
 	case p.Work == nil && now.Fresh:
 		say = append(say, "Your commits and changes could not be saved. The clone is new, and they are lost.")
 	case p.Work == nil:
-		say = append(say, "Your commits and changes could not be saved. The clone may be older or newer than you remember. Inspect it first.")
+		say = append(say,
+			"Your commits and changes could not be saved. The clone may be older or newer than you "+
+				"remember. Inspect it first.")
 	default:
 		say = append(say, "Your clone was restored, except for files that git ignores. Files outside it are gone.")
 		if len(p.Work.Missing) > 0 {
-			say = append(say, "These files could not be saved: "+strings.Trim(fmt.Sprintf("%q", p.Work.Missing), "[]")+".")
+			say = append(say, "These files could not be saved: "+strings.Trim(fmt.Sprintf("%q", p.Work.Missing), "[]")+
+				".")
 		}
 	}
 	for i, one := range now.Also {
 		switch work := p.earlierClone(i+1, nil).work; {
 		case p.leftAt(i + 1):
 		case work == nil:
-			say = append(say, "Your commits and changes in "+one.Clone.Repo+" could not be saved. Inspect its clone first.")
+			say = append(say, "Your commits and changes in "+
+				one.Clone.Repo+" could not be saved. Inspect its clone first.")
 		case len(work.Missing) > 0:
-			say = append(say, fmt.Sprintf("These files of %s could not be saved: %s.", one.Clone.Repo, strings.Trim(fmt.Sprintf("%q", work.Missing), "[]")))
+			say = append(say, fmt.Sprintf("These files of %s could not be saved: %s.", one.Clone.Repo,
+				strings.Trim(fmt.Sprintf("%q", work.Missing), "[]")))
 		}
 	}
 	if p.Dir != now.Dir {
@@ -280,7 +294,9 @@ type saved struct {
 
 // conversation returns what the task continues: its interrupted run, which had absorbed the given turns, or the
 // thread's latest session.
-func (w *Worker) conversation(ctx context.Context, t tasks.Task, b tasks.Brief, before *resumeState, absorbed []agent.Turn) (conversation, error) {
+func (w *Worker) conversation(ctx context.Context, t tasks.Task, b tasks.Brief, before *resumeState,
+	absorbed []agent.Turn,
+) (conversation, error) {
 	c := conversation{repos: []string{}}
 	if !b.Fresh {
 		stored, err := w.cfg.Store.Threads.Session(ctx, t.Thread)
@@ -291,7 +307,8 @@ func (w *Worker) conversation(ctx context.Context, t tasks.Task, b tasks.Brief, 
 		switch {
 		case errors.Is(err, store.ErrNotFound):
 		case errors.Is(err, store.ErrDamaged):
-			w.cfg.Log.Warn("thread goes on in a new conversation: its session cannot be read", "run", t.ID, "thread", t.Thread, "err", err)
+			w.cfg.Log.Warn("thread goes on in a new conversation: its session cannot be read", "run", t.ID, "thread",
+				t.Thread, "err", err)
 			c.lost = true
 		case err != nil:
 			return c, fmt.Errorf("read session of thread %s: %w", t.Thread, err)
@@ -333,7 +350,9 @@ func (c conversation) save(r *run, t tasks.Task, b tasks.Brief) {
 		}
 	}
 	notes := saved{tasks.Conversation{Repos: c.repos}, res.Session, said}
-	err := r.claim.SaveSession(r.detached, store.Session{ID: res.Session.ID, Meta: format.JSON(notes), Data: res.Session.Data})
+	err := r.claim.SaveSession(r.detached, store.Session{
+		ID: res.Session.ID, Meta: format.JSON(notes), Data: res.Session.Data,
+	})
 	r.worker.cfg.warn(err, "save session", "run", t.ID, "thread", t.Thread)
 }
 
@@ -355,45 +374,4 @@ func remember(said []agent.Turn, more ...agent.Turn) []agent.Turn {
 		}
 	}
 	return said
-}
-
-// answers collects the answers of a task's finished turns. A resumed run does not repeat them, so they are part of
-// its checkpoint. It is safe for concurrent use.
-type answers struct {
-	before string // answers of the task's earlier runs
-
-	mu    sync.Mutex
-	given string
-}
-
-// newAnswers starts with the answers of earlier runs.
-func newAnswers(before *resumeState) *answers {
-	if !before.goesOn() {
-		return &answers{}
-	}
-	return &answers{before: before.Answers, given: before.Answers}
-}
-
-// after returns the answers of earlier runs followed by text.
-func (a *answers) after(text string) string {
-	if a.before == "" {
-		return text
-	}
-	return format.Paragraphs(a.before, text)
-}
-
-// note records the answer of a turn.
-func (a *answers) note(e agent.Event) {
-	if e.Kind != agent.TurnEnd || e.Error {
-		return
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.given, _ = format.Head(format.Paragraphs(a.given, e.Text), maxAnswers)
-}
-
-func (a *answers) text() string {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.given
 }

@@ -21,9 +21,11 @@ const (
 	// Delays after which a task that lacks something is delivered again.
 	slotWait   = time.Second
 	sourceWait = 500 * time.Millisecond // for a worker that is set up for its source, ± 50 %
-	busyWait   = 2 * time.Second        // for its thread or, near the head of a line, for a place under a cap; a release wakes the task earlier, so this bounds a missed wake
-	lineStep   = 20 * time.Millisecond  // times its place in line, for a place under a cap
-	lineMost   = 30 * time.Second       // for a place under a cap, ± 50 %
+	// for its thread or, near the head of a line, for a place under a cap; a release wakes the task earlier, so this
+	// bounds a missed wake
+	busyWait = 2 * time.Second
+	lineStep = 20 * time.Millisecond // times its place in line, for a place under a cap
+	lineMost = 30 * time.Second      // for a place under a cap, ± 50 %
 
 	// How long a worker tries to store a result while Redis is unreachable. During a drain the limit has to fit into
 	// the container's stop timeout.
@@ -191,8 +193,8 @@ func (k *waker) wakeLines(ctx context.Context, rec store.Record) {
 	}
 }
 
-// wakeLine delivers the first task in a scope's line now instead of after busyWait. It comes before all deliveries of its class:
-// it has had its turn there.
+// wakeLine delivers the first task in a scope's line now instead of after busyWait. It comes before all deliveries of
+// its class: it has had its turn there.
 func (k *waker) wakeLine(ctx context.Context, scope string) {
 	next, err := k.Store.InLine(ctx, scope)
 	if err != nil {
@@ -253,7 +255,8 @@ func (d *taskReader) brief(ctx context.Context, s tasks.Source, t tasks.Task, fi
 	}
 	for i, p := range t.Pictures {
 		if i >= len(data) {
-			b.Prompt.Text = cmp.Or(b.Prompt.Text, t.Prompt) + fmt.Sprintf("\n\n(The picture %q came with this message but is no longer stored.)", p.Name)
+			b.Prompt.Text = cmp.Or(b.Prompt.Text,
+				t.Prompt) + fmt.Sprintf("\n\n(The picture %q came with this message but is no longer stored.)", p.Name)
 			continue
 		}
 		b.Prompt.Files = append(b.Prompt.Files, agent.File{Name: p.Name, Type: p.Type, Data: data[i]})

@@ -19,8 +19,8 @@ import (
 	"github.com/errand-fleet/errand/workspace"
 )
 
-// secrets returns the variables that the set-up of a repository gets in addition: if it runs what is on the branch that people
-// protect, which is not the base of every pull request.
+// secrets returns the variables that the set-up of a repository gets in addition: if it runs what is on the branch that
+// people protect, which is not the base of every pull request.
 func (w *Worker) secrets(r *run, repo string, c workspace.Clone) map[string]string {
 	if w.cfg.Secrets == nil {
 		return nil
@@ -39,9 +39,10 @@ func (w *Worker) protected(repo string, c workspace.Clone) string {
 	return cmp.Or(own.Base, c.DefaultBranch)
 }
 
-// exposed returns the variables that a run and its checks get from the operator. Everybody who can push to the repository, and
-// only they, decides what such a run executes: its head is a branch, a tag or the head of a pull request that no source
-// considers a stranger's. A commit may be from anywhere, such as a fork that nobody has approved.
+// exposed returns the variables that a run and its checks get from the operator. Everybody who can push to the
+// repository, and only they, decides what such a run executes: its head is a branch, a tag or the head of a pull
+// request that no source considers a stranger's. A commit may be from anywhere, such as a fork that nobody has
+// approved.
 func (w *Worker) exposed(r *run, t tasks.Task, c workspace.Clone) map[string]string {
 	if w.cfg.Exposed == nil || t.Profile != agent.Write || !w.cfg.Runner.Sandboxed() {
 		return nil
@@ -68,7 +69,9 @@ func (p place) refusesSecrets() func(text string) string {
 	}
 	return func(text string) string {
 		for name, secret := range p.Exposed {
-			if slices.ContainsFunc(agent.SecretForms(secret), func(form string) bool { return strings.Contains(text, form) }) {
+			if slices.ContainsFunc(agent.SecretForms(secret), func(form string) bool {
+				return strings.Contains(text, form)
+			}) {
 				return "the secret " + name + " is in a commit or a file; remove it from all commits"
 			}
 		}
@@ -87,17 +90,20 @@ func leaked(ctx context.Context, secrets map[string]string, dirs ...string) erro
 			continue
 		}
 		failed := agent.NewError(agent.ClassWorkspace, "the set-up left a secret in a file")
-		failed.User = fmt.Sprintf("The set-up left the secret %s in the file %s, where every run could read it. Remove it at the end of the set-up.",
+		failed.User = fmt.Sprintf("The set-up left the secret %s in the file %s, where every run could read it. "+
+			"Remove it at the end of the set-up.",
 			name, untrusted.Line(file, 200))
 		if err != nil {
-			failed.Message, failed.User = "search for secrets: "+err.Error(), "The set-up left files that cannot be searched for its secrets."
+			failed.Message, failed.User = "search for secrets: "+
+				err.Error(), "The set-up left files that cannot be searched for its secrets."
 		}
 		return failed
 	}
 	return nil
 }
 
-// findSecret returns the first file below dir that has one of the secrets, relative to dir, and its name; "" if none has.
+// findSecret returns the first file below dir that has one of the secrets, relative to dir, and its name; "" if none
+// has.
 func findSecret(ctx context.Context, dir string, secrets map[string]string) (file, name string, err error) {
 	var names []string // of the texts
 	var texts [][]byte

@@ -16,8 +16,8 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// serverSet is an asynq server and what feeds it. asynq can neither pause a server nor restart it: a worker that can run
-// tasks again starts a new set, and the old one ends after its last delivery.
+// serverSet is an asynq server and what feeds it. asynq can neither pause a server nor restart it: a worker that can
+// run tasks again starts a new set, and the old one ends after its last delivery.
 type serverSet struct {
 	server   *asynq.Server
 	poller   *poller
@@ -35,8 +35,8 @@ const (
 	cordoned
 )
 
-// takeTasks takes deliveries until ctx ends, whenever this worker can run tasks and is not cordoned. Then it interrupts the live runs, hands
-// them back to the fleet and returns.
+// takeTasks takes deliveries until ctx ends, whenever this worker can run tasks and is not cordoned. Then it interrupts
+// the live runs, hands them back to the fleet and returns.
 func (w *Worker) takeTasks(ctx context.Context) error {
 	var current *serverSet
 	var sets []*serverSet // all sets that may still have deliveries
@@ -295,7 +295,9 @@ func unable() *tasks.ErrLater {
 }
 
 // machineClasses are failures that may be caused by this worker rather than by the task.
-var machineClasses = []agent.Class{agent.ClassCLIMissing, agent.ClassCLIVersion, agent.ClassAuth, agent.ClassConfig, agent.ClassStart}
+var machineClasses = []agent.Class{
+	agent.ClassCLIMissing, agent.ClassCLIVersion, agent.ClassAuth, agent.ClassConfig, agent.ClassStart,
+}
 
 // blame checks the CLI again after a failure that may be the worker's fault, because the last check may be older than
 // what broke the CLI. An error hands the task back; nil means that the failure is the task's.

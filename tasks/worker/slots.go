@@ -45,7 +45,9 @@ type slot struct {
 }
 
 func newSlots(n int, m memory, log *slog.Logger) *slots {
-	return &slots{total: max(n, 2), memory: m.withDefaults(), log: log, held: map[*slot]bool{}, freed: make(chan struct{})}
+	return &slots{
+		total: max(n, 2), memory: m.withDefaults(), log: log, held: map[*slot]bool{}, freed: make(chan struct{}),
+	}
 }
 
 // SlotsOf returns how many of a worker's n slots a class may take.
@@ -98,9 +100,9 @@ func (s *slot) begin() {
 	s.of.ready.shrink(s.of.total - len(s.of.held))
 }
 
-// spare gives a place to a CLI that is to be kept ready now that the run of this slot is over, and reports whether there
-// was one. There are as many as free slots, and none without memory for one and for the run of a person, or while a run
-// has reserved the worker.
+// spare gives a place to a CLI that is to be kept ready now that the run of this slot is over, and reports whether
+// there was one. There are as many as free slots, and none without memory for one and for the run of a person, or while
+// a run has reserved the worker.
 func (s *slot) spare(c *readyCLI) bool {
 	s.of.mu.Lock()
 	defer s.of.mu.Unlock()

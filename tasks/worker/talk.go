@@ -48,7 +48,8 @@ type talk struct {
 	emit   func(agent.Event)
 	lent   func() // wakes tasks that wait for the run's places
 
-	one   chan struct{} // holds a token while a question is open, because an answer in a thread cannot name its question
+	// holds a token while a question is open, because an answer in a thread cannot name its question
+	one   chan struct{}
 	mu    sync.Mutex
 	asked map[string]int // how often this run has asked the same question
 }
@@ -61,7 +62,8 @@ func (w *Worker) talk(r *run, j job, emit func(agent.Event)) *talk {
 	}
 	return &talk{
 		Config: &w.cfg, claim: r.claim, run: r.ctx, task: j.task, talker: to, emit: emit,
-		lent: func() { w.waker.wakeLines(r.detached, r.claim.Record()) }, one: make(chan struct{}, 1), asked: map[string]int{},
+		lent: func() { w.waker.wakeLines(r.detached, r.claim.Record()) }, one: make(chan struct{}, 1),
+		asked: map[string]int{},
 	}
 }
 
@@ -185,7 +187,8 @@ func (k *talk) wait(ctx context.Context, q tasks.Question) (json.RawMessage, err
 	if _, lost := k.claim.Ask(closing, q.Key, format.JSON(q)); errors.Is(lost, store.ErrStale) {
 		return nil, err // another worker has the task, and with it the question
 	}
-	first, cerr := k.Store.Questions.Answer(closing, k.task.ID, q.Key, format.JSON(tasks.Answer{At: time.Now(), Expired: true}), "")
+	first, cerr := k.Store.Questions.Answer(closing, k.task.ID, q.Key,
+		format.JSON(tasks.Answer{At: time.Now(), Expired: true}), "")
 	if errors.Is(err, errUnanswered) {
 		return first, cerr
 	}
@@ -244,20 +247,23 @@ func (k *talk) tools(p place) []agent.Tool {
 		Options  []string `json:"options,omitempty" jsonschema:"at most 5 short answers to choose from; omit for free text"`
 	}
 	list := []agent.Tool{
-		agent.NewTool("post_update", "Post a message to the thread while you continue working, for example an intermediate result or a change of plan. "+
-			"People already see your progress, so use it rarely.",
+		agent.NewTool("post_update",
+			"Post a message to the thread while you continue working, for example an intermediate result or a change "+
+				"of plan. People already see your progress, so use it rarely.",
 			func(ctx context.Context, in update) (string, error) {
 				if strings.TrimSpace(in.Text) == "" {
 					return "", errors.New("the text is empty")
 				}
 				return k.say(ctx, in.Text)
 			}),
-		agent.NewTool("ask_user", "Ask the person who gave you this task, and wait for the answer, which may take minutes. Use it only if a "+
-			"wrong guess would waste the work.",
+		agent.NewTool("ask_user",
+			"Ask the person who gave you this task, and wait for the answer, which may take minutes. Use it only if a "+
+				"wrong guess would waste the work.",
 			func(ctx context.Context, in question) (string, error) { return k.askUser(ctx, in.Question, in.Options) }),
 	}
 	if reader, ok := k.talker.(tasks.ThreadReader); ok {
-		read := agent.NewTool("read_thread", "Read the conversation of this task again, including messages since you started.",
+		read := agent.NewTool("read_thread",
+			"Read the conversation of this task again, including messages since you started.",
 			func(ctx context.Context, _ struct{}) (string, error) { return reader.ReadThread(ctx, k.task) })
 		read.ReadOnly = true
 		list = append(list, read)
@@ -266,7 +272,8 @@ func (k *talk) tools(p place) []agent.Tool {
 		type file struct {
 			Path string `json:"path" jsonschema:"a file in your working directory"`
 		}
-		list = append(list, agent.NewTool("attach_file", "Post a file to the thread, such as a picture, a report or a long log.",
+		list = append(list, agent.NewTool("attach_file",
+			"Post a file to the thread, such as a picture, a report or a long log.",
 			func(ctx context.Context, in file) (string, error) { return k.attach(ctx, attacher, p, in.Path) }))
 	}
 	return list
@@ -284,7 +291,8 @@ func (k *talk) askUser(ctx context.Context, text string, options []string) (stri
 	case err != nil:
 		return "", err
 	case a.Expired:
-		return fmt.Sprintf("No one answered within %s. Decide yourself, and state your assumptions in your answer.", k.Timing.Answer), nil
+		return fmt.Sprintf("No one answered within %s. Decide yourself, and state your assumptions in your answer.",
+			k.Timing.Answer), nil
 	default:
 		return fmt.Sprintf("%s answered: %s", a.Who(), a.Text), nil
 	}
@@ -320,7 +328,8 @@ var (
 func (k *talk) permit(ctx context.Context, r agent.ToolRequest) agent.Decision {
 	var input bytes.Buffer
 	if json.Indent(&input, r.Input, "", "  ") != nil || input.Len() > maxCall {
-		return agent.Decision{Reason: "This needs a person's approval and is too long to review. Do it in smaller steps."}
+		return agent.Decision{Reason: "This needs a person's approval and is too long to " +
+			"review. Do it in smaller steps."}
 	}
 	what := r.Tool
 	if r.Reason != "" {
@@ -335,7 +344,8 @@ func (k *talk) permit(ctx context.Context, r agent.ToolRequest) agent.Decision {
 	case err != nil:
 		return agent.Decision{Reason: "Could not ask for approval: " + err.Error()}
 	case a.Expired:
-		return agent.Decision{Reason: "No one approved this in time. Continue without it, and say in your answer what is left to do."}
+		return agent.Decision{Reason: "No one approved this in time. Continue without it, and say in " +
+			"your answer what is left to do."}
 	case a.Text == tasks.Always, slices.Contains(consent, said):
 		return agent.Decision{Allow: true}
 	case slices.Contains(dissent, said):
@@ -355,10 +365,13 @@ func (k *talk) consented(ctx context.Context, to string) (tasks.Answer, bool, er
 	for _, s := range stored {
 		var q tasks.Question
 		var a tasks.Answer
-		if s.Answer == nil || json.Unmarshal(s.Body, &q) != nil || json.Unmarshal(s.Answer, &a) != nil || q.Consent != to || a.Text != tasks.Always {
+		if s.Answer == nil || json.Unmarshal(s.Body, &q) != nil || json.Unmarshal(s.Answer, &a) != nil ||
+			q.Consent != to || a.Text != tasks.Always {
 			continue
 		}
-		k.emit(agent.Event{Kind: agent.Notice, Text: to + ": " + a.Who() + " approved this for the whole task.", Time: time.Now()})
+		k.emit(agent.Event{
+			Kind: agent.Notice, Text: to + ": " + a.Who() + " approved this for the whole task.", Time: time.Now(),
+		})
 		return a, true, nil
 	}
 	return tasks.Answer{}, false, nil

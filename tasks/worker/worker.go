@@ -49,12 +49,14 @@ type Config struct {
 	Commands func(ctx context.Context, repo, base string) ([]string, error)
 	Secrets  func(repo string) map[string]string // more variables for the set-up of a repository; nil for none
 	Mise     bool                                // the machine has mise, which installs versions of tools
-	// Ended notes that a task has ended, after its final message was posted; it is called again if it fails. nil: nothing.
+	// Ended notes that a task has ended, after its final message was posted; it is called again if it fails. nil:
+	// nothing.
 	Ended      func(ctx context.Context, t tasks.Task, kind tasks.EndingKind, at time.Time) error
 	Exposed    func(repo string) map[string]string // those of Secrets that runs and checks get too; nil for none
 	ConsoleURL string                              // base URL of the console, without a trailing slash; may be empty
 
-	Disks  []string                                    // directories whose disks need room for a run; a worker without room takes no tasks
+	// directories whose disks need room for a run; a worker without room takes no tasks
+	Disks  []string
 	Statfs func(dir string, into *unix.Statfs_t) error // nil: the system call
 
 	Pool       string            // whose tasks it takes; the default one if ""
@@ -88,7 +90,9 @@ func (c *Config) warn(err error, msg string, args ...any) {
 
 // Timing holds the intervals and time limits of a worker. Tests shorten them.
 type Timing struct {
-	Observe    time.Duration // how long a claim must be missing before its run counts as dead, or all workers unable before threads are informed; 6 s
+	// how long a claim must be missing before its run counts as dead, or all workers unable before threads are
+	// informed; 6 s
+	Observe    time.Duration
 	Reconcile  time.Duration // between two reconciliations of live tasks; 2 s
 	Lead       time.Duration // after this long without a sign of life a leader is replaced; less than Observe; 5 s
 	Outbox     time.Duration // between two checks of the outbox; 2 s
@@ -101,11 +105,13 @@ type Timing struct {
 	Reset      time.Duration // after a usage limit is lifted, before its task resumes; up to three times as long; 1 min
 	Release    time.Duration // between two starts after a usage limit, until a run succeeds; 10 s
 	Budget     time.Duration // how long a task waits for budget that others have reserved and may release; 15 s
-	Alone      time.Duration // how long a task whose worker died waits for the other runs on its worker to end, before it runs there without them; 2 min
-	Shutdown   time.Duration // for running tasks to be interrupted and handed back; 60 s
-	Discard    time.Duration // for the users of an old thread's directories to leave them; 30 s
-	Tidy       time.Duration // between two cleanups of the disk; 1 h
-	Ready      time.Duration // how long a CLI is kept ready; 5 min
+	// how long a task whose worker died waits for the other runs on its worker to end, before it runs there without
+	// them; 2 min
+	Alone    time.Duration
+	Shutdown time.Duration // for running tasks to be interrupted and handed back; 60 s
+	Discard  time.Duration // for the users of an old thread's directories to leave them; 30 s
+	Tidy     time.Duration // between two cleanups of the disk; 1 h
+	Ready    time.Duration // how long a CLI is kept ready; 5 min
 }
 
 func (t Timing) withDefaults() Timing {
@@ -195,7 +201,8 @@ func New(c Config) (*Worker, error) {
 	c.Timing = c.Timing.withDefaults()
 	w := &Worker{
 		cfg: c, id: fmt.Sprintf("%s-%d-%s", host, os.Getpid(), uuid.NewString()[:8]), started: time.Now(),
-		desk: tasks.NewDesk(c.Store, c.Queue, c.Policy, c.Log), slots: newSlots(c.Slots, memory{available: c.Memory, run: c.RunMemory}, c.Log),
+		desk:  tasks.NewDesk(c.Store, c.Queue, c.Policy, c.Log),
+		slots: newSlots(c.Slots, memory{available: c.Memory, run: c.RunMemory}, c.Log),
 	}
 	w.drained, w.drain = context.WithCancel(context.Background())
 	shared := &w.cfg
@@ -211,15 +218,19 @@ func New(c Config) (*Worker, error) {
 	w.checkpoints = &checkpointer{shared, w.changes}
 	w.publisher = &publisher{Config: shared}
 	w.placer = &placer{Config: shared, checkpoints: w.checkpoints, publisher: w.publisher}
-	w.outbox = &outboxPoster{Config: shared, tasks: w.tasks, publisher: w.publisher, tokens: make(chan struct{}, posters)}
+	w.outbox = &outboxPoster{
+		Config: shared, tasks: w.tasks, publisher: w.publisher, tokens: make(chan struct{}, posters),
+	}
 	named := *shared // nothing else in the log lines of these names the machine
 	named.Log = named.Log.With("worker", w.id)
 	w.waits = &waitNotices{
-		Config: shared, tasks: w.tasks, apart: noticesApart, tokens: make(chan struct{}, posters), later: map[string]waitNotice{},
+		Config: shared, tasks: w.tasks, apart: noticesApart, tokens: make(chan struct{}, posters),
+		later: map[string]waitNotice{},
 	}
 	w.recovery = &recovery{Config: &named, tasks: w.tasks, leader: c.Store.Leader("recovery", c.Timing.Lead)}
 	w.outage = &outage{
-		Config: &named, leader: c.Store.Leader("outage", 3*c.Timing.Observe), health: w.health, waits: w.waits, done: map[string]bool{},
+		Config: &named, leader: c.Store.Leader("outage", 3*c.Timing.Observe), health: w.health, waits: w.waits,
+		done: map[string]bool{},
 	}
 	w.janitor = &janitor{Config: &named, waker: w.waker}
 	w.offers = &offerer{Config: &named, health: w.health}
@@ -302,10 +313,10 @@ func (w *Worker) beat(ctx context.Context) {
 	}
 	host, _ := os.Hostname() // it succeeded in New
 	pulse, err := w.cfg.Store.Workers.Beat(ctx, store.Worker{
-		ID: w.id, Host: host, Version: w.cfg.Version, Pool: w.cfg.Pool, Pid: os.Getpid(), Slots: w.slots.total, Running: w.slots.running(),
-		Started: w.started, Draining: w.drained.Err() != nil, Cordoned: w.cordoned.Load(), Health: format.JSON(w.health.state().Health),
-		Notices: w.notices(), Settings: w.cfg.Settings, URL: w.cfg.URL, Sources: w.cfg.sources(),
-		Memory: w.slots.memory.known(), Credential: w.cfg.Credential,
+		ID: w.id, Host: host, Version: w.cfg.Version, Pool: w.cfg.Pool, Pid: os.Getpid(), Slots: w.slots.total,
+		Running: w.slots.running(), Started: w.started, Draining: w.drained.Err() != nil, Cordoned: w.cordoned.Load(),
+		Health: format.JSON(w.health.state().Health), Notices: w.notices(), Settings: w.cfg.Settings, URL: w.cfg.URL,
+		Sources: w.cfg.sources(), Memory: w.slots.memory.known(), Credential: w.cfg.Credential,
 		Environments: w.inventory.environments(),
 	})
 	w.peers.Store(int64(pulse.Alive))

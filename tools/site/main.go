@@ -31,10 +31,24 @@ func (g *group) Has(p *page) bool { return slices.Contains(g.Pages, p) }
 func navigation() []*group {
 	return []*group{
 		{Title: "Start", files: "README.md docs/README.md"},
-		{Title: "Set up", files: "docs/deploy.md docs/configure.md docs/models.md docs/slack.md docs/github.md docs/security.md"},
-		{Title: "Use", files: "docs/repository.md docs/environment.md docs/reviews.md docs/chat.md docs/cli.md docs/automation.md docs/mcp.md"},
-		{Title: "Operate", files: "docs/operations.md docs/scaling.md docs/logs.md docs/errors.md CHANGELOG.md SECURITY.md"},
-		{Title: "Understand", files: "docs/architecture.md docs/runs.md docs/concurrency.md docs/testing.md docs/contracts.md docs/chaos.md bench/README.md"},
+		{
+			Title: "Set up",
+			files: "docs/deploy.md docs/configure.md docs/models.md docs/slack.md docs/github.md docs/security.md",
+		},
+		{
+			Title: "Use",
+			files: "docs/repository.md docs/environment.md docs/reviews.md docs/chat.md docs/cli.md " +
+				"docs/automation.md docs/mcp.md",
+		},
+		{
+			Title: "Operate",
+			files: "docs/operations.md docs/scaling.md docs/logs.md docs/errors.md CHANGELOG.md SECURITY.md",
+		},
+		{
+			Title: "Understand",
+			files: "docs/architecture.md docs/runs.md docs/concurrency.md docs/testing.md docs/contracts.md " +
+				"docs/chaos.md bench/README.md",
+		},
 		{Title: "Contribute", files: "CONTRIBUTING.md AGENTS.md docs/roadmap.md"},
 		{Title: "Decisions", files: "docs/decisions/README.md docs/decisions/0*.md"},
 	}

@@ -51,7 +51,8 @@ func (s *site) render(p *page) (wrong error) {
 	if err != nil {
 		return err
 	}
-	md := goldmark.New(goldmark.WithExtensions(extension.GFM), goldmark.WithParserOptions(parser.WithAutoHeadingID()), goldmark.WithRendererOptions(html.WithUnsafe()))
+	md := goldmark.New(goldmark.WithExtensions(extension.GFM), goldmark.WithParserOptions(parser.WithAutoHeadingID()),
+		goldmark.WithRendererOptions(html.WithUnsafe()))
 	doc := md.Parser().Parse(text.NewReader(data), parser.WithContext(parser.NewContext(parser.WithIDs(p.anchors))))
 	err = ast.Walk(doc, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
 		if !entering {
@@ -60,7 +61,8 @@ func (s *site) render(p *page) (wrong error) {
 		switch n := n.(type) {
 		case *ast.Heading:
 			id, _ := n.AttributeString("id")
-			switch h := (heading{string(id.([]byte)), strings.ReplaceAll(string(n.Lines().Value(data)), "`", "")}); n.Level {
+			switch h := (heading{string(id.([]byte)), strings.ReplaceAll(string(n.Lines().Value(data)), "`",
+				"")}); n.Level {
 			case 1:
 				p.Title = h.Text
 			case 2:
@@ -80,9 +82,12 @@ func (s *site) render(p *page) (wrong error) {
 	})
 	var b bytes.Buffer
 	wrong = errors.Join(wrong, err, md.Renderer().Render(&b, data, doc))
-	body := strings.NewReplacer("<table>", `<div class="wide"><table>`, "</table>", "</table></div>").Replace(b.String())
-	body = regexp.MustCompile(`<code>(-[^<]{1,16}|[^< ]{1,24})</code>`).ReplaceAllString(body, `<code class="whole">$1</code>`)
-	body = regexp.MustCompile(`(<h[23] id="([^"]*)">.*?)(</h[23]>)`).ReplaceAllString(body, `$1 <a class="anchor" href="#$2" aria-label="Link to this section">#</a>$3`)
+	body := strings.NewReplacer("<table>", `<div class="wide"><table>`, "</table>",
+		"</table></div>").Replace(b.String())
+	body = regexp.MustCompile(`<code>(-[^<]{1,16}|[^< ]{1,24})</code>`).ReplaceAllString(body,
+		`<code class="whole">$1</code>`)
+	body = regexp.MustCompile(`(<h[23] id="([^"]*)">.*?)(</h[23]>)`).ReplaceAllString(body,
+		`$1 <a class="anchor" href="#$2" aria-label="Link to this section">#</a>$3`)
 	p.Body = template.HTML(body) //nolint:gosec // of our own documents
 	return wrong
 }

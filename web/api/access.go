@@ -106,7 +106,8 @@ func (a *API) createToken(w http.ResponseWriter, r *http.Request) error {
 		return respond.Error(http.StatusBadRequest, "Invalid body",
 			`A token looks like {"name": "ci", "role": "user", "days": 90}: `+err.Error()+".")
 	}
-	text, made, err := a.Tokens.Create(r.Context(), auth.Token{Name: want.Name, Role: want.Role, Repositories: want.Repositories}, want.Days)
+	text, made, err := a.Tokens.Create(r.Context(),
+		auth.Token{Name: want.Name, Role: want.Role, Repositories: want.Repositories}, want.Days)
 	if mistake, ok := errors.AsType[*tasks.InputError](err); ok {
 		return respond.Error(http.StatusUnprocessableEntity, "Invalid token", mistake.Sentence)
 	}

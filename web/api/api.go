@@ -164,7 +164,8 @@ func (a *API) diff(w http.ResponseWriter, r *http.Request) error {
 	c, err := a.View.Desk.Changes(r.Context(), cmp.Or(s.Into, s.Task.ID))
 	if errors.Is(err, tasks.ErrNotFound) || err == nil && c.Failed != "" {
 		return respond.Error(http.StatusNotFound, "No diff", cmp.Or(c.Failed,
-			"No changes are stored for this task: it has no clone that it may change, it has reached no checkpoint yet, or the changes have expired."))
+			"No changes are stored for this task: it has no clone that it may change, it has reached no checkpoint "+
+				"yet, or the changes have expired."))
 	}
 	if err != nil {
 		return err
@@ -297,7 +298,9 @@ func writeCSV(w http.ResponseWriter, c Costs) {
 			line = append(line, escapeFormula(name))
 		}
 		line = append(line, strconv.FormatFloat(row.USD, 'f', -1, 64))
-		for _, n := range []int64{row.Runs, row.Usage.Input, row.Usage.Output, row.Usage.CacheRead, row.Usage.CacheCreation} {
+		for _, n := range []int64{
+			row.Runs, row.Usage.Input, row.Usage.Output, row.Usage.CacheRead, row.Usage.CacheCreation,
+		} {
 			line = append(line, strconv.FormatInt(n, 10))
 		}
 		_ = out.Write(line)

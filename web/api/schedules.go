@@ -14,9 +14,11 @@ import (
 type Scheduler interface {
 	// Schedules returns the schedules that the visitor of the context sees.
 	Schedules(ctx context.Context) ([]tasks.Schedule, error)
-	// ResumeSchedule ends the pause of a schedule. It returns [tasks.ErrNotFound] if the visitor sees none with that name.
+	// ResumeSchedule ends the pause of a schedule. It returns [tasks.ErrNotFound] if the visitor sees none with that
+	// name.
 	ResumeSchedule(ctx context.Context, name string) (tasks.Schedule, error)
-	// PutSchedule makes a schedule, or replaces one that was made so. An [*tasks.InputError] says what is wrong with it.
+	// PutSchedule makes a schedule, or replaces one that was made so. An [*tasks.InputError] says what is wrong with
+	// it.
 	PutSchedule(ctx context.Context, d tasks.ScheduleDefinition) (tasks.Schedule, error)
 	// DropSchedule removes a schedule that was made by PutSchedule.
 	DropSchedule(ctx context.Context, name string) error
@@ -55,7 +57,8 @@ func (a *API) putSchedule(w http.ResponseWriter, r *http.Request) error {
 	body := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxSchedule))
 	body.DisallowUnknownFields()
 	if err := body.Decode(&d); err != nil {
-		return respond.Error(http.StatusBadRequest, "Invalid body", `A schedule looks like {"when": "every day at 07:00", "prompt": "…"}: `+err.Error()+".")
+		return respond.Error(http.StatusBadRequest, "Invalid body",
+			`A schedule looks like {"when": "every day at 07:00", "prompt": "…"}: `+err.Error()+".")
 	}
 	d.Name = r.PathValue("name")
 	made, err := a.Scheduler.PutSchedule(r.Context(), d)

@@ -55,7 +55,8 @@ func (a *API) replay(w http.ResponseWriter, r *http.Request) error {
 // mayDeliver returns an error unless the visitor is an operator of the whole fleet: deliveries are of all repositories.
 func (a *API) mayDeliver(r *http.Request) error {
 	if tasks.VisitorOf(r.Context()).RoleIn(r.Context(), "") < tasks.Operator {
-		return &tasks.RoleError{Sentence: "For the deliveries of webhooks you need the role operator without a limit to repositories."}
+		return &tasks.RoleError{Sentence: "For the deliveries of webhooks you need the role operator " +
+			"without a limit to repositories."}
 	}
 	return nil
 }

@@ -35,14 +35,16 @@ func (a *Audit) Record(r *http.Request, what string, status int, result string) 
 // record appends an entry for a request.
 func (a *Audit) record(r *http.Request, v tasks.Visitor, what string, status int, result string) {
 	tasks.RecordAudit(r.Context(), a.Store, a.Log, tasks.AuditEntry{
-		Who: v.Name, How: v.Method, Role: v.Role.String(), What: what, From: a.Proxy.address(r), Status: status, Result: result,
+		Who: v.Name, How: v.Method, Role: v.Role.String(), What: what, From: a.Proxy.address(r), Status: status,
+		Result: result,
 	})
 }
 
 // Recorded records every request that may change something, just before its response begins.
 func (a *Audit) Recorded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method == http.MethodGet || r.Method == http.MethodHead || r.URL.Path == "/format" || r.URL.Path == MCPPath {
+		if r.Method == http.MethodGet || r.Method == http.MethodHead || r.URL.Path == "/format" ||
+			r.URL.Path == MCPPath {
 			next.ServeHTTP(w, r)
 			return
 		}
@@ -89,7 +91,8 @@ func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
 
 // AuditQuery selects entries of the audit log.
 type AuditQuery struct {
-	Who, What   string    // parts of what the entry says, in any case; Who is also looked for in the name, What in the result
+	// parts of what the entry says, in any case; Who is also looked for in the name, What in the result
+	Who, What   string
 	From        string    // console, slack or github; empty: all
 	Since       time.Time // zero: all
 	Skip, Limit int
@@ -144,7 +147,8 @@ func (a *Audit) List(ctx context.Context, q AuditQuery) (list []tasks.AuditEntry
 				e = tasks.AuditEntry{What: "This entry cannot be read: it was changed.", Hash: s.Hash}
 			case e.Time.Before(q.Since):
 				return list, 0, nil
-			case !contains(e.Who+" "+e.Name, q.Who), !contains(e.What+" "+e.Result, q.What), q.From != "" && q.From != sourceOf(e):
+			case !contains(e.Who+" "+e.Name, q.Who), !contains(e.What+" "+e.Result, q.What), q.From != "" &&
+				q.From != sourceOf(e):
 				continue
 			}
 			if len(list) == q.Limit {

@@ -53,7 +53,9 @@ func New(cfg Config) (*Guard, error) {
 	case token == "":
 		return nil, errors.New("web: the console needs a token, or it would be open to everyone")
 	case strings.ContainsFunc(token, unfit):
-		return nil, errors.New("web: the token has a character that a cookie cannot carry: use letters, digits, dash and underscore")
+		return nil,
+			errors.New("web: the token has a character that a cookie cannot carry: use letters, " +
+				"digits, dash and underscore")
 	}
 	if cfg.Access == nil {
 		cfg.Access = &Access{}

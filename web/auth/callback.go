@@ -42,7 +42,8 @@ func (g *Guard) StartLogin(w http.ResponseWriter, r *http.Request) error {
 		return respond.Error(http.StatusNotFound, "No login", "No provider is configured under login: in errand.yaml.")
 	}
 	a := attempt{
-		State: secret(), Nonce: secret(), Verifier: oauth2.GenerateVerifier(), Next: localPath(r.URL.Query().Get("next")), Until: g.Now().Add(attemptTime),
+		State: secret(), Nonce: secret(), Verifier: oauth2.GenerateVerifier(),
+		Next: localPath(r.URL.Query().Get("next")), Until: g.Now().Add(attemptTime),
 	}
 	if len(a.Next) > maxNext {
 		a.Next = "/"
@@ -59,7 +60,8 @@ func (g *Guard) StartLogin(w http.ResponseWriter, r *http.Request) error {
 	}
 	text := base64.RawURLEncoding.EncodeToString(body)
 	setCookie(w, r, http.Cookie{
-		Name: attemptCookie, Value: text + "." + g.sign("login", text), Path: "/", MaxAge: int(attemptTime.Seconds()), SameSite: http.SameSiteLaxMode,
+		Name: attemptCookie, Value: text + "." + g.sign("login", text), Path: "/", MaxAge: int(attemptTime.Seconds()),
+		SameSite: http.SameSiteLaxMode,
 	})
 	http.Redirect(w, r, to, http.StatusSeeOther)
 	return nil
@@ -70,9 +72,11 @@ func (g *Guard) refuseLogin(w http.ResponseWriter, r *http.Request, next string,
 	g.Log.Warn("login at the provider failed", "from", g.Proxy.address(r), "err", err)
 	if errors.Is(err, errAway) {
 		return g.loginPage(w, r, http.StatusServiceUnavailable, next, g.Provider.name()+
-			" does not answer as it should. Try again in a minute. If that does not help, an operator finds the reason in the log of the front door, and checks login: in errand.yaml.")
+			" does not answer as it should. Try again in a minute. If that does not help, an operator finds the "+
+			"reason in the log of the front door, and checks login: in errand.yaml.")
 	}
-	return g.loginPage(w, r, http.StatusUnauthorized, next, "The login at "+g.Provider.name()+" did not work. Try again; the log of the front door has the reason.")
+	return g.loginPage(w, r, http.StatusUnauthorized, next,
+		"The login at "+g.Provider.name()+" did not work. Try again; the log of the front door has the reason.")
 }
 
 // attempted returns the attempt that the browser began, if the provider's state belongs to it.

@@ -83,7 +83,8 @@ func (g *Guard) openLink(w http.ResponseWriter, r *http.Request) {
 	if end, ok := g.Links.opens(id, query.Get(linkParam), g.Now()); ok {
 		for _, path := range []string{"/tasks/" + id, "/api/tasks/" + id} {
 			setCookie(w, r, http.Cookie{
-				Name: linkCookie, Value: query.Get(linkParam), Path: path, MaxAge: int(end.Sub(g.Now()).Seconds()), SameSite: http.SameSiteStrictMode,
+				Name: linkCookie, Value: query.Get(linkParam), Path: path, MaxAge: int(end.Sub(g.Now()).Seconds()),
+				SameSite: http.SameSiteStrictMode,
 			})
 		}
 	}

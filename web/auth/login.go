@@ -42,7 +42,8 @@ func (g *Guard) LoginPage(w http.ResponseWriter, r *http.Request) error {
 		g.refuse(w, r)
 		return nil
 	case code != "":
-		return g.loginPage(w, r, http.StatusUnauthorized, next, "This link has been used or has expired. It works once, for 15 minutes.")
+		return g.loginPage(w, r, http.StatusUnauthorized, next,
+			"This link has been used or has expired. It works once, for 15 minutes.")
 	default:
 		return g.loginPage(w, r, http.StatusOK, next, "")
 	}
@@ -73,7 +74,9 @@ func (g *Guard) Login(w http.ResponseWriter, r *http.Request) error {
 
 // loginPage shows the link to the provider and the form.
 func (g *Guard) loginPage(w http.ResponseWriter, r *http.Request, status int, next, why string) error {
-	v := loginView{Next: next, Why: why, Token: r.Method == http.MethodPost, Purpose: "to continue to the page that you opened."}
+	v := loginView{
+		Next: next, Why: why, Token: r.Method == http.MethodPost, Purpose: "to continue to the page that you opened.",
+	}
 	switch path, _, _ := strings.Cut(next, "?"); {
 	case path == "/":
 		v.Purpose = "to see and start tasks."

@@ -53,7 +53,10 @@ func (p *Provider) client(ctx context.Context) (context.Context, *oauth2.Config,
 	ctx = oidc.ClientContext(ctx, p.HTTP) // also oauth2's
 	c := &oauth2.Config{ClientID: p.ClientID, ClientSecret: p.Secret, RedirectURL: p.Redirect}
 	if p.GitHub != "" {
-		c.Endpoint = oauth2.Endpoint{AuthURL: p.Issuer + "/login/oauth/authorize", TokenURL: p.Issuer + "/login/oauth/access_token", AuthStyle: oauth2.AuthStyleInParams}
+		c.Endpoint = oauth2.Endpoint{
+			AuthURL: p.Issuer + "/login/oauth/authorize", TokenURL: p.Issuer + "/login/oauth/access_token",
+			AuthStyle: oauth2.AuthStyleInParams,
+		}
 		c.Scopes = []string{"read:user", "user:email", "read:org"}
 		return ctx, c, nil
 	}

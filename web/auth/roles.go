@@ -47,7 +47,8 @@ type Access struct {
 func (a *Access) visitor(id Identity, method string, log *slog.Logger) tasks.Visitor {
 	v := tasks.Visitor{Name: id.Name, Method: method}
 	for _, one := range a.People {
-		if id.Email != "" && strings.EqualFold(one.Email, id.Email) || id.Login != "" && strings.EqualFold(one.GitHub, id.Login) {
+		if id.Email != "" && strings.EqualFold(one.Email, id.Email) ||
+			id.Login != "" && strings.EqualFold(one.GitHub, id.Login) {
 			v.Person, id.Login = one.Name, cmp.Or(id.Login, one.GitHub)
 		}
 	}
@@ -84,12 +85,16 @@ func (g Grant) holds(id Identity) bool {
 	person := func(p string) bool {
 		return matches(p, id.Email) || matches(p, id.Name) || matches(p, id.Login)
 	}
-	return slices.ContainsFunc(g.People, person) || slices.ContainsFunc(g.Groups, func(group string) bool { return slices.Contains(id.Groups, group) })
+	return slices.ContainsFunc(g.People, person) || slices.ContainsFunc(g.Groups, func(group string) bool {
+		return slices.Contains(id.Groups, group)
+	})
 }
 
 // covers reports whether a grant is for a repository; "" means what belongs to none.
 func (g Grant) covers(repo string) bool {
-	return len(g.Repositories) == 0 || slices.ContainsFunc(g.Repositories, func(p string) bool { return matches(p, repo) })
+	return len(g.Repositories) == 0 || slices.ContainsFunc(g.Repositories, func(p string) bool {
+		return matches(p, repo)
+	})
 }
 
 // matches reports whether a name that is not empty matches a pattern.

@@ -16,8 +16,8 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// CookieName is the cookie of a browser that has logged in. Its value is the ID of a session. Over HTTPS the name begins
-// with [hostPrefix].
+// CookieName is the cookie of a browser that has logged in. Its value is the ID of a session. Over HTTPS the name
+// begins with [hostPrefix].
 const CookieName = "errand_token"
 
 // hostPrefix makes browsers accept a cookie only from this host over HTTPS, so that neither another host of the domain
@@ -70,7 +70,9 @@ func (g *Guard) startSession(w http.ResponseWriter, r *http.Request, s session) 
 	if err := g.Store.Access.SaveLogin(r.Context(), g.sign("session", id), body, sessionTime); err != nil {
 		return err
 	}
-	setCookie(w, r, http.Cookie{Name: CookieName, Value: id, Path: "/", MaxAge: int(sessionTime.Seconds()), SameSite: http.SameSiteStrictMode})
+	setCookie(w, r, http.Cookie{
+		Name: CookieName, Value: id, Path: "/", MaxAge: int(sessionTime.Seconds()), SameSite: http.SameSiteStrictMode,
+	})
 	v, _ := g.person(s)
 	g.Audit.record(r, v, "login", http.StatusOK, "")
 	return nil

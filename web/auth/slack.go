@@ -67,8 +67,10 @@ func (g *Guard) ConfirmLink(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if !ok || !equal(r.PostFormValue("proof"), g.linkProof(b, r.PostFormValue(codeParam))) { // without a session, the form is not read
-		return respond.Error(http.StatusForbidden, "Not confirmed", "Open the address that /errand link has given you, log in to GitHub, and confirm there.")
+	// without a session, the form is not read
+	if !ok || !equal(r.PostFormValue("proof"), g.linkProof(b, r.PostFormValue(codeParam))) {
+		return respond.Error(http.StatusForbidden, "Not confirmed",
+			"Open the address that /errand link has given you, log in to GitHub, and confirm there.")
 	}
 	l, _, err := g.offer(r.Context(), g.Store.Access.TakeLogin, r.PostFormValue("proof"))
 	if err != nil {
@@ -105,7 +107,8 @@ func (g *Guard) ConfirmLink(w http.ResponseWriter, r *http.Request) error {
 // atGitHub returns a browser whose person has logged in at GitHub, which has stated their account.
 func (g *Guard) atGitHub(r *http.Request) (b browser, ok bool, err error) {
 	b, ok, err = g.browser(r)
-	return b, ok && b.Method == byLogin && g.Provider != nil && g.Provider.GitHub != "" && b.Login != "" && b.ID != 0, err
+	return b, ok && b.Method == byLogin && g.Provider != nil && g.Provider.GitHub != "" &&
+		b.Login != "" && b.ID != 0, err
 }
 
 // linkProof is the name of an offer that is bound to a browser. Only that browser's page has it.
@@ -116,7 +119,8 @@ func (g *Guard) offer(
 	ctx context.Context, read func(context.Context, string) (json.RawMessage, error), name string,
 ) (l tasks.Link, body json.RawMessage, err error) {
 	body, err = read(ctx, name)
-	if errors.Is(err, store.ErrNotFound) || err == nil && (json.Unmarshal(body, &l) != nil || l.User == "" || !g.Now().Before(l.Until)) {
+	if errors.Is(err, store.ErrNotFound) || err == nil && (json.Unmarshal(body, &l) != nil || l.User == "" ||
+		!g.Now().Before(l.Until)) {
 		err = errNoOffer
 	}
 	return l, body, err

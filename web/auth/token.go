@@ -54,7 +54,9 @@ func (t *Tokens) Create(ctx context.Context, want Token, days int) (secretText s
 	case err != nil:
 		return "", Token{}, err
 	case tasks.VisitorOf(ctx).Method == byAPIToken:
-		return "", Token{}, &tasks.RoleError{Sentence: "An API token cannot create another one, which could outlive it. Log in, or use the console token."}
+		return "", Token{},
+			&tasks.RoleError{Sentence: "An API token cannot create another one, which could outlive it. Log " +
+				"in, or use the console token."}
 	case !tokenName.MatchString(want.Name):
 		return bad("The name of a token has at most 40 characters of a-z, 0-9 and dash.")
 	case want.Role < tasks.Viewer:

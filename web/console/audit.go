@@ -46,7 +46,8 @@ func (r auditRow) To() string {
 }
 
 func newAuditRow(e tasks.AuditEntry) auditRow {
-	e.Who, e.Name, e.What, e.Result = legible.Line(e.Who), legible.Line(e.Name), legible.Line(e.What), legible.Line(e.Result)
+	e.Who, e.Name, e.What, e.Result = legible.Line(e.Who), legible.Line(e.Name), legible.Line(e.What),
+		legible.Line(e.Result)
 	row := auditRow{AuditEntry: e, Outcome: "done", Level: "ok"}
 	switch {
 	case e.Status == http.StatusUnauthorized, e.Status == http.StatusForbidden:

@@ -117,8 +117,9 @@ func (c *Console) changesPage(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if v == nil {
-		return respond.Error(http.StatusNotFound, "No changes", "No changes are stored for this task: it has no clone that it may change, "+
-			"it has reached no checkpoint yet, or the changes have expired.")
+		return respond.Error(http.StatusNotFound, "No changes",
+			"No changes are stored for this task: it has no clone that it may change, "+
+				"it has reached no checkpoint yet, or the changes have expired.")
 	}
 	v.Page = true
 	b, err := c.out.Render(r.Context(), "diff", struct {
@@ -153,7 +154,8 @@ func (c *Console) changes(ctx context.Context, s tasks.Status, most int, file st
 		return nil, err
 	}
 	v := &changesView{
-		Task: s.Task.ID, Review: d.Head != "", Failed: d.Failed, Total: d.Total, At: d.At, Live: d.Live && s.Ending == nil, Missing: d.Missing(),
+		Task: s.Task.ID, Review: d.Head != "", Failed: d.Failed, Total: d.Total, At: d.At, Live: d.Live &&
+			s.Ending == nil, Missing: d.Missing(),
 	}
 	if s.Ending != nil && s.Ending.Published != nil && s.Ending.Published.Verification != nil {
 		v.Checks = s.Ending.Published.Verification
@@ -257,7 +259,9 @@ func parsePatch(patch, anchor string) (lines []diffLine) {
 		}
 		lines = append(lines, l)
 	}
-	windows := !slices.ContainsFunc(lines, func(l diffLine) bool { return l.Numbered() && !strings.HasSuffix(l.text, "\r") })
+	windows := !slices.ContainsFunc(lines, func(l diffLine) bool {
+		return l.Numbered() && !strings.HasSuffix(l.text, "\r")
+	})
 	for i := range lines {
 		l := &lines[i]
 		if windows { // otherwise the differences in line ends are worth seeing
@@ -282,10 +286,13 @@ func plainParts(text string) []codePart { return []codePart{{Text: legible.Code(
 func (n *treeNode) add(names []string, f diffFile) {
 	n.Added, n.Removed = n.Added+f.Added, n.Removed+f.Removed
 	if len(names) == 1 || len(names) > 64 {
-		n.Nodes = append(n.Nodes, &treeNode{Name: path.Join(names...), Href: f.Href, Added: f.Added, Removed: f.Removed, Binary: f.Binary})
+		n.Nodes = append(n.Nodes, &treeNode{
+			Name: path.Join(names...), Href: f.Href, Added: f.Added, Removed: f.Removed, Binary: f.Binary,
+		})
 		return
 	}
-	if last := len(n.Nodes) - 1; last < 0 || n.Nodes[last].Name != names[0] || n.Nodes[last].Href != "" { // the files are sorted
+	// the files are sorted
+	if last := len(n.Nodes) - 1; last < 0 || n.Nodes[last].Name != names[0] || n.Nodes[last].Href != "" {
 		n.Nodes = append(n.Nodes, &treeNode{Name: names[0]})
 	}
 	n.Nodes[len(n.Nodes)-1].add(names[1:], f)

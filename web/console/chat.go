@@ -37,7 +37,8 @@ type Chat struct {
 type Poster interface {
 	// Post submits a form and returns the name of the conversation, which the next form continues. The sentence of an
 	// *InputError is for the person who sent the form.
-	Post(ctx context.Context, d *tasks.Desk, form url.Values, pictures []tasks.Picture) (r tasks.Receipt, thread string, err error)
+	Post(ctx context.Context, d *tasks.Desk, form url.Values, pictures []tasks.Picture) (r tasks.Receipt,
+		thread string, err error)
 }
 
 const (
@@ -116,7 +117,9 @@ func (c *Console) showChat(w http.ResponseWriter, r *http.Request, status int, v
 func (c *Console) renderChat(ctx context.Context, v chatView) (*bytes.Buffer, error) {
 	v.Chat = c.chat
 	if visitor := tasks.VisitorOf(ctx); !visitor.Has(tasks.User) {
-		v.Repositories = slices.DeleteFunc(slices.Clone(v.Repositories), func(repo string) bool { return visitor.RoleIn(ctx, repo) < tasks.User })
+		v.Repositories = slices.DeleteFunc(slices.Clone(v.Repositories), func(repo string) bool {
+			return visitor.RoleIn(ctx, repo) < tasks.User
+		})
 		if visitor.RoleIn(ctx, "") < tasks.User {
 			v.Dirs = nil
 		}
@@ -182,7 +185,8 @@ func (c *Console) readTurns(ctx context.Context, past []tasks.Status, v *chatVie
 		v.Where = cmp.Or(strings.Join(t.Repositories(), ", "), t.Dir, "a scratch directory")
 		fields := map[string]string{"repo": strings.Join(t.Repositories(), ","), "branch": t.Ref, "projectPath": t.Dir}
 		if v.Draft == "" {
-			fields["agent"], fields["model"], fields["effort"], fields["plan"] = t.Options.Agent, t.Options.Model, t.Options.Effort, ""
+			fields["agent"], fields["model"], fields["effort"], fields["plan"] =
+				t.Options.Agent, t.Options.Model, t.Options.Effort, ""
 			fields["profile"] = string(t.Profile)
 			if t.Options.Plan {
 				fields["plan"] = "1"
@@ -249,8 +253,8 @@ func (c *Console) postChat(w http.ResponseWriter, r *http.Request) error {
 	return err
 }
 
-// readFiles reads the files of a form. Those with text become Markdown, which goes behind the message; all others must be
-// pictures.
+// readFiles reads the files of a form. Those with text become Markdown, which goes behind the message; all others must
+// be pictures.
 func readFiles(form *multipart.Form) (pictures []tasks.Picture, texts string, err error) {
 	if form == nil {
 		return nil, "", nil

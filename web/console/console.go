@@ -59,8 +59,9 @@ type Config struct {
 // New returns a console and adds its routes to mux.
 func New(cfg Config, mux *http.ServeMux) *Console {
 	c := &Console{
-		view: cfg.View, logs: cfg.Logs, out: cfg.Out, audit: cfg.Audit, links: cfg.Links, chat: cfg.Chat, reviews: cfg.Reviews, examine: cfg.Examine,
-		queues: newQueues(cfg.Redis, cfg.QueuesWritable), renders: make(chan struct{}, maxRenders),
+		view: cfg.View, logs: cfg.Logs, out: cfg.Out, audit: cfg.Audit, links: cfg.Links, chat: cfg.Chat,
+		reviews: cfg.Reviews, examine: cfg.Examine, queues: newQueues(cfg.Redis, cfg.QueuesWritable),
+		renders: make(chan struct{}, maxRenders),
 	}
 	if c.links == nil {
 		c.links = func(tasks.Task) tasks.Links { return tasks.Links{} }
@@ -137,11 +138,13 @@ func newQueues(redis asynq.RedisConnOpt, writable bool) *asynqmon.HTTPHandler {
 // serveQueues serves asynqmon. Its pages need inline scripts and styles.
 func (c *Console) serveQueues(w http.ResponseWriter, r *http.Request) {
 	if tasks.VisitorOf(r.Context()).RoleIn(r.Context(), "") < tasks.Operator {
-		c.out.Fail(w, r, respond.Error(http.StatusForbidden, "Not allowed", "The queues belong to all repositories, and your role does not."))
+		c.out.Fail(w, r, respond.Error(http.StatusForbidden, "Not allowed",
+			"The queues belong to all repositories, and your role does not."))
 		return
 	}
-	w.Header().Set("Content-Security-Policy", "default-src 'self'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; "+
-		"img-src 'self' data:; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'")
+	w.Header().Set("Content-Security-Policy",
+		"default-src 'self'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; "+
+			"img-src 'self' data:; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'")
 	switch path := r.URL.Path; {
 	case strings.HasPrefix(path, "/queues/static/"):
 		w.Header().Set("Cache-Control", "private, max-age=86400") // 2 MB, whose names change with their content

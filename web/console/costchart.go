@@ -85,7 +85,9 @@ func newCostChart(q view.CostsQuery, group tasks.CostGroup, rows []tasks.CostRow
 		if values == nil {
 			values = make([]float64, len(bars.Series))
 		}
-		bars.Bars = append(bars.Bars, chart.Bar{Label: day, Tick: d.Format("2 Jan"), URL: costsURL(narrowed(q, tasks.ByDay, day)), Values: values})
+		bars.Bars = append(bars.Bars, chart.Bar{
+			Label: day, Tick: d.Format("2 Jan"), URL: costsURL(narrowed(q, tasks.ByDay, day)), Values: values,
+		})
 	}
 	return bars
 }

@@ -99,7 +99,8 @@ func newReviewLines(rows []tasks.CostRow) (list []reviewLine) {
 		}
 		mean := row.USD / float64(row.Runs)
 		list = append(list, reviewLine{
-			row.Size, strconv.FormatInt(row.Runs, 10), legible.Dollars(mean), share(mean, highest), legible.Dollars(row.Max), legible.Dollars(row.USD),
+			row.Size, strconv.FormatInt(row.Runs, 10), legible.Dollars(mean), share(mean, highest),
+			legible.Dollars(row.Max), legible.Dollars(row.USD),
 		})
 	}
 	return list
@@ -117,7 +118,9 @@ func newCostsView(found tasks.Costs, q view.CostsQuery, today time.Time) costsVi
 	v := costsView{
 		Query: q, Total: newCostFigures(found.Total), More: found.More, Filters: map[string]string{},
 		Oldest: view.OldestDay(today).Format(time.DateOnly), Today: today.Format(time.DateOnly),
-		Unfiltered: costsURL(q, func(q *view.CostsQuery) { q.Person, q.Channel, q.Repo, q.Model, q.Credential = "", "", "", "", "" }),
+		Unfiltered: costsURL(q, func(q *view.CostsQuery) {
+			q.Person, q.Channel, q.Repo, q.Model, q.Credential = "", "", "", "", ""
+		}),
 	}
 	for _, n := range []int{1, 7, view.DefaultDays, 90} {
 		label := fmt.Sprintf("%d days", n)
@@ -131,7 +134,9 @@ func newCostsView(found tasks.Costs, q view.CostsQuery, today time.Time) costsVi
 			continue // the page has a separate table
 		}
 		only := []tasks.CostGroup{group}
-		v.By = append(v.By, choice{string(group), costsURL(q, func(q *view.CostsQuery) { q.By = only }), slices.Equal(q.By, only)})
+		v.By = append(v.By, choice{
+			string(group), costsURL(q, func(q *view.CostsQuery) { q.By = only }), slices.Equal(q.By, only),
+		})
 	}
 	for _, group := range tasks.CostGroups {
 		if field := q.Filter(group); field != nil && *field != "" {
@@ -157,7 +162,10 @@ func newCostsView(found tasks.Costs, q view.CostsQuery, today time.Time) costsVi
 }
 
 func newCostLine(q view.CostsQuery, row tasks.CostRow, highest float64, today time.Time) costLine {
-	l := costLine{costFigures: newCostFigures(row.CostSum), Tasks: tasksURL(q, row.CostKey, today), Share: share(row.USD, highest)}
+	l := costLine{
+		costFigures: newCostFigures(row.CostSum), Tasks: tasksURL(q, row.CostKey, today),
+		Share: share(row.USD, highest),
+	}
 	for _, group := range q.By {
 		name := costName{Text: row.Name(group), Known: true}
 		switch {
@@ -192,7 +200,8 @@ func narrowed(q view.CostsQuery, group tasks.CostGroup, name string) view.CostsQ
 func tasksURL(q view.CostsQuery, key tasks.CostKey, today time.Time) string {
 	for _, group := range q.By {
 		name := key.Name(group)
-		if name == "" || len(name) > view.MaxFilter || slices.Contains([]tasks.CostGroup{tasks.ByModel, tasks.ByCredential, tasks.BySize}, group) {
+		if name == "" || len(name) > view.MaxFilter ||
+			slices.Contains([]tasks.CostGroup{tasks.ByModel, tasks.ByCredential, tasks.BySize}, group) {
 			return ""
 		}
 		q = narrowed(q, group, name)

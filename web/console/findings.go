@@ -79,7 +79,10 @@ func (c *Console) findings(ctx context.Context, s tasks.Status) (*findingsView, 
 	v := &findingsView{Review: r, Summary: formatMarkdown(r.Summary)}
 	paint := newPainter(c.view.Now)
 	for _, f := range r.Findings {
-		shown := findingView{Finding: f, Claim: formatMarkdown(f.Claim), Evidence: formatMarkdown(f.Evidence), Where: where(f), State: stateOf(f, r.Head)}
+		shown := findingView{
+			Finding: f, Claim: formatMarkdown(f.Claim), Evidence: formatMarkdown(f.Evidence), Where: where(f),
+			State: stateOf(f, r.Head),
+		}
 		if f.Here {
 			shown.Lines = linesOf(f, changes)
 			paint.paint(f.Path, shown.Lines)
@@ -153,7 +156,8 @@ func linesOf(f tasks.Finding, c tasks.Changes) (lines []diffLine) {
 	if f.StartLine > 0 {
 		first = f.StartLine
 	}
-	if at := slices.IndexFunc(c.Files, func(file tasks.ChangedFile) bool { return file.Name == f.Path }); at >= 0 && f.Line > 0 {
+	if at := slices.IndexFunc(c.Files, func(file tasks.ChangedFile) bool { return file.Name == f.Path }); at >= 0 &&
+		f.Line > 0 {
 		for _, l := range parsePatch(c.Files[at].Patch, "at-"+f.ID) {
 			n := l.New
 			if f.Removed {

@@ -64,7 +64,8 @@ type classView struct {
 // environmentView is an environment, formatted.
 type environmentView struct {
 	tasks.Environment
-	Path                  string // of the repository in URLs; empty: the visitor may not rebuild, or the row above has the button
+	// of the repository in URLs; empty: the visitor may not rebuild, or the row above has the button
+	Path                  string
 	Age, Took, Size, Used string
 }
 
@@ -91,10 +92,13 @@ func newCredentialViews(all []tasks.CredentialUse, now time.Time) (list []creden
 		case capped.After(now):
 			v.Level, v.State = "warning", "cap reached until "+view.Time(capped)
 		case c.Until.After(now):
-			v.Level, v.State = "warning", fmt.Sprintf("held until %s: the model answered %d", view.Time(c.Until), c.Status)
+			v.Level, v.State = "warning", fmt.Sprintf("held until %s: the model answered %d",
+				view.Time(c.Until), c.Status)
 		}
 		for _, w := range c.Windows {
-			one := windowView{Name: w.Name, Used: strconv.FormatFloat(w.Used, 'f', 2, 64), Percent: fmt.Sprintf("%.0f%%", 100*w.Used)}
+			one := windowView{
+				Name: w.Name, Used: strconv.FormatFloat(w.Used, 'f', 2, 64), Percent: fmt.Sprintf("%.0f%%", 100*w.Used),
+			}
 			if w.ResetsAt.After(now) {
 				one.Resets = view.Time(w.ResetsAt)
 			} else if !w.ResetsAt.IsZero() { // not used since
@@ -194,7 +198,9 @@ func (v *fleetPageView) addActivity(a view.Activity, now time.Time) error {
 				failed += n
 			}
 		}
-		bars.Bars = append(bars.Bars, chart.Bar{Label: h.Start.Format("Jan 2, 15:04"), Tick: h.Start.Format("15:04"), Values: values})
+		bars.Bars = append(bars.Bars, chart.Bar{
+			Label: h.Start.Format("Jan 2, 15:04"), Tick: h.Start.Format("15:04"), Values: values,
+		})
 	}
 	if v.Ended > 0 {
 		v.Success = fmt.Sprintf("%d%%", 100*(v.Ended-failed)/v.Ended)
@@ -207,7 +213,8 @@ func (v *fleetPageView) addActivity(a view.Activity, now time.Time) error {
 func (v *fleetPageView) addEnvironments(ctx context.Context, all []tasks.Environment, now time.Time) {
 	for i, e := range all {
 		line := environmentView{
-			Environment: e, Age: legible.Age(now.Sub(e.Created)), Took: tasks.Lasted(e.Took()), Size: legible.Bytes(e.Size), Used: legible.Age(now.Sub(e.Used)),
+			Environment: e, Age: legible.Age(now.Sub(e.Created)), Took: tasks.Lasted(e.Took()),
+			Size: legible.Bytes(e.Size), Used: legible.Age(now.Sub(e.Used)),
 		}
 		if (i == 0 || all[i-1].Repo != e.Repo) && tasks.VisitorOf(ctx).RoleIn(ctx, e.Repo) >= tasks.Operator {
 			line.Path = url.PathEscape(e.Repo)
@@ -230,7 +237,8 @@ func byClass(queues []tasks.Depth) (list []tasks.Depth) {
 			continue
 		}
 		d := &list[i]
-		d.Waiting, d.Later, d.Running, d.Oldest = d.Waiting+q.Waiting, d.Later+q.Later, d.Running+q.Running, max(d.Oldest, q.Oldest)
+		d.Waiting, d.Later, d.Running, d.Oldest = d.Waiting+q.Waiting, d.Later+q.Later, d.Running+q.Running,
+			max(d.Oldest, q.Oldest)
 	}
 	return list
 }
@@ -308,7 +316,9 @@ func newWorkerViews(workers []view.Worker) []workerView {
 	list := make([]workerView, len(workers))
 	for i, w := range workers {
 		cli, err := tasks.ReadHealth(w.Health)
-		list[i] = workerView{Worker: w, CLI: cli.Version, Memory: legible.Bytes(w.Memory), Level: "ok", State: "takes tasks"}
+		list[i] = workerView{
+			Worker: w, CLI: cli.Version, Memory: legible.Bytes(w.Memory), Level: "ok", State: "takes tasks",
+		}
 		switch {
 		case err != nil || !cli.OK:
 			list[i].Level, list[i].State = "error", "cannot run tasks"

@@ -54,7 +54,8 @@ func newHead(s tasks.Status, links tasks.Links, now time.Time) head {
 		h.Thread = "Slack thread"
 	case "github":
 		h.Thread = "GitHub"
-		if name := strings.TrimSuffix(strings.TrimPrefix(s.Task.Thread, "github/"), "/review"); strings.Contains(name, "#") {
+		if name := strings.TrimSuffix(strings.TrimPrefix(s.Task.Thread, "github/"), "/review"); strings.Contains(name,
+			"#") {
 			h.Thread = name
 		}
 	default:
@@ -87,7 +88,8 @@ func whenOf(line tasks.Headline) (when string) {
 func (h head) next(s tasks.Status) string {
 	switch {
 	case h.Opened:
-		return fmt.Sprintf("Next: review draft pull request #%d. To ask for changes, comment on it.", s.Ending.Published.PullRequest.Number)
+		return fmt.Sprintf("Next: review draft pull request #%d. To ask for changes, comment on it.",
+			s.Ending.Published.PullRequest.Number)
 	case h.Class == "failed":
 		return "Next: retry it, which runs the same request again in the same conversation."
 	case h.Class != "done" || h.Chat != "" || h.Links.Thread == "":
@@ -114,7 +116,9 @@ func endingClass(k tasks.EndingKind) string {
 // initials returns up to two letters that stand for a name.
 func initials(name string) string {
 	var letters []rune
-	for _, word := range strings.FieldsFunc(name, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
+	for _, word := range strings.FieldsFunc(name, func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r)
+	}) {
 		letters = append(letters, unicode.ToUpper([]rune(word)[0]))
 	}
 	if n := len(letters); n > 2 {
@@ -141,7 +145,8 @@ func newMeter(s tasks.Status, used tasks.Logged, now time.Time) meter {
 	case e != nil && e.Result.Duration > 0:
 		m.Elapsed, usage, usd = tasks.Lasted(e.Result.Duration), &e.Result.Usage, e.CostUSD()
 		m.Machine = machineUse(e.Result.Resources)
-	case e != nil && s.Ended.Sub(s.Started) >= time.Second && !s.Started.IsZero(): // it was stopped before it had a result
+	// it was stopped before it had a result
+	case e != nil && s.Ended.Sub(s.Started) >= time.Second && !s.Started.IsZero():
 		m.Elapsed, usd = tasks.Lasted(s.Ended.Sub(s.Started)), e.CostUSD()
 	case e == nil && s.State == string(store.Running):
 		m.Since, m.Elapsed = s.Started, tasks.Lasted(max(0, now.Sub(s.Started)))

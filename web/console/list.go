@@ -147,7 +147,8 @@ func (c *Console) rows(ctx context.Context, f tasks.Filter, list []view.Task) (r
 func newListView(f tasks.Filter, fleet view.Snapshot, now time.Time) listView {
 	v := listView{Filter: f, Endings: tasks.EndingKinds(), Classes: tasks.Classes}
 	v.Fleet = fleetView{
-		Trouble: fleet.Trouble(now), Running: fleet.Counts.Running, Workers: len(fleet.Workers), Spent: view.USD(fleet.Spent),
+		Trouble: fleet.Trouble(now), Running: fleet.Counts.Running, Workers: len(fleet.Workers),
+		Spent: view.USD(fleet.Spent),
 	}
 	for _, w := range fleet.Workers {
 		v.Fleet.Slots += w.Slots
@@ -258,9 +259,14 @@ func (v *listView) addSections(o tasks.Overview, rows func([]tasks.Status) []row
 		return strconv.Itoa(n)
 	}
 	if len(asking) > 0 {
-		v.Sections = append(v.Sections, section{Name: "asking", Title: "Needs you", Rows: asking, Count: strconv.Itoa(len(asking))})
+		v.Sections = append(v.Sections, section{
+			Name: "asking", Title: "Needs you", Rows: asking, Count: strconv.Itoa(len(asking)),
+		})
 	}
-	s := section{Name: "running", Title: "Running", Rows: running, Count: counted(o.Counts.Running), Empty: "Nothing is running."}
+	s := section{
+		Name: "running", Title: "Running", Rows: running, Count: counted(o.Counts.Running),
+		Empty: "Nothing is running.",
+	}
 	if o.Counts.Running+o.Counts.Waiting == 0 {
 		s.Empty = "Nothing is running or waiting."
 	}
@@ -289,7 +295,8 @@ func (v *listView) addSections(o tasks.Overview, rows func([]tasks.Status) []row
 func (v *listView) suggest() {
 	for _, s := range v.Sections {
 		for _, r := range s.Rows {
-			v.Sources, v.People, v.Repos = append(v.Sources, r.Source), append(v.People, r.Actor), append(v.Repos, r.Repo)
+			v.Sources, v.People, v.Repos = append(v.Sources, r.Source), append(v.People,
+				r.Actor), append(v.Repos, r.Repo)
 		}
 	}
 	v.Sources, v.People, v.Repos = distinct(v.Sources), distinct(v.People), distinct(v.Repos)

@@ -50,7 +50,8 @@ var agentMarkdown = goldmark.New(
 		extension.NewLinkify(extension.WithLinkifyAllowedProtocols([]string{"http:", "https:", "mailto:"})),
 	),
 	// Agents break lines where they want a line break, as for a terminal or Slack.
-	goldmark.WithRendererOptions(html.WithHardWraps(), renderer.WithNodeRenderers(util.Prioritized(safeRenderer{}, 100))),
+	goldmark.WithRendererOptions(html.WithHardWraps(),
+		renderer.WithNodeRenderers(util.Prioritized(safeRenderer{}, 100))),
 )
 
 func without(list []util.PrioritizedValue, parser any) []util.PrioritizedValue {
@@ -153,7 +154,8 @@ func renderAutoLink(w util.BufWriter, source []byte, n ast.Node, entering bool) 
 // external reports whether a link leads to the web or to an e-mail address.
 func external(to string) bool {
 	u, err := url.Parse(to)
-	return err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Host != "" || err == nil && u.Scheme == "mailto"
+	return err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Host != "" ||
+		err == nil && u.Scheme == "mailto"
 }
 
 // formatText formats a text that a page has received in pieces, when it is complete.

@@ -27,9 +27,10 @@ type row struct {
 
 func newRow(v view.Task, now time.Time) row {
 	r := row{
-		ID: v.Task.ID, Title: legible.Text(v.Title), Source: v.Task.Source, Actor: legible.Line(v.Name()), State: v.State, Repo: v.Task.Repo,
-		Created: v.Created, Age: legible.Age(now.Sub(v.Created)), Note: legible.Text(cmp.Or(v.Why, v.Sentence)),
-		Label: v.Headline(now).State, Stopping: v.Stopping(), Asking: len(v.Questions) > 0,
+		ID: v.Task.ID, Title: legible.Text(v.Title), Source: v.Task.Source, Actor: legible.Line(v.Name()),
+		State: v.State, Repo: v.Task.Repo, Created: v.Created, Age: legible.Age(now.Sub(v.Created)),
+		Note: legible.Text(cmp.Or(v.Why, v.Sentence)), Label: v.Headline(now).State, Stopping: v.Stopping(),
+		Asking: len(v.Questions) > 0,
 	}
 	if r.Asking {
 		r.Label, r.Note = "Needs you", legible.Text(v.Questions[0].Text)
@@ -52,7 +53,9 @@ func newRow(v view.Task, now time.Time) row {
 
 // From returns the name of the source.
 func (r row) From() string {
-	if name := map[string]string{"slack": "Slack", "github": "GitHub", "chat": "Chat", "schedule": "Schedule", "hook": "Hook"}[r.Source]; name != "" {
+	if name := map[string]string{
+		"slack": "Slack", "github": "GitHub", "chat": "Chat", "schedule": "Schedule", "hook": "Hook",
+	}[r.Source]; name != "" {
 		return name
 	}
 	return r.Source

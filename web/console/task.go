@@ -65,8 +65,9 @@ type may struct{ Answer, Stop, Retry, Chat, Raw, Others, Queues bool }
 func (c *Console) may(ctx context.Context, t tasks.Task) may {
 	v, desk := tasks.VisitorOf(ctx), c.view.Desk
 	return may{
-		Answer: tasks.Permits(ctx, desk, t, tasks.User, false), Stop: tasks.Permits(ctx, desk, t, tasks.Operator, true), Retry: tasks.Permits(ctx, desk, t, tasks.Operator, false),
-		Chat: v.Role >= tasks.User, Raw: v.Role >= tasks.Viewer, Others: v.Role >= tasks.Viewer, Queues: v.RoleIn(ctx, "") >= tasks.Operator,
+		Answer: tasks.Permits(ctx, desk, t, tasks.User, false), Stop: tasks.Permits(ctx, desk, t, tasks.Operator, true),
+		Retry: tasks.Permits(ctx, desk, t, tasks.Operator, false), Chat: v.Role >= tasks.User,
+		Raw: v.Role >= tasks.Viewer, Others: v.Role >= tasks.Viewer, Queues: v.RoleIn(ctx, "") >= tasks.Operator,
 	}
 }
 
@@ -147,15 +148,17 @@ func (v *taskView) closeLinks() {
 
 func newTaskView(s tasks.Status, past history, used tasks.Logged, now time.Time) taskView {
 	v := taskView{
-		row: newRow(view.NewTask(s), now), Status: s, Prompt: legible.Text(s.Task.Prompt), Long: len(s.Task.Prompt) > longPrompt, Pictures: pictureNames(s.Task),
-		Delivery: deliveryPath(s), Meter: newMeter(s, used, now), Live: s.Ending == nil && !past.Past, history: past,
-		Attempts: attempts(s),
+		row: newRow(view.NewTask(s), now), Status: s, Prompt: legible.Text(s.Task.Prompt),
+		Long: len(s.Task.Prompt) > longPrompt, Pictures: pictureNames(s.Task), Delivery: deliveryPath(s),
+		Meter: newMeter(s, used, now), Live: s.Ending == nil && !past.Past, history: past, Attempts: attempts(s),
 	}
 	for _, q := range s.Questions {
 		v.Questions = append(v.Questions, question{q})
 	}
 	for _, one := range s.Votes {
-		v.Votes = append(v.Votes, tasks.Vote{Person: legible.Line(one.Person), Vote: one.Vote, Reason: legible.Text(one.Reason)})
+		v.Votes = append(v.Votes, tasks.Vote{
+			Person: legible.Line(one.Person), Vote: one.Vote, Reason: legible.Text(one.Reason),
+		})
 	}
 	if s.Worker != "" || s.Into != "" {
 		v.Log = "/api/tasks/" + s.Task.ID + "/log"
@@ -164,7 +167,8 @@ func newTaskView(s tasks.Status, past history, used tasks.Logged, now time.Time)
 		v.Entries[n-1].Open = v.Entries[n-1].Kind == "text"
 	}
 	if e := s.Ending; e != nil {
-		v.Sentence, v.Partial, v.Answer = legible.Text(e.Sentence()), formatMarkdown(e.Partial()), formatMarkdown(answerMarkdown(e))
+		v.Sentence, v.Partial, v.Answer = legible.Text(e.Sentence()), formatMarkdown(e.Partial()),
+			formatMarkdown(answerMarkdown(e))
 		v.Published = formatMarkdown(e.Note())
 		v.Egress = newEgressView(e.Result.Egress)
 	}

@@ -74,13 +74,15 @@ func newTimeline() *timeline {
 
 // labels are the labels of entries, by kind.
 var labels = map[string]string{
-	"started": "started", "absorbed": "follow-up", "said": "update", "asked": "question", "replied": "answer", "notice": "note",
-	"log": "log",
+	"started": "started", "absorbed": "follow-up", "said": "update", "asked": "question", "replied": "answer",
+	"notice": "note", "log": "log",
 }
 
 // skeletons returns one empty entry of each kind, for the script to fill in.
 func skeletons() (list []*entry) {
-	for _, kind := range []string{"text", "thinking", "tool_use", "tool_result", "started", "absorbed", "said", "asked", "replied", "notice"} {
+	for _, kind := range []string{
+		"text", "thinking", "tool_use", "tool_result", "started", "absorbed", "said", "asked", "replied", "notice",
+	} {
 		list = append(list, &entry{Kind: kind, Label: labels[kind]})
 	}
 	return list
@@ -97,7 +99,8 @@ func (t *timeline) add(l tasks.Logged) {
 		return
 	case "tool_result":
 		if call := t.calls[e.ToolID]; call != nil {
-			call.Result, call.Done, call.Error, call.Took = legible.Text(e.Text), true, e.Error, took(e.Time.Sub(call.Time))
+			call.Result, call.Done, call.Error, call.Took =
+				legible.Text(e.Text), true, e.Error, took(e.Time.Sub(call.Time))
 			t.fails(e.Error)
 			return
 		}
@@ -115,8 +118,8 @@ func (t *timeline) add(l tasks.Logged) {
 		}
 	}
 	added := &entry{
-		ID: l.ID, Time: e.Time, Kind: kind, Label: labels[kind], Text: strings.TrimLeft(legible.Text(e.Text), "\n"), Call: e.ToolID, Agent: e.Agent,
-		Input: formatInput(e.Input), Error: e.Error,
+		ID: l.ID, Time: e.Time, Kind: kind, Label: labels[kind], Text: strings.TrimLeft(legible.Text(e.Text), "\n"),
+		Call: e.ToolID, Agent: e.Agent, Input: formatInput(e.Input), Error: e.Error,
 	}
 	switch kind {
 	case "tool_result":

@@ -198,8 +198,8 @@ func (l *Reader) find(ctx context.Context, q query) (at found, err error) {
 		return found{}, respond.Error(http.StatusNotFound, "No log", "The task has not run, so it has no log.")
 	}
 	return found{}, respond.Error(http.StatusNotFound, "No log here",
-		fmt.Sprintf("The log is on the machine of worker %s, as %s.%s in its log directory. That machine cannot be reached, "+
-			"and the store has no copy.", s.Worker, q.id, q.name))
+		fmt.Sprintf("The log is on the machine of worker %s, as %s.%s in its log directory. That machine cannot be "+
+			"reached, and the store has no copy.", s.Worker, q.id, q.name))
 }
 
 // saved returns what the runs of a task saved in the store.
@@ -283,8 +283,9 @@ const (
 func newClient() *http.Client {
 	return &http.Client{
 		Timeout: remoteTime, Transport: &http.Transport{
-			DialContext: (&net.Dialer{Timeout: remoteDial}).DialContext, TLSHandshakeTimeout: remoteDial, ResponseHeaderTimeout: remoteHead,
-			DisableCompression: true, MaxIdleConnsPerHost: 2, IdleConnTimeout: time.Minute,
+			DialContext: (&net.Dialer{Timeout: remoteDial}).DialContext, TLSHandshakeTimeout: remoteDial,
+			ResponseHeaderTimeout: remoteHead, DisableCompression: true, MaxIdleConnsPerHost: 2,
+			IdleConnTimeout: time.Minute,
 		},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}

@@ -35,7 +35,8 @@ type submitted struct {
 func (s *Server) submit(c call, in submission) (submitted, error) {
 	form := url.Values{}
 	for name, value := range map[string]string{
-		"message": in.Message, "repo": strings.Join(append([]string{in.Repository}, in.Further...), ","), "branch": in.Branch, "thread": in.Thread, "profile": in.Profile, "model": in.Model, "effort": in.Effort,
+		"message": in.Message, "repo": strings.Join(append([]string{in.Repository}, in.Further...), ","),
+		"branch": in.Branch, "thread": in.Thread, "profile": in.Profile, "model": in.Model, "effort": in.Effort,
 		"timeout": in.Timeout,
 	} {
 		form.Set(name, value)
@@ -116,7 +117,9 @@ func (s *Server) status(c call, in statusQuery) (status, error) {
 // show returns a status without control sequences and with the end of a long answer cut off.
 func (s *Server) show(st tasks.Status) status {
 	line := st.Headline(s.View.Now())
-	shown := status{Task: st.Task.ID, State: st.State, Into: st.Into, Headline: legible.Line(line.State + ": " + line.Detail)}
+	shown := status{
+		Task: st.Task.ID, State: st.State, Into: st.Into, Headline: legible.Line(line.State + ": " + line.Detail),
+	}
 	if line.Detail == "" {
 		shown.Headline = line.State
 	}
@@ -128,7 +131,8 @@ func (s *Server) show(st tasks.Status) status {
 		shown.Questions = append(shown.Questions, one)
 	}
 	if e := st.Ending; e != nil {
-		shown.Ending, shown.Answer, shown.Problem = string(e.Kind), legible.Text(cut(e.Said())), legible.Text(e.Sentence())
+		shown.Ending, shown.Answer, shown.Problem = string(e.Kind), legible.Text(cut(e.Said())),
+			legible.Text(e.Sentence())
 		shown.Note, shown.CostUSD = legible.Text(e.Note()), e.CostUSD()
 		for i, p := range e.Publications() {
 			if i == 0 {

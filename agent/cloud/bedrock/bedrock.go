@@ -66,7 +66,8 @@ func New(ctx context.Context, cfg Config) (*Bedrock, error) {
 		return nil, errors.New("use Bedrock: no region: set AWS_REGION")
 	}
 	b := &Bedrock{cfg: cfg, credentials: loaded.Credentials, signer: v4.NewSigner()}
-	if b.runtime, err = cloud.Base(cmp.Or(cfg.Endpoint, "https://bedrock-runtime."+cfg.Region+"."+domain(cfg.Region))); err != nil {
+	if b.runtime, err = cloud.Base(cmp.Or(cfg.Endpoint, "https://bedrock-runtime."+cfg.Region+"."+
+		domain(cfg.Region))); err != nil {
 		return nil, err
 	}
 	b.control, err = cloud.Base(cmp.Or(cfg.Endpoint, "https://bedrock."+cfg.Region+"."+domain(cfg.Region)))
@@ -100,7 +101,8 @@ func (b *Bedrock) Kind() string {
 // Environment implements cloud.Provider.
 func (b *Bedrock) Environment(base string) map[string]string {
 	return map[string]string{
-		"CLAUDE_CODE_USE_BEDROCK": "1", "CLAUDE_CODE_SKIP_BEDROCK_AUTH": "1", "AWS_REGION": b.cfg.Region, "ANTHROPIC_BEDROCK_BASE_URL": base,
+		"CLAUDE_CODE_USE_BEDROCK": "1", "CLAUDE_CODE_SKIP_BEDROCK_AUTH": "1", "AWS_REGION": b.cfg.Region,
+		"ANTHROPIC_BEDROCK_BASE_URL": base,
 	}
 }
 
@@ -137,7 +139,9 @@ func (b *Bedrock) Question(method, path string) (q cloud.Question, ok bool) {
 		return q, false
 	}
 	model, ok := unescape(m[1])
-	return cloud.Question{Model: model, Streamed: m[2] == "invoke-with-response-stream", Free: m[2] == "count-tokens"}, ok
+	return cloud.Question{
+		Model: model, Streamed: m[2] == "invoke-with-response-stream", Free: m[2] == "count-tokens",
+	}, ok
 }
 
 // Smallest implements cloud.Provider. The CLI uses the inference profile of its part of the world (CLI 2.1.329).
@@ -172,7 +176,8 @@ func (b *Bedrock) Sign(req *http.Request, body []byte) error {
 		return fmt.Errorf("get credentials of AWS: %w", err)
 	}
 	sum := sha256.Sum256(body)
-	if err := b.signer.SignHTTP(req.Context(), credentials, req, hex.EncodeToString(sum[:]), "bedrock", b.cfg.Region, time.Now()); err != nil {
+	if err := b.signer.SignHTTP(req.Context(), credentials, req, hex.EncodeToString(sum[:]), "bedrock", b.cfg.Region,
+		time.Now()); err != nil {
 		return fmt.Errorf("sign a request to Bedrock: %w", err)
 	}
 	return nil

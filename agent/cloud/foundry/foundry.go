@@ -50,8 +50,9 @@ func New(cfg Config) (*Foundry, error) {
 		return f, nil
 	}
 	// The SDK would ask Microsoft's public cloud about an unknown authority, such as that of a private cloud.
-	options := azidentity.DefaultAzureCredentialOptions{DisableInstanceDiscovery: os.Getenv("AZURE_AUTHORITY_HOST") != ""}
-	credential, err := azidentity.NewDefaultAzureCredential(&options)
+	private := os.Getenv("AZURE_AUTHORITY_HOST") != ""
+	credential, err := azidentity.NewDefaultAzureCredential(
+		&azidentity.DefaultAzureCredentialOptions{DisableInstanceDiscovery: private})
 	if err != nil {
 		return nil, fmt.Errorf("find credentials of Entra ID: %w", err)
 	}
@@ -81,7 +82,9 @@ func (f *Foundry) Kind() string { return f.Name() }
 
 // Environment implements cloud.Provider.
 func (f *Foundry) Environment(base string) map[string]string {
-	return map[string]string{"CLAUDE_CODE_USE_FOUNDRY": "1", "CLAUDE_CODE_SKIP_FOUNDRY_AUTH": "1", "ANTHROPIC_FOUNDRY_BASE_URL": base}
+	return map[string]string{
+		"CLAUDE_CODE_USE_FOUNDRY": "1", "CLAUDE_CODE_SKIP_FOUNDRY_AUTH": "1", "ANTHROPIC_FOUNDRY_BASE_URL": base,
+	}
 }
 
 // Question implements cloud.Provider.

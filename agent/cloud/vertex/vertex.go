@@ -63,7 +63,8 @@ func New(ctx context.Context, cfg Config) (*Vertex, error) {
 	v := &Vertex{cfg: cfg, base: base}
 	get := func(context.Context) (*oauth2.Token, error) { return found.TokenSource.Token() }
 	v.tokens.Get = cloud.Lasting(get, func(t *oauth2.Token) time.Time { return t.Expiry }, status)
-	v.models = regexp.MustCompile(`^/projects/` + regexp.QuoteMeta(cfg.Project) + `/locations/` + regexp.QuoteMeta(cfg.Region) +
+	v.models = regexp.MustCompile(`^/projects/` + regexp.QuoteMeta(cfg.Project) + `/locations/` +
+		regexp.QuoteMeta(cfg.Region) +
 		publisher + `([^/:]+):(rawPredict|streamRawPredict)$`)
 	return v, nil
 }
@@ -76,7 +77,8 @@ func status(err error) int {
 	return 0
 }
 
-// find returns the credential in a file, or else Google's application default: a file, workload identity, or the machine's account.
+// find returns the credential in a file, or else Google's application default: a file, workload identity, or the
+// machine's account.
 func find(ctx context.Context, file string) (*google.Credentials, error) {
 	if file == "" {
 		return google.FindDefaultCredentials(ctx, scope)

@@ -76,7 +76,8 @@ func (a Alive) Gone(t *testing.T) {
 
 // BuildKeeper builds the program errand-keeper into dir.
 func BuildKeeper(ctx context.Context, dir string) error {
-	cmd := exec.CommandContext(ctx, "go", "build", "-o", dir+"/", "github.com/errand-fleet/errand/agent/cmd/"+keeper.Name)
+	cmd := exec.CommandContext(ctx, "go", "build", "-o", dir+"/",
+		"github.com/errand-fleet/errand/agent/cmd/"+keeper.Name)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("build %s: %w: %s", keeper.Name, err, out)
@@ -103,8 +104,8 @@ func Lead(t *testing.T, script string) Leader {
 	t.Helper()
 	alive := NewAlive(t, t.TempDir())
 	p, err := program.Start(t.Context(), keeper.Order{
-		Path: "/bin/bash", Args: []string{"bash", "-c", prelude + script}, Env: []string{"PATH=" + os.Getenv("PATH"), "ALIVE=" + alive.Path},
-		Dir: "/", OrphanGrace: time.Second,
+		Path: "/bin/bash", Args: []string{"bash", "-c", prelude + script},
+		Env: []string{"PATH=" + os.Getenv("PATH"), "ALIVE=" + alive.Path}, Dir: "/", OrphanGrace: time.Second,
 	}, keeper.Sandbox{})
 	if err != nil {
 		t.Fatal(err)

@@ -24,8 +24,9 @@ import (
 // reserved are the networks that no public host is in, in addition to those that netip knows.
 var reserved = []netip.Prefix{
 	netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("192.0.0.0/24"),
-	netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("192.88.99.0/24"), netip.MustParsePrefix("198.18.0.0/15"),
-	netip.MustParsePrefix("198.51.100.0/24"), netip.MustParsePrefix("203.0.113.0/24"), netip.MustParsePrefix("240.0.0.0/4"),
+	netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("192.88.99.0/24"),
+	netip.MustParsePrefix("198.18.0.0/15"), netip.MustParsePrefix("198.51.100.0/24"),
+	netip.MustParsePrefix("203.0.113.0/24"), netip.MustParsePrefix("240.0.0.0/4"),
 	netip.MustParsePrefix("2001::/32"), netip.MustParsePrefix("2002::/16"), // contain IPv4 addresses
 	netip.MustParsePrefix("2001:db8::/32"),
 }
@@ -96,7 +97,8 @@ func askProxy(conn net.Conn, t target, user *url.Userinfo) error {
 	request := "CONNECT " + t.address() + " HTTP/1.1\r\nHost: " + t.address() + "\r\n"
 	if user != nil {
 		password, _ := user.Password()
-		request += "Proxy-Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte(user.Username()+":"+password)) + "\r\n"
+		request += "Proxy-Authorization: Basic " +
+			base64.StdEncoding.EncodeToString([]byte(user.Username()+":"+password)) + "\r\n"
 	}
 	if _, err := io.WriteString(conn, request+"\r\n"); err != nil {
 		return fmt.Errorf("ask the worker's proxy: %w", err)
@@ -131,13 +133,16 @@ const encryptedHello = 0xfe0d
 // host. hello is what it has read: nothing if the client has gone.
 func readHello(early []byte, client net.Conn, host string) (hello []byte, ok bool) {
 	c := &recorder{Conn: client, from: io.LimitReader(io.MultiReader(bytes.NewReader(early), client), maxHello)}
-	err := tls.Server(c, &tls.Config{MinVersion: tls.VersionTLS12, GetConfigForClient: func(h *tls.ClientHelloInfo) (*tls.Config, error) {
-		name, valid := hostlist.Normalize(h.ServerName)
-		_, addr := netip.ParseAddr(host)
-		ok = valid && name == host || h.ServerName == "" && addr == nil // addresses are not sent
-		ok = ok && !slices.Contains(h.Extensions, encryptedHello)
-		return nil, errHelloRead
-	}}).HandshakeContext(context.Background())
+	err := tls.Server(c, &tls.Config{
+		MinVersion: tls.VersionTLS12,
+		GetConfigForClient: func(h *tls.ClientHelloInfo) (*tls.Config, error) {
+			name, valid := hostlist.Normalize(h.ServerName)
+			_, addr := netip.ParseAddr(host)
+			ok = valid && name == host || h.ServerName == "" && addr == nil // addresses are not sent
+			ok = ok && !slices.Contains(h.Extensions, encryptedHello)
+			return nil, errHelloRead
+		},
+	}).HandshakeContext(context.Background())
 	return c.read.Bytes(), ok && errors.Is(err, errHelloRead)
 }
 

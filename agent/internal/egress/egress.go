@@ -98,8 +98,9 @@ func NewNetwork(cfg Config) *Network {
 
 func newTransport(dial func(ctx context.Context, network, address string) (net.Conn, error)) *http.Transport {
 	return &http.Transport{
-		DialContext: dial, MaxIdleConnsPerHost: 8, IdleConnTimeout: idleLimit, ResponseHeaderTimeout: headersLimit, MaxResponseHeaderBytes: maxHeader,
-		DisableCompression: true, // bodies pass unchanged
+		DialContext: dial, MaxIdleConnsPerHost: 8, IdleConnTimeout: idleLimit, ResponseHeaderTimeout: headersLimit,
+		MaxResponseHeaderBytes: maxHeader,
+		DisableCompression:     true, // bodies pass unchanged
 	}
 }
 
@@ -151,10 +152,11 @@ func (n *Network) Open(note func(format string, args ...any)) *Proxy {
 		return n.dial(ctx, host, port, private)
 	})
 	p.server = &http.Server{
-		Handler: http.HandlerFunc(p.serve), ReadHeaderTimeout: headerLimit, IdleTimeout: idleLimit, MaxHeaderBytes: maxHeader,
-		ErrorLog:    slog.NewLogLogger(n.cfg.Log.Handler(), slog.LevelDebug), // about clients that go away
-		BaseContext: func(net.Listener) context.Context { return p.over },
-		ConnContext: p.conns.Enter,
+		Handler: http.HandlerFunc(p.serve), ReadHeaderTimeout: headerLimit, IdleTimeout: idleLimit,
+		MaxHeaderBytes: maxHeader,
+		ErrorLog:       slog.NewLogLogger(n.cfg.Log.Handler(), slog.LevelDebug), // about clients that go away
+		BaseContext:    func(net.Listener) context.Context { return p.over },
+		ConnContext:    p.conns.Enter,
 		ConnState: func(c net.Conn, s http.ConnState) {
 			p.conns.State(c, s)
 			switch s {
@@ -208,7 +210,8 @@ func (p *Proxy) serve(w http.ResponseWriter, req *http.Request) {
 	done, ok := p.conns.Use(req.Context())
 	if !ok {
 		w.Header().Set("Connection", "close")
-		http.Error(w, fmt.Sprintf("errand: this run has more than %d connections", MaxConns), http.StatusServiceUnavailable)
+		http.Error(w, fmt.Sprintf("errand: this run has more than %d connections", MaxConns),
+			http.StatusServiceUnavailable)
 		return
 	}
 	defer done()
@@ -236,7 +239,8 @@ func (t target) String() string {
 func (p *Proxy) refuse(w http.ResponseWriter, host, why string) {
 	p.refused(host, why)
 	w.Header().Set("Connection", "close")
-	http.Error(w, fmt.Sprintf("errand refuses a connection to %s, %s (docs/environment.md)", redact.Clip(host, 300), why), http.StatusForbidden)
+	http.Error(w, fmt.Sprintf("errand refuses a connection to %s, %s (docs/environment.md)", redact.Clip(host, 300),
+		why), http.StatusForbidden)
 }
 
 // forward passes a plain request to its host.
@@ -244,7 +248,8 @@ func (p *Proxy) forward(w http.ResponseWriter, req *http.Request, rules *Rules) 
 	u := req.URL
 	if u.Scheme != "http" || u.Host == "" || u.User != nil {
 		w.Header().Set("Connection", "close")
-		http.Error(w, "errand: this is a proxy for CONNECT and for http:// addresses without a user", http.StatusBadRequest)
+		http.Error(w, "errand: this is a proxy for CONNECT and for http:// addresses without a user",
+			http.StatusBadRequest)
 		return
 	}
 	name, ok := hostlist.Normalize(u.Hostname())

@@ -48,11 +48,14 @@ func (r Rules) registry(t target) *Registry {
 func (p *Proxy) terminate(client net.Conn, t target, reg *Registry) {
 	config := &tls.Config{
 		MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"},
-		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return p.network.authority.certificate(t.host) },
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+			return p.network.authority.certificate(t.host)
+		},
 	}
 	conn := &closing{Conn: tls.Server(client, config), closed: make(chan struct{})}
 	server := &http.Server{
-		Handler: p.registryProxy(t, reg), ReadHeaderTimeout: headerLimit, IdleTimeout: idleLimit, MaxHeaderBytes: maxHeader, ErrorLog: p.server.ErrorLog,
+		Handler: p.registryProxy(t, reg), ReadHeaderTimeout: headerLimit, IdleTimeout: idleLimit,
+		MaxHeaderBytes: maxHeader, ErrorLog: p.server.ErrorLog,
 		BaseContext: func(net.Listener) context.Context { return p.over },
 	}
 	_ = server.Serve(&one{conn: conn}) // returns when the connection is closed
@@ -81,11 +84,13 @@ func (p *Proxy) registryProxy(t target, reg *Registry) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		switch {
 		case req.Method != http.MethodGet && req.Method != http.MethodHead:
-			http.Error(w, "errand: runs only read from "+t.String()+"; nothing can be published there", http.StatusForbidden)
+			http.Error(w, "errand: runs only read from "+t.String()+"; nothing can be published there",
+				http.StatusForbidden)
 		case !reg.allows(req.URL):
 			http.Error(w, "errand: runs do not read this path of "+t.String(), http.StatusForbidden)
 		case tokens.isRealm(req.URL.Path):
-			http.Error(w, "errand: runs get no tokens of "+t.String()+"; the proxy adds them to requests", http.StatusForbidden)
+			http.Error(w, "errand: runs get no tokens of "+t.String()+"; the proxy adds them to requests",
+				http.StatusForbidden)
 		default:
 			proxy.ServeHTTP(w, req)
 		}

@@ -112,7 +112,9 @@ func (c *tokens) shared(ctx context.Context, from string) (string, error) {
 		if len(c.kept) >= maxTokens || c.kept == nil {
 			c.kept = map[string]*fetch.Shared[string]{}
 		}
-		one = &fetch.Shared[string]{Get: func(ctx context.Context) (string, time.Duration, error) { return c.fetch(ctx, from) }}
+		one = &fetch.Shared[string]{Get: func(ctx context.Context) (string, time.Duration, error) {
+			return c.fetch(ctx, from)
+		}}
 		c.kept[from] = one
 	}
 	c.mu.Unlock()

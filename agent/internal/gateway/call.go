@@ -99,7 +99,8 @@ func (g *Gateway) readCall(w http.ResponseWriter, req *http.Request, path cloud.
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(sendLimit))
 	body, err := io.ReadAll(http.MaxBytesReader(w, req.Body, maxQuestion))
 	if _, large := errors.AsType[*http.MaxBytesError](err); large {
-		apiError(w, http.StatusRequestEntityTooLarge, "request_too_large", "the request is larger than the model's API accepts")
+		apiError(w, http.StatusRequestEntityTooLarge, "request_too_large",
+			"the request is larger than the model's API accepts")
 		return nil, nil
 	}
 	if err != nil {
@@ -109,7 +110,8 @@ func (g *Gateway) readCall(w http.ResponseWriter, req *http.Request, path cloud.
 	c := &call{traffic: &g.seen, size: int64(len(body)), began: time.Now()}
 	// Duplicate fields are an error: gateway and model could each read another one.
 	if json.Unmarshal(body, &c.question, jsontext.AllowInvalidUTF8(true)) != nil {
-		apiError(w, http.StatusBadRequest, "invalid_request_error", "the request is not the JSON that the model's API accepts")
+		apiError(w, http.StatusBadRequest, "invalid_request_error",
+			"the request is not the JSON that the model's API accepts")
 		return nil, nil
 	}
 	if what := redact.Clip(fetches(body), 100); what != "" {
@@ -123,19 +125,22 @@ func (g *Gateway) readCall(w http.ResponseWriter, req *http.Request, path cloud.
 		c.Model, c.Stream = path.Model, path.Streamed
 	}
 	if i := slices.IndexFunc(c.Betas, func(beta string) bool { return !slices.Contains(betas, beta) }); i >= 0 {
-		apiError(w, http.StatusBadRequest, "invalid_request_error", "anthropic_beta: "+redact.Clip(c.Betas[i], 100)+" is unknown to the gateway of this run")
+		apiError(w, http.StatusBadRequest, "invalid_request_error",
+			"anthropic_beta: "+redact.Clip(c.Betas[i], 100)+" is unknown to the gateway of this run")
 		return nil, nil
 	}
 	name := redact.Clip(c.Model, 100)
 	if !g.allows(c.Model) {
 		if g.seen.noteOnce("model " + name) {
-			g.note("the gateway refuses model %q: this run may not use it; `options: models` in errand.yaml allows further models", name)
+			g.note("the gateway refuses model %q: this run may not use it; `options: models` in "+
+				"errand.yaml allows further models", name)
 		}
 		apiError(w, http.StatusNotFound, "not_found_error", "model: "+name+" is not one of the models of this run")
 		return nil, nil
 	}
 	if _, known := g.seen.prices.Of(c.Model); !known && g.seen.noteOnce("price "+c.Model) {
-		g.note("the price of model %q is unknown: its calls are charged at the highest list price; `prices` in errand.yaml can name it", name)
+		g.note("the price of model %q is unknown: its calls are charged at the highest list price; "+
+			"`prices` in errand.yaml can name it", name)
 	}
 	return c, body
 }
@@ -148,7 +153,9 @@ func apiError(w http.ResponseWriter, status int, kind, message string) {
 }
 
 func apiErrorBody(kind, message string) []byte {
-	body, err := json.Marshal(map[string]any{"type": "error", "error": map[string]string{"type": kind, "message": message}})
+	body, err := json.Marshal(map[string]any{
+		"type": "error", "error": map[string]string{"type": kind, "message": message},
+	})
 	if err != nil {
 		panic(http.ErrAbortHandler)
 	}

@@ -82,7 +82,9 @@ func (k *key) modelName(name string) string {
 	if known, ok := k.Names[name]; ok {
 		return known
 	}
-	if i := slices.IndexFunc(cliModels, func(id string) bool { return slices.Contains(families, name) && family(id) == name }); i >= 0 {
+	if i := slices.IndexFunc(cliModels, func(id string) bool {
+		return slices.Contains(families, name) && family(id) == name
+	}); i >= 0 {
 		return cliModels[i]
 	}
 	return name
@@ -132,7 +134,8 @@ func sentence(res *http.Response) string {
 			Message string `json:"message"`
 		} `json:"error"`
 	}
-	lenient := json.JoinOptions(jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true), json.MatchCaseInsensitiveNames(true))
+	lenient := json.JoinOptions(jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true),
+		json.MatchCaseInsensitiveNames(true))
 	_ = json.Unmarshal(text, &refusal, lenient) // otherwise the text itself
 	for _, said := range []string{refusal.Error.Message, refusal.Message, string(text)} {
 		if said = strings.TrimSpace(said); said != "" {

@@ -146,7 +146,8 @@ func deniesAccess(res *http.Response) bool {
 // deniesModel reports whether a refusal is about the model, which the account may lack, and not about the credential.
 func deniesModel(res *http.Response) bool {
 	text := bytes.ToLower(refusalText(res))
-	return deniesAccess(res) && (bytes.Contains(text, []byte("access to the model")) || bytes.Contains(text, []byte("model access")))
+	return deniesAccess(res) && (bytes.Contains(text, []byte("access to the model")) ||
+		bytes.Contains(text, []byte("model access")))
 }
 
 // deniesResource reports whether Bedrock says that a policy forbids what was asked, such as an inference profile.

@@ -107,9 +107,11 @@ func (u *Upstream) Open(run Run) (*Gateway, error) {
 func (u *Upstream) newGateway(run Run, keys *lease) *Gateway {
 	ctx, cut := context.WithCancel(context.Background())
 	g := &Gateway{
-		url: "http://" + run.Addr, upstream: u, keys: keys, start: keys.current, cut: cut, note: run.Note, conns: connlimit.New(MaxConns),
-		models: keys.current.models(run.Model, u.cfg.Models), seen: traffic{max: run.MaxUSD, prices: keys.current.Prices},
-		token: "sk-ant-run-" + rand.Text(), // with the prefix of the model's own keys, which redactors know
+		url: "http://" + run.Addr, upstream: u, keys: keys, start: keys.current, cut: cut, note: run.Note,
+		conns:  connlimit.New(MaxConns),
+		models: keys.current.models(run.Model, u.cfg.Models),
+		seen:   traffic{max: run.MaxUSD, prices: keys.current.Prices},
+		token:  "sk-ant-run-" + rand.Text(), // with the prefix of the model's own keys, which redactors know
 	}
 	g.begun.Store(!run.Held)
 	g.over, g.overspend = context.WithCancel(context.Background())
@@ -177,7 +179,9 @@ func (g *Gateway) routes() http.Handler {
 	mux := http.NewServeMux()
 	for _, route := range routes {
 		free := !strings.HasSuffix(route, messagesPath) // counting tokens
-		mux.HandleFunc(route, func(w http.ResponseWriter, req *http.Request) { g.ask(w, req, proxy, cloud.Question{Free: free}) })
+		mux.HandleFunc(route, func(w http.ResponseWriter, req *http.Request) {
+			g.ask(w, req, proxy, cloud.Question{Free: free})
+		})
 	}
 	return mux
 }
@@ -191,8 +195,9 @@ func (g *Gateway) authenticated(next http.Handler) http.Handler {
 			shown, expected = takeToken(req.URL), g.token
 		}
 		if subtle.ConstantTimeCompare([]byte(shown), []byte(expected)) != 1 {
-			w.Header().Set("Connection", "close")                         // clients without the token hold no connection,
-			_ = http.NewResponseController(w).SetReadDeadline(time.Now()) // not even by a body that it does not send
+			// clients without the token hold no connection, not even by a body that they do not send
+			w.Header().Set("Connection", "close")
+			_ = http.NewResponseController(w).SetReadDeadline(time.Now())
 			http.Error(w, "this address serves one run and accepts only the token of that run", http.StatusUnauthorized)
 			return
 		}
@@ -296,13 +301,14 @@ func (c Credential) Piped() string { return cmp.Or(c.APIKey, c.OAuthToken) }
 // fallbacks on the server), and values that reach beyond the run (files, batches, remote MCP servers, managed agents).
 // TestCLIBetas checks that the list covers what the CLI sends.
 var betas = []string{
-	"afk-mode-2026-01-31", "advanced-tool-use-2025-11-20", "auto-mode-classifier-2026-07-16", "cache-diagnosis-2026-04-07",
-	"claude-code-20250219", "claude-code-side-query-2026-09-29", "context-1m-2025-08-07", "context-hint-2026-04-09",
-	"context-management-2025-06-27", "dangerous-tool-use-2026-09-03", "effort-2025-11-24", "extended-cache-ttl-2025-04-11",
-	"inline-tools-2026-09-15", "interleaved-thinking-2025-05-14", "message-threads-2026-08-12",
-	"mid-conversation-system-2026-04-07", "mid-conversation-system-clear-at-2026-08-21", "mid-conversation-tool-changes-2026-07-01",
-	"oauth-2025-04-20", "per-turn-control-2026-07-01", "prompt-caching-evict-2026-05-12", "prompt-caching-scope-2026-01-05",
-	"redact-thinking-2026-02-12", "resumption-2026-10-08", "structured-outputs-2025-12-15", "task-budgets-2026-03-13",
+	"afk-mode-2026-01-31", "advanced-tool-use-2025-11-20", "auto-mode-classifier-2026-07-16",
+	"cache-diagnosis-2026-04-07", "claude-code-20250219", "claude-code-side-query-2026-09-29", "context-1m-2025-08-07",
+	"context-hint-2026-04-09", "context-management-2025-06-27", "dangerous-tool-use-2026-09-03", "effort-2025-11-24",
+	"extended-cache-ttl-2025-04-11", "inline-tools-2026-09-15", "interleaved-thinking-2025-05-14",
+	"message-threads-2026-08-12", "mid-conversation-system-2026-04-07", "mid-conversation-system-clear-at-2026-08-21",
+	"mid-conversation-tool-changes-2026-07-01", "oauth-2025-04-20", "per-turn-control-2026-07-01",
+	"prompt-caching-evict-2026-05-12", "prompt-caching-scope-2026-01-05", "redact-thinking-2026-02-12",
+	"resumption-2026-10-08", "structured-outputs-2025-12-15", "task-budgets-2026-03-13",
 	"thinking-binding-controls-2026-08-01", "thinking-display-updates-2026-08-18", "thinking-resumption-2026-07-17",
 	"thinking-token-count-2026-05-13", "timing-2026-09-09", "token-counting-2024-11-01", "tool-search-tool-2025-10-19",
 	"web-search-2025-03-05", "web-search-results-only-2026-11-15",
@@ -317,7 +323,8 @@ var apiHeaders = []string{"Anthropic-Version", "Anthropic-Beta", "Anthropic-Dang
 func (g *Gateway) cleanHeader(h http.Header) {
 	for name := range h {
 		switch {
-		case name == "Authorization", name == "X-Api-Key", name == "Cookie", name == "Proxy-Authorization", name == "Connection", name == "Upgrade",
+		case name == "Authorization", name == "X-Api-Key", name == "Cookie", name == "Proxy-Authorization",
+			name == "Connection", name == "Upgrade",
 			strings.HasPrefix(name, "Anthropic-") && !slices.Contains(apiHeaders, name):
 			h.Del(name)
 		}

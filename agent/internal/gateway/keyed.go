@@ -61,7 +61,8 @@ func (t keyed) RoundTrip(req *http.Request) (*http.Response, error) {
 			return res, nil
 		}
 		_ = res.Body.Close()
-		t.g.note("the model refuses credential %s with status %d; the run goes on with %s", k.Name, res.StatusCode, other.Name)
+		t.g.note("the model refuses credential %s with status %d; the run goes on with %s", k.Name,
+			res.StatusCode, other.Name)
 		k, held = other, otherHeld
 	}
 }
@@ -148,8 +149,10 @@ func lacksCredit(res *http.Response) bool {
 			Message string `json:"message"`
 		} `json:"error"`
 	}
-	err := json.Unmarshal(refusalText(res), &refusal, jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
-	return err == nil && (refusal.Error.Type == "billing_error" || strings.HasPrefix(refusal.Error.Message, "Your credit balance is too low"))
+	err := json.Unmarshal(refusalText(res), &refusal, jsontext.AllowInvalidUTF8(true),
+		jsontext.AllowDuplicateNames(true))
+	return err == nil && (refusal.Error.Type == "billing_error" ||
+		strings.HasPrefix(refusal.Error.Message, "Your credit balance is too low"))
 }
 
 // refusalText returns the beginning of a refusal. Its body can still be read.

@@ -22,9 +22,12 @@ type Price struct {
 // Prices are the list prices of the pinned CLI (2.1.329), from the model catalog in its binary. TestCLIPrices compares
 // each with the cost that the CLI reports.
 var Prices = map[string]Price{
-	"claude-3-5-haiku":  {Input: 0.8, Output: 4, CacheRead: 0.08},
-	"claude-haiku-4-5":  {Input: 1, Output: 5, CacheRead: 0.1},
-	"claude-haiku-5-5":  {Input: 0.1, Output: 0.5, CacheRead: 0.01, LongAbove: 100_000, Long: &Price{Input: 0.5, Output: 2.5, CacheRead: 0.05}},
+	"claude-3-5-haiku": {Input: 0.8, Output: 4, CacheRead: 0.08},
+	"claude-haiku-4-5": {Input: 1, Output: 5, CacheRead: 0.1},
+	"claude-haiku-5-5": {
+		Input: 0.1, Output: 0.5, CacheRead: 0.01, LongAbove: 100_000,
+		Long: &Price{Input: 0.5, Output: 2.5, CacheRead: 0.05},
+	},
 	"claude-3-5-sonnet": {Input: 3, Output: 15, CacheRead: 0.3},
 	"claude-3-7-sonnet": {Input: 3, Output: 15, CacheRead: 0.3},
 	"claude-sonnet-4-0": {Input: 3, Output: 15, CacheRead: 0.3},
@@ -128,7 +131,10 @@ type Bill struct {
 // most returns the maximum of each field: the API reports the sum so far each time.
 func (b Bill) most(c Bill) Bill {
 	u, v := b.Usage, c.Usage
-	b.Usage = Usage{max(u.Input, v.Input), max(u.Output, v.Output), max(u.CacheRead, v.CacheRead), max(u.CacheCreation, v.CacheCreation)}
+	b.Usage = Usage{
+		max(u.Input, v.Input), max(u.Output, v.Output), max(u.CacheRead, v.CacheRead),
+		max(u.CacheCreation, v.CacheCreation),
+	}
 	b.Cache.Hour, b.Server.Searches = max(b.Cache.Hour, c.Cache.Hour), max(b.Server.Searches, c.Server.Searches)
 	if c.Geo != "" {
 		b.Geo = c.Geo
@@ -143,7 +149,8 @@ func (p Price) Cost(b Bill) float64 {
 	}
 	hour := min(b.Cache.Hour, b.CacheCreation)
 	usd := float64(b.Input)*p.Input + float64(b.Output)*p.Output + float64(b.CacheRead)*p.CacheRead +
-		float64(hour)*cmp.Or(p.CacheWriteHour, 2*p.Input) + float64(b.CacheCreation-hour)*cmp.Or(p.CacheWrite, 1.25*p.Input)
+		float64(hour)*cmp.Or(p.CacheWriteHour, 2*p.Input) + float64(b.CacheCreation-hour)*cmp.Or(p.CacheWrite,
+		1.25*p.Input)
 	if b.Geo == "us" {
 		usd *= usFactor
 	}
@@ -174,14 +181,18 @@ func (k *key) models(own string, allowed []string) []string {
 	if k.Cloud != nil { // the CLI asks for other versions there, which depend on the region
 		list = append(list, "haiku")
 	}
-	if len(allowed) == 0 || slices.ContainsFunc(list, func(name string) bool { return slices.Contains(cliChoice, name) }) {
+	if len(allowed) == 0 || slices.ContainsFunc(list, func(name string) bool {
+		return slices.Contains(cliChoice, name)
+	}) {
 		list = append(list, cliModels...)
 		if k.Cloud != nil {
 			list = append(list, families...)
 		}
 	}
 	for kind, name := range k.Names { // which need not show the family
-		if kind == "haiku" || len(allowed) == 0 || slices.ContainsFunc(list, func(allowed string) bool { return family(allowed) == kind }) {
+		if kind == "haiku" || len(allowed) == 0 || slices.ContainsFunc(list, func(allowed string) bool {
+			return family(allowed) == kind
+		}) {
 			list = append(list, name)
 		}
 	}

@@ -57,12 +57,14 @@ func (a *API) Unreachable() bool { return a.Status == 0 && a.Problem != "" }
 // Throttled reports whether the latest call was refused because the model was overloaded or limits requests, or did not
 // reach it.
 func (a *API) Throttled() bool {
-	return a.Unreachable() || a.Status == http.StatusTooManyRequests || a.Status == http.StatusRequestTimeout || a.Status >= 500
+	return a.Unreachable() || a.Status == http.StatusTooManyRequests || a.Status == http.StatusRequestTimeout ||
+		a.Status >= 500
 }
 
 // Refused reports whether the latest call was refused because of the credential or for lack of payment.
 func (a *API) Refused() bool {
-	return a.Status == http.StatusUnauthorized || a.Status == http.StatusPaymentRequired || a.Status == http.StatusForbidden
+	return a.Status == http.StatusUnauthorized || a.Status == http.StatusPaymentRequired ||
+		a.Status == http.StatusForbidden
 }
 
 // UsageLimit returns what the latest call says about the account's usage limit: its status and when it resets, in Unix
@@ -92,11 +94,13 @@ func (g *Gateway) Trouble() string {
 		if !found {
 			reason = api.Problem
 		}
-		return fmt.Sprintf("The model at %s cannot be reached: %s. Check %s, proxy, firewall and DNS.", host, reason, check)
+		return fmt.Sprintf("The model at %s cannot be reached: %s. Check %s, proxy, firewall and DNS.",
+			host, reason, check)
 	case api.Status == 529: // the API's own
 		return fmt.Sprintf("The model at %s answered 529 Overloaded.", host)
 	case api.Status >= http.StatusBadRequest:
-		return fmt.Sprintf("The model at %s answered %s.", host, strings.TrimSpace(fmt.Sprint(api.Status, " ", http.StatusText(api.Status))))
+		return fmt.Sprintf("The model at %s answered %s.", host,
+			strings.TrimSpace(fmt.Sprint(api.Status, " ", http.StatusText(api.Status))))
 	}
 	return ""
 }

@@ -27,7 +27,8 @@ func (p *Process) Unlinked() (total int64) {
 		for _, fd := range open {
 			name := fmt.Sprintf("/proc/%d/fd/%s", pid, fd.Name())
 			var s unix.Stat_t
-			if unix.Stat(name, &s) != nil || s.Nlink > 0 || s.Mode&unix.S_IFMT != unix.S_IFREG || seen[file{s.Dev, s.Ino}] {
+			if unix.Stat(name, &s) != nil || s.Nlink > 0 || s.Mode&unix.S_IFMT != unix.S_IFREG ||
+				seen[file{s.Dev, s.Ino}] {
 				continue
 			}
 			seen[file{s.Dev, s.Ino}] = true
@@ -117,7 +118,8 @@ func adopted() (pids []int) {
 	}
 	for _, pid := range children(os.Getpid()) {
 		var its unix.Rlimit
-		if _, keeper := liveKeepers.Load(pid); !keeper && unix.Prlimit(pid, unix.RLIMIT_LOCKS, nil, &its) == nil && its.Max <= limit {
+		if _, keeper := liveKeepers.Load(pid); !keeper && unix.Prlimit(pid, unix.RLIMIT_LOCKS, nil, &its) == nil &&
+			its.Max <= limit {
 			pids = append(pids, pid)
 		}
 	}

@@ -89,7 +89,10 @@ func (g *Groups) try() error {
 		return err
 	}
 	defer one.remove()
-	cmd := &exec.Cmd{Path: "/bin/sh", Args: []string{"sh", "-c", ":"}, Dir: "/", Env: []string{}, SysProcAttr: &syscall.SysProcAttr{}}
+	cmd := &exec.Cmd{
+		Path: "/bin/sh", Args: []string{"sh", "-c", ":"}, Dir: "/", Env: []string{},
+		SysProcAttr: &syscall.SysProcAttr{},
+	}
 	one.join(cmd.SysProcAttr)
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("start a process in a control group: %w", err)
@@ -101,7 +104,8 @@ func (g *Groups) try() error {
 // one that is root's alone: the root of its namespace, which unlike the machine's has events.
 func (g *Groups) delegated(root bool) bool {
 	if os.Geteuid() != 0 {
-		return unix.Access(g.dir, unix.W_OK) == nil && unix.Access(filepath.Join(g.dir, "cgroup.procs"), unix.W_OK) == nil
+		return unix.Access(g.dir, unix.W_OK) == nil && unix.Access(filepath.Join(g.dir, "cgroup.procs"),
+			unix.W_OK) == nil
 	}
 	_, err := os.Stat(filepath.Join(g.dir, "cgroup.events"))
 	return root && err == nil

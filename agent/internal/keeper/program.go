@@ -74,7 +74,9 @@ func (p *Program) open(ctx context.Context) (*os.File, *Unavailable) {
 	}
 	if err != nil {
 		_ = f.Close()
-		return nil, &Unavailable{fmt.Sprintf("%s cannot be used: %v", p.path(), err), "install errand-keeper from the build of this program"}
+		return nil, &Unavailable{
+			fmt.Sprintf("%s cannot be used: %v", p.path(), err), "install errand-keeper from the build of this program",
+		}
 	}
 	p.file = f
 	return f, nil
@@ -112,7 +114,10 @@ func (p *Program) CheckOverlays(ctx context.Context, dir string) error {
 		_ = os.Chmod(filepath.Join(dir, "work", "work"), 0o700) //nolint:gosec // made by the kernel without rights
 		_ = os.RemoveAll(dir)
 	}()
-	o := Overlay{Lower: filepath.Join(dir, "lower"), Upper: filepath.Join(dir, "upper"), Work: filepath.Join(dir, "work"), At: filepath.Join(dir, "at")}
+	o := Overlay{
+		Lower: filepath.Join(dir, "lower"), Upper: filepath.Join(dir, "upper"), Work: filepath.Join(dir, "work"),
+		At: filepath.Join(dir, "at"),
+	}
 	for _, d := range []string{o.Lower, o.Upper, o.Work, o.At} {
 		if err := os.Mkdir(d, 0o700); err != nil {
 			return fmt.Errorf("try an overlay: %w", err)

@@ -45,7 +45,10 @@ func overlaid(cmd *exec.Cmd, at int, all []Overlay) error {
 	if err != nil {
 		return fmt.Errorf("list the overlays: %w", err)
 	}
-	args := []string{"unshare", "--user", "--map-current-user", "--mount", "--keep-caps", "--", fmt.Sprintf("/proc/self/fd/%d", at), supervise.OverlayName, string(list)}
+	args := []string{
+		"unshare", "--user", "--map-current-user", "--mount", "--keep-caps", "--", fmt.Sprintf("/proc/self/fd/%d", at),
+		supervise.OverlayName, string(list),
+	}
 	if cmd.Path != "" {
 		args = append(append(args, cmd.Path), cmd.Args[1:]...)
 	}
@@ -74,7 +77,8 @@ func MakePrivate() (notice string, err error) {
 		return "", fmt.Errorf("make the process non-dumpable: %w", err)
 	}
 	if os.Geteuid() == 0 {
-		return "running as root: outside a sandbox, tools of the agent are root too and can read this process's secrets; run as an ordinary user", nil
+		return "running as root: outside a sandbox, tools of the agent are root too and can read this process's " +
+			"secrets; run as an ordinary user", nil
 	}
 	return "", nil
 }

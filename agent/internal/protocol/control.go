@@ -38,7 +38,9 @@ func (e *Refusal) Error() string { return e.Message }
 // NewControl returns a Control that writes to in. It calls stdinFailed if an answer cannot be written, also because the
 // CLI has exited.
 func NewControl(in *Stdin, stdinFailed func(error)) *Control {
-	return &Control{in: in, stdinFailed: stdinFailed, pending: map[string]chan<- response{}, asked: map[string]context.CancelFunc{}}
+	return &Control{
+		in: in, stdinFailed: stdinFailed, pending: map[string]chan<- response{}, asked: map[string]context.CancelFunc{},
+	}
 }
 
 // Request sends a control request to the CLI and waits for the answer. The error is a *Refusal if the CLI refuses, and
@@ -149,9 +151,10 @@ func (c *Control) Abort() {
 
 // ignoredSystemLines are subtypes that neither the run nor a reader of it needs.
 var ignoredSystemLines = map[string]bool{
-	"status": true, "thinking_tokens": true, "hook_started": true, "hook_response": true, "hook_progress": true, "notification": true,
-	"informational": true, "commands_changed": true, "ui_invalidate": true, "task_updated": true, "model_refusal_no_fallback": true,
-	"local_command_output": true, "files_persisted": true, "post_turn_summary": true, "turn_preempted": true,
+	"status": true, "thinking_tokens": true, "hook_started": true, "hook_response": true, "hook_progress": true,
+	"notification": true, "informational": true, "commands_changed": true, "ui_invalidate": true, "task_updated": true,
+	"model_refusal_no_fallback": true, "local_command_output": true, "files_persisted": true, "post_turn_summary": true,
+	"turn_preempted": true,
 }
 
 // system handles the lines that the CLI writes about itself.
@@ -211,7 +214,8 @@ func (s *Stream) init(l *outputLine) {
 	for _, m := range l.Servers { // each turn lists all of them
 		if (m.Status == "failed" || m.Status == "needs-auth") && !slices.Contains(s.missing, m.Name) {
 			s.missing = append(s.missing, m.Name)
-			s.notice(fmt.Sprintf("The MCP server %s is not available (%s); the agent works without its tools.", m.Name, m.Status))
+			s.notice(fmt.Sprintf("The MCP server %s is not available (%s); the agent works without its tools.",
+				m.Name, m.Status))
 		}
 	}
 }

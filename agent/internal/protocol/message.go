@@ -16,7 +16,8 @@ const maxInput = 1 << 20
 
 // DelegatedResult begins the result of a tool call that the host made in place of the CLI. It reaches the agent as a
 // refusal of the call, because the CLI accepts no other result than its own.
-const DelegatedResult = "errand has done this call in the tool's place. It was not refused; do not repeat it. Its result:\n\n"
+const DelegatedResult = "errand has done this call in the tool's place. It was not refused; do " +
+	"not repeat it. Its result:\n\n"
 
 // messageState is the state of the main agent's current message.
 type messageState struct {
@@ -179,7 +180,9 @@ func (s *Stream) toolUse(id, name string, input []byte, l *outputLine) {
 	if len(input) > 8*maxPreview {
 		input = nil // too large to show
 	}
-	s.event(Event{Kind: ToolUse, Text: words, Tool: name, ToolID: id, Input: bytes.Clone(input), Parent: l.Parent, Agent: l.Agent})
+	s.event(Event{
+		Kind: ToolUse, Text: words, Tool: name, ToolID: id, Input: bytes.Clone(input), Parent: l.Parent, Agent: l.Agent,
+	})
 }
 
 // author returns a prefix for log lines about a sub-agent's actions.
@@ -209,7 +212,9 @@ func (s *Stream) user(l *outputLine) {
 			mark = "← failed:"
 		}
 		s.Log.Note(s.at, "%s%s %s", l.author(), mark, text)
-		s.event(Event{Kind: ToolResult, Text: text, ToolID: b.ToolUseID, Error: failed, Parent: l.Parent, Agent: l.Agent})
+		s.event(Event{
+			Kind: ToolResult, Text: text, ToolID: b.ToolUseID, Error: failed, Parent: l.Parent, Agent: l.Agent,
+		})
 	}
 }
 

@@ -87,7 +87,9 @@ func (r *Result) Said() string {
 	if r.Text != "" || !r.IsError {
 		return r.Text
 	}
-	words := slices.DeleteFunc(slices.Clone(r.Errors), func(s string) bool { return strings.HasPrefix(s, "[ede_diagnostic]") })
+	words := slices.DeleteFunc(slices.Clone(r.Errors), func(s string) bool {
+		return strings.HasPrefix(s, "[ede_diagnostic]")
+	})
 	return cmp.Or(strings.Join(words, "; "), "the CLI gave no reason")
 }
 

@@ -250,7 +250,8 @@ func inBase64(s string) []string {
 	for before := range 3 {
 		data := append(make([]byte, before), s...)
 		from, to := (before*8+5)/6, len(data)*8/6
-		all = append(all, base64.RawStdEncoding.EncodeToString(data)[from:to], base64.RawURLEncoding.EncodeToString(data)[from:to])
+		all = append(all, base64.RawStdEncoding.EncodeToString(data)[from:to],
+			base64.RawURLEncoding.EncodeToString(data)[from:to])
 	}
 	return all
 }

@@ -27,7 +27,10 @@ func (l Layer) Upper() string { return filepath.Join(l.Changes, "upper") }
 
 // overlay returns the mount that shows the layer.
 func (l Layer) overlay() keeper.Overlay {
-	return keeper.Overlay{Lower: l.Lower, Upper: l.Upper(), Work: filepath.Join(l.Changes, "work"), At: filepath.Join(l.Changes, "merged")}
+	return keeper.Overlay{
+		Lower: l.Lower, Upper: l.Upper(), Work: filepath.Join(l.Changes, "work"),
+		At: filepath.Join(l.Changes, "merged"),
+	}
 }
 
 // layers prepares the layers of a run. It returns bubblewrap's further mounts, and the overlays that exist before.
@@ -114,7 +117,8 @@ func (l Layer) copy(ctx context.Context) error {
 
 // copyAll copies the content of a directory. Where files can share their blocks, that costs little.
 func copyAll(ctx context.Context, from, to string) error {
-	if out, err := exec.CommandContext(ctx, "cp", "-a", "--reflink=auto", "--", from+"/.", to).CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(ctx, "cp", "-a", "--reflink=auto", "--", from+"/.",
+		to).CombinedOutput(); err != nil {
 		return fmt.Errorf("copy %s: %w (%s)", from, err, redact.Clip(strings.TrimSpace(string(out)), 300))
 	}
 	return nil

@@ -129,7 +129,9 @@ func (b *Bwrap) Prepare(ctx context.Context, run Run) (Place, error) {
 	if err != nil {
 		return Place{}, err
 	}
-	p := Place{Keeper: keeper.Sandbox{Args: args, Seccomp: openFilter, Overlays: overlays}, Program: program, Root: insideRoot}
+	p := Place{
+		Keeper: keeper.Sandbox{Args: args, Seccomp: openFilter, Overlays: overlays}, Program: program, Root: insideRoot,
+	}
 	if run.OwnNetwork && b.hasOwnNetwork(ctx, path) {
 		p.OwnNetwork = true
 		p.Keeper.Args = slices.Insert(args, 1, "--unshare-net")

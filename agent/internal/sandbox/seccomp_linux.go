@@ -27,7 +27,8 @@ const (
 // CLI, or into what the user shares with the machine, such as the keys of the worker's session.
 var forbidden = []uint32{
 	unix.SYS_PTRACE, unix.SYS_PROCESS_VM_READV, unix.SYS_PROCESS_VM_WRITEV, unix.SYS_PIDFD_GETFD, unix.SYS_KCMP,
-	unix.SYS_PERF_EVENT_OPEN, unix.SYS_KEYCTL, unix.SYS_ADD_KEY, unix.SYS_REQUEST_KEY, unix.SYS_BPF, unix.SYS_USERFAULTFD, unix.SYS_SETNS,
+	unix.SYS_PERF_EVENT_OPEN, unix.SYS_KEYCTL, unix.SYS_ADD_KEY, unix.SYS_REQUEST_KEY, unix.SYS_BPF,
+	unix.SYS_USERFAULTFD, unix.SYS_SETNS,
 }
 
 // filter returns the seccomp filter of a sandbox. The forbidden calls fail, and so do those that would create a user
@@ -58,8 +59,10 @@ func filter() ([]bpf.Instruction, error) {
 	program = append(program, bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.SYS_CLONE3, SkipFalse: 1}, refuse(unix.ENOSYS))
 	for _, call := range []uint32{unix.SYS_CLONE, unix.SYS_UNSHARE} {
 		program = append(
-			program, bpf.JumpIf{Cond: bpf.JumpEqual, Val: call, SkipFalse: 4}, bpf.LoadAbsolute{Off: callArgument, Size: 4},
-			bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: unix.CLONE_NEWUSER, SkipFalse: 1}, refuse(unix.EPERM), allow,
+			program, bpf.JumpIf{Cond: bpf.JumpEqual, Val: call, SkipFalse: 4},
+			bpf.LoadAbsolute{Off: callArgument, Size: 4}, bpf.JumpIf{
+				Cond: bpf.JumpBitsSet, Val: unix.CLONE_NEWUSER, SkipFalse: 1,
+			}, refuse(unix.EPERM), allow,
 		)
 	}
 	return append(program, allow), nil

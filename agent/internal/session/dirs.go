@@ -28,13 +28,16 @@ type Dirs struct {
 }
 
 const (
-	prefix     = "er-"              // of the names of runs' directories
-	lockFile   = supervise.LockFile // in each of them
-	maxTempDir = 60                 // leaves room for the Unix sockets that the CLI makes there; a socket's path has at most 107 bytes
+	prefix   = "er-"              // of the names of runs' directories
+	lockFile = supervise.LockFile // in each of them
+	// leaves room for the Unix sockets that the CLI makes there; a socket's path has at most 107 bytes
+	maxTempDir = 60
 )
 
 func dirsIn(root string) Dirs {
-	return Dirs{Root: root, Config: filepath.Join(root, "c"), Temp: filepath.Join(root, "t"), Home: filepath.Join(root, "h")}
+	return Dirs{
+		Root: root, Config: filepath.Join(root, "c"), Temp: filepath.Join(root, "t"), Home: filepath.Join(root, "h"),
+	}
 }
 
 var errTooLong = errors.New("choose a shorter TMPDIR")
@@ -56,7 +59,8 @@ func Make(parent string) (Dirs, error) {
 	d := dirsIn(root)
 	if len(d.Temp) > maxTempDir {
 		_ = os.Remove(root)
-		return Dirs{}, fmt.Errorf("create run directory: %s is longer than %d bytes: %w", d.Temp, maxTempDir, errTooLong)
+		return Dirs{}, fmt.Errorf("create run directory: %s is longer than %d bytes: %w", d.Temp,
+			maxTempDir, errTooLong)
 	}
 	err = errors.Join(os.Mkdir(d.Config, 0o700), os.Mkdir(d.Temp, 0o700), os.Mkdir(d.Home, 0o700))
 	if err == nil {

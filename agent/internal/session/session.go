@@ -50,7 +50,8 @@ func (d Dirs) Restore(a Archive, id, workDir string) error {
 	defer root.Close()
 	for _, f := range a.files {
 		if a.home != "" && path.Ext(f.name) == ".jsonl" {
-			f.content = bytes.ReplaceAll(f.content, []byte(a.home+"/"), []byte(filepath.Join(d.Inside().Config, project, id)+"/"))
+			f.content = bytes.ReplaceAll(f.content, []byte(a.home+"/"),
+				[]byte(filepath.Join(d.Inside().Config, project, id)+"/"))
 		}
 		name := path.Join(id, f.name)
 		if f.name == conversation {
@@ -68,7 +69,8 @@ func (d Dirs) Restore(a Archive, id, workDir string) error {
 
 // Save packs the session as the CLI has saved it so far; nil if none can be used. The CLI may be writing to it, and so
 // may its tools: Save follows no link out of the directory, does not wait for a pipe, and bounds all sizes and numbers.
-// It removes the secrets of the redactor, which may be nil. The error says that there is too much to look for a session.
+// It removes the secrets of the redactor, which may be nil. The error says that there is too much to look for a
+// session.
 func (d Dirs) Save(id string, secrets *redact.Redactor) ([]byte, error) {
 	top, err := os.OpenRoot(d.Root)
 	if err != nil {
@@ -91,7 +93,9 @@ func (d Dirs) Save(id string, secrets *redact.Redactor) ([]byte, error) {
 	}
 	c := collector{root: root, home: strings.TrimSuffix(found, ".jsonl"), room: maxSession - len(lines)}
 	c.collect(c.home)
-	a := Archive{home: filepath.Join(d.Inside().Config, c.home), files: append([]file{{conversation, lines}}, c.files...)}
+	a := Archive{
+		home: filepath.Join(d.Inside().Config, c.home), files: append([]file{{conversation, lines}}, c.files...),
+	}
 	for i, f := range a.files {
 		a.files[i].content = secrets.Bytes(f.content)
 	}

@@ -73,7 +73,8 @@ const describeWidth = 80
 func Describe(redactor *redact.Redactor, dir, name string, input json.RawMessage) string {
 	t, ok := catalog[name]
 	if !ok {
-		return redact.Clip(redactor.OneLine("Using "+strings.ReplaceAll(strings.TrimPrefix(name, "mcp__"), "__", " ")), describeWidth)
+		return redact.Clip(redactor.OneLine("Using "+strings.ReplaceAll(strings.TrimPrefix(name, "mcp__"), "__", " ")),
+			describeWidth)
 	}
 	what := t.subject(input)
 	if strings.HasSuffix(t.arg, "path") && filepath.IsAbs(what) {
@@ -166,13 +167,16 @@ func New[In any](name, description string, run func(context.Context, In) (string
 	if err != nil {
 		panic(fmt.Sprintf("make tool %s: %v", name, err))
 	}
-	return Tool{Name: name, Description: description, Input: input, Run: func(ctx context.Context, args json.RawMessage) (string, error) {
-		var in In
-		if err := json.Unmarshal(args, &in); err != nil {
-			return "", fmt.Errorf("read arguments: %w", err)
-		}
-		return run(ctx, in)
-	}}
+	return Tool{
+		Name: name, Description: description, Input: input,
+		Run: func(ctx context.Context, args json.RawMessage) (string, error) {
+			var in In
+			if err := json.Unmarshal(args, &in); err != nil {
+				return "", fmt.Errorf("read arguments: %w", err)
+			}
+			return run(ctx, in)
+		},
+	}
 }
 
 var toolName = regexp.MustCompile(`^[a-z][a-z0-9_]{0,47}$`)

@@ -26,7 +26,8 @@ func (p Policy) subjects(r Request) (list []string, paths bool) {
 		real := resolve(path)
 		list = append(list, relative(path, p.Dir), relative(real, resolve(p.Dir)))
 		for _, dir := range p.Clones {
-			list = append(list, slices.DeleteFunc([]string{relative(path, dir), relative(real, resolve(dir))}, filepath.IsAbs)...)
+			list = append(list, slices.DeleteFunc([]string{relative(path, dir), relative(real, resolve(dir))},
+				filepath.IsAbs)...)
 		}
 	}
 	return slices.Compact(list), true

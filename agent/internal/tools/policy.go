@@ -29,7 +29,10 @@ const (
 // builtIn lists the CLI's tools per profile; it is started with these and no others. Left out on purpose: tools that
 // start work later (cron, wake-ups, monitors), that talk to other sessions, or that ask a person at the terminal.
 var builtIn = map[Profile][]string{
-	Write:     {"Agent", "Bash", "Edit", "Glob", "Grep", "NotebookEdit", "Read", "Skill", "TaskStop", "ToolSearch", "WebFetch", "WebSearch", "Write"},
+	Write: {
+		"Agent", "Bash", "Edit", "Glob", "Grep", "NotebookEdit", "Read", "Skill", "TaskStop", "ToolSearch", "WebFetch",
+		"WebSearch", "Write",
+	},
 	Read:      {"Glob", "Grep", "Read"},
 	Untrusted: {"Glob", "Grep", "Read"},
 }
@@ -120,7 +123,8 @@ func (p Policy) byProfile(r Request) Verdict {
 			return Verdict{Action: Deny, Reason: "This call cannot be understood: " + err.Error()}
 		}
 		if slices.ContainsFunc(paths, func(path string) bool { return !p.contains(path) }) {
-			return Verdict{Action: Deny, Reason: "Only files below these directories may be accessed: " + strings.Join(p.roots(), ", ")}
+			return Verdict{Action: Deny, Reason: "Only files below these directories may be accessed: " +
+				strings.Join(p.roots(), ", ")}
 		}
 		return Verdict{Action: Allow}
 	case p.Profile == Write:
@@ -207,7 +211,9 @@ func (p Policy) fits(rule Rule, r Request) bool {
 	subjects, paths := p.subjects(r)
 	pattern := glob(rule.Input, paths)
 	if rule.Action == Allow {
-		return len(subjects) > 0 && !slices.ContainsFunc(subjects, func(s string) bool { return !pattern.MatchString(s) })
+		return len(subjects) > 0 && !slices.ContainsFunc(subjects, func(s string) bool {
+			return !pattern.MatchString(s)
+		})
 	}
 	return slices.ContainsFunc(subjects, pattern.MatchString)
 }

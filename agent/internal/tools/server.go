@@ -37,7 +37,9 @@ var errWithdrawn = errors.New("the agent withdrew its call")
 
 // Serve starts a server of tools that have passed Check. Calls end with run at the latest, the server with Close.
 // failed is called for a tool that panicked.
-func Serve(run context.Context, tools []Tool, redactor *redact.Redactor, failed func(tool string, panicked any, stack []byte)) *Server {
+func Serve(run context.Context, tools []Tool, redactor *redact.Redactor,
+	failed func(tool string, panicked any, stack []byte),
+) *Server {
 	s := &Server{run: run, redact: redactor, failed: failed, conn: newServerConn()}
 	// Only tools, and always the same ones: nothing to announce, nothing to log to the client.
 	server := mcp.NewServer(&mcp.Implementation{Name: ServerName, Version: "1"}, &mcp.ServerOptions{
@@ -45,7 +47,8 @@ func Serve(run context.Context, tools []Tool, redactor *redact.Redactor, failed 
 	})
 	for _, t := range tools {
 		mcp.AddTool(server, &mcp.Tool{
-			Name: t.Name, Description: t.Description, InputSchema: t.Input, Annotations: &mcp.ToolAnnotations{ReadOnlyHint: t.ReadOnly},
+			Name: t.Name, Description: t.Description, InputSchema: t.Input,
+			Annotations: &mcp.ToolAnnotations{ReadOnlyHint: t.ReadOnly},
 			// The CLI would otherwise hide the tool until the model searches for it.
 			Meta: mcp.Meta{"anthropic/alwaysLoad": true},
 		}, func(ctx context.Context, _ *mcp.CallToolRequest, args json.RawMessage) (*mcp.CallToolResult, any, error) {
@@ -118,7 +121,10 @@ type serverConn struct {
 }
 
 func newServerConn() *serverConn {
-	c := &serverConn{in: make(chan *jsonrpc.Request), closed: make(chan struct{}), waiting: map[jsonrpc.ID]chan<- *jsonrpc.Response{}}
+	c := &serverConn{
+		in: make(chan *jsonrpc.Request), closed: make(chan struct{}),
+		waiting: map[jsonrpc.ID]chan<- *jsonrpc.Response{},
+	}
 	c.close = sync.OnceFunc(func() { close(c.closed) })
 	return c
 }
@@ -259,7 +265,8 @@ func (m MCPServer) check() error {
 	case !stdio && !remote:
 		return fmt.Errorf("type %q is unknown", m.Type)
 	case stdio && (!program || m.URL != "" || len(m.Headers) > 0):
-		return errors.New("a server on stdio has a command, which is an absolute path or a bare name, and neither URL nor headers")
+		return errors.New("a server on stdio has a command, which is an absolute path or a bare name, " +
+			"and neither URL nor headers")
 	case remote && (m.URL == "" || m.Command != "" || len(m.Args)+len(m.Env) > 0):
 		return fmt.Errorf("a server of type %s has a URL, and neither command, arguments nor environment", m.Type)
 	}

@@ -118,18 +118,40 @@ func newFleet(read func(context.Context) (Fleet, error), p tasks.Policy, now fun
 			}
 		},
 		metric{name: "errand_fleet_up", help: "1 if the state of the fleet could be read from Redis, otherwise 0."},
-		metric{name: "errand_tasks", help: "Tasks that have not ended, as the console and the health count them.", labels: "state"},
-		metric{name: "errand_queue_tasks", help: "Waiting and running tasks whose records can be read.", labels: "pool class state"},
-		metric{name: "errand_queue_startable", help: "Waiting tasks that lack nothing but a slot.", labels: "pool class"},
-		metric{name: "errand_workers_wanted", help: "Workers that the running and the startable tasks need; for autoscalers. It changes slowly.", labels: "pool"},
-		metric{name: "errand_queue_oldest_seconds", help: "Age of the oldest waiting task in seconds, since it was due; 0 if no task is waiting.", labels: "pool class"},
+		metric{
+			name: "errand_tasks", help: "Tasks that have not ended, as the console and the health count them.",
+			labels: "state",
+		},
+		metric{
+			name: "errand_queue_tasks", help: "Waiting and running tasks whose records can be read.",
+			labels: "pool class state",
+		},
+		metric{
+			name: "errand_queue_startable", help: "Waiting tasks that lack nothing but a slot.", labels: "pool class",
+		},
+		metric{
+			name:   "errand_workers_wanted",
+			help:   "Workers that the running and the startable tasks need; for autoscalers. It changes slowly.",
+			labels: "pool",
+		},
+		metric{
+			name:   "errand_queue_oldest_seconds",
+			help:   "Age of the oldest waiting task in seconds, since it was due; 0 if no task is waiting.",
+			labels: "pool class",
+		},
 		metric{name: "errand_queue_paused", help: "1 if the class is paused, otherwise 0.", labels: "class"},
 		metric{name: "errand_outbox_endings", help: "Ended tasks whose final message is not posted."},
-		metric{name: "errand_outbox_oldest_seconds", help: "Time since the end of the oldest task whose final message is not posted; 0 if none exists."},
+		metric{
+			name: "errand_outbox_oldest_seconds",
+			help: "Time since the end of the oldest task whose final message is not posted; 0 if none exists.",
+		},
 		metric{name: "errand_workers", help: "Live workers.", labels: "pool state"},
 		metric{name: "errand_slots", help: "Slots for runs on all workers.", labels: "pool"},
 		metric{name: "errand_slots_taken", help: "Slots in use.", labels: "pool"},
-		metric{name: "errand_credentials", help: "Worker credentials with which no run starts (held) or succeeds (refused).", labels: "state"},
+		metric{
+			name: "errand_credentials",
+			help: "Worker credentials with which no run starts (held) or succeeds (refused).", labels: "state",
+		},
 	)
 }
 
@@ -234,12 +256,14 @@ type Services struct{ meters }
 func NewServices(r prometheus.Registerer) *Services {
 	return &Services{newMeters(r,
 		metric{
-			name: "errand_service_requests_total", help: "Requests to Slack and GitHub by the class of the response; limited: refused by a rate limit, failed: no response.",
-			labels: "service result",
+			name: "errand_service_requests_total",
+			help: "Requests to Slack and GitHub by the class of the response; limited: refused by a rate " +
+				"limit, failed: no response.", labels: "service result",
 		},
 		metric{
-			name: "errand_service_request_duration_seconds", help: "Time until the header of the response arrived, or the request failed.",
-			labels: "service", buckets: []float64{.05, .1, .25, .5, 1, 2.5, 5, 10},
+			name: "errand_service_request_duration_seconds",
+			help: "Time until the header of the response arrived, or the request failed.", labels: "service",
+			buckets: []float64{.05, .1, .25, .5, 1, 2.5, 5, 10},
 		},
 	)}
 }
@@ -273,7 +297,8 @@ func result(resp *http.Response, err error) string {
 	case err != nil:
 		return "failed"
 	case resp.StatusCode == http.StatusTooManyRequests,
-		resp.StatusCode == http.StatusForbidden && (resp.Header.Get("Retry-After") != "" || resp.Header.Get("X-RateLimit-Remaining") == "0"):
+		resp.StatusCode == http.StatusForbidden &&
+			(resp.Header.Get("Retry-After") != "" || resp.Header.Get("X-RateLimit-Remaining") == "0"):
 		return limited
 	}
 	return strconv.Itoa(resp.StatusCode/100) + "xx"

@@ -143,7 +143,9 @@ func (f Fleet) mayStart(now time.Time) bool {
 	for _, c := range f.Credentials {
 		stopped[c.Name] = c.Refused != "" || c.Until.After(now)
 	}
-	return len(f.Workers) == 0 || slices.ContainsFunc(f.Workers, func(w store.Worker) bool { return !stopped[w.Credential] })
+	return len(f.Workers) == 0 || slices.ContainsFunc(f.Workers, func(w store.Worker) bool {
+		return !stopped[w.Credential]
+	})
 }
 
 // need returns how many workers with that number of slots can run what runs and could start.

@@ -46,13 +46,16 @@ func newMeters(r prometheus.Registerer, list ...metric) meters {
 		labels := strings.Fields(m.labels)
 		// One without labels is reported from the beginning.
 		if m.buckets != nil {
-			all.histograms[m.name] = f.NewHistogramVec(prometheus.HistogramOpts{Name: m.name, Help: m.help, Buckets: m.buckets}, labels)
+			all.histograms[m.name] = f.NewHistogramVec(prometheus.HistogramOpts{
+				Name: m.name, Help: m.help, Buckets: m.buckets,
+			}, labels)
 			if len(labels) == 0 {
 				all.histograms[m.name].WithLabelValues()
 			}
 			continue
 		}
-		if all.counters[m.name] = f.NewCounterVec(prometheus.CounterOpts{Name: m.name, Help: m.help}, labels); len(labels) == 0 {
+		if all.counters[m.name] = f.NewCounterVec(prometheus.CounterOpts{Name: m.name, Help: m.help},
+			labels); len(labels) == 0 {
 			all.add(m.name, 0)
 		}
 	}
@@ -78,45 +81,11 @@ var _ worker.Meter = (*Tasks)(nil)
 
 // NewTasks registers the metrics of a worker. Costs of other repositories than the given ones are counted together.
 func NewTasks(r prometheus.Registerer, repositories []string) *Tasks {
-	m := &Tasks{repositories: repositories, models: newFirstSeen(maxModels), meters: newMeters(r,
-		metric{
-			name: "errand_task_wait_seconds", help: "Time from when a task was due until its first run.", labels: "class",
-			buckets: []float64{.05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600},
-		},
-		metric{
-			name: "errand_run_duration_seconds", help: "Duration of runs.", labels: "class",
-			buckets: []float64{1, 5, 15, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200},
-		},
-		metric{
-			name: "errand_run_memory_bytes", help: "Peak memory of all processes of a run.", labels: "class",
-			buckets: prometheus.ExponentialBuckets(256<<20, 2, 8),
-		},
-		metric{
-			name: "errand_run_disk_bytes", help: "What a run added to the disk, as last measured.", labels: "class",
-			buckets: prometheus.ExponentialBuckets(64<<20, 4, 6),
-		},
-		metric{name: "errand_run_cpu_seconds_total", help: "Processor time of runs.", labels: "class"},
-		metric{name: "errand_runs_total", help: "Runs by outcome.", labels: "source class outcome error"},
-		metric{name: "errand_run_cost_usd_total", help: "Cost of runs in US dollars at list price.", labels: "source repository model"},
-		metric{name: "errand_run_tokens_total", help: "Tokens used by runs.", labels: "kind model"},
-		metric{name: "errand_model_calls_total", help: "Model calls of runs that use the gateway."},
-		metric{name: "errand_model_errors_total", help: "Failed model calls by HTTP status.", labels: "status"},
-		metric{name: "errand_run_kills_total", help: "CLI processes ended by a signal.", labels: "signal"},
-		metric{name: "errand_run_swept_processes_total", help: "Processes that outlived the CLI of their run and were killed."},
-		metric{name: "errand_run_stuck_processes_total", help: "Processes of runs that could not be killed."},
-		metric{name: "errand_egress_refused_total", help: "Connections and requests of runs to hosts that their egress list does not allow."},
-		metric{name: "errand_task_returns_total", help: "Claimed tasks that the worker returned without ending them, by reason.", labels: "class reason"},
-		metric{name: "errand_task_endings_total", help: "Tasks whose final message is posted, by ending.", labels: "source class kind error"},
-		metric{name: "errand_tasks_absorbed_total", help: "Tasks that ended with the run of another task.", labels: "source"},
-		metric{name: "errand_ready_clis_total", help: "CLIs that were kept ready, by what became of them.", labels: "fate"},
-		metric{
-			name: "errand_outbox_lag_seconds", help: "Time from the end of a task until its final message was posted.",
-			buckets: []float64{.1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 7200},
-		},
-	)}
+	m := &Tasks{repositories: repositories, models: newFirstSeen(maxModels), meters: newMeters(r, taskMetrics()...)}
 	for _, class := range tasks.Classes { // so that the first one is an increase
 		for _, why := range []worker.Return{
-			worker.ReturnDrain, worker.ReturnLost, worker.ReturnWait, worker.ReturnRetry, worker.ReturnParked, worker.ReturnError, worker.ReturnCrash,
+			worker.ReturnDrain, worker.ReturnLost, worker.ReturnWait, worker.ReturnRetry, worker.ReturnParked,
+			worker.ReturnError, worker.ReturnCrash,
 		} {
 			m.add("errand_task_returns_total", 0, class, string(why))
 		}
@@ -125,6 +94,65 @@ func NewTasks(r prometheus.Registerer, repositories []string) *Tasks {
 		m.add("errand_ready_clis_total", 0, string(fate))
 	}
 	return m
+}
+
+func taskMetrics() []metric {
+	return []metric{
+		{
+			name: "errand_task_wait_seconds", help: "Time from when a task was due until its first run.",
+			labels: "class", buckets: []float64{.05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600},
+		},
+		{
+			name: "errand_run_duration_seconds", help: "Duration of runs.", labels: "class",
+			buckets: []float64{1, 5, 15, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200},
+		},
+		{
+			name: "errand_run_memory_bytes", help: "Peak memory of all processes of a run.", labels: "class",
+			buckets: prometheus.ExponentialBuckets(256<<20, 2, 8),
+		},
+		{
+			name: "errand_run_disk_bytes", help: "What a run added to the disk, as last measured.", labels: "class",
+			buckets: prometheus.ExponentialBuckets(64<<20, 4, 6),
+		},
+		{name: "errand_run_cpu_seconds_total", help: "Processor time of runs.", labels: "class"},
+		{name: "errand_runs_total", help: "Runs by outcome.", labels: "source class outcome error"},
+		{
+			name: "errand_run_cost_usd_total", help: "Cost of runs in US dollars at list price.",
+			labels: "source repository model",
+		},
+		{name: "errand_run_tokens_total", help: "Tokens used by runs.", labels: "kind model"},
+		{name: "errand_model_calls_total", help: "Model calls of runs that use the gateway."},
+		{name: "errand_model_errors_total", help: "Failed model calls by HTTP status.", labels: "status"},
+		{name: "errand_run_kills_total", help: "CLI processes ended by a signal.", labels: "signal"},
+		{
+			name: "errand_run_swept_processes_total",
+			help: "Processes that outlived the CLI of their run and were killed.",
+		},
+		{name: "errand_run_stuck_processes_total", help: "Processes of runs that could not be killed."},
+		{
+			name: "errand_egress_refused_total",
+			help: "Connections and requests of runs to hosts that their egress list does not allow.",
+		},
+		{
+			name: "errand_task_returns_total",
+			help: "Claimed tasks that the worker returned without ending them, by reason.", labels: "class reason",
+		},
+		{
+			name: "errand_task_endings_total", help: "Tasks whose final message is posted, by ending.",
+			labels: "source class kind error",
+		},
+		{
+			name: "errand_tasks_absorbed_total", help: "Tasks that ended with the run of another task.",
+			labels: "source",
+		},
+		{
+			name: "errand_ready_clis_total", help: "CLIs that were kept ready, by what became of them.", labels: "fate",
+		},
+		{
+			name: "errand_outbox_lag_seconds", help: "Time from the end of a task until its final message was posted.",
+			buckets: []float64{.1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 7200},
+		},
+	}
 }
 
 // Ready counts a CLI that was kept ready.
@@ -145,7 +173,8 @@ func (m *Tasks) Ran(t tasks.Task, r agent.Result) {
 	m.add("errand_run_cpu_seconds_total", r.Resources.CPU.Seconds(), t.Class)
 	m.add("errand_run_cost_usd_total", max(r.CostUSD, 0), t.Source, m.repositories.label(t.Repo), model)
 	for kind, n := range map[string]int64{
-		"input": r.Usage.Input, "output": r.Usage.Output, "cache_read": r.Usage.CacheRead, "cache_creation": r.Usage.CacheCreation,
+		"input": r.Usage.Input, "output": r.Usage.Output, "cache_read": r.Usage.CacheRead,
+		"cache_creation": r.Usage.CacheCreation,
 	} {
 		m.add("errand_run_tokens_total", float64(max(n, 0)), kind, model)
 	}
@@ -192,7 +221,8 @@ type Desk struct{ meters }
 // NewDesk registers the metrics of a desk.
 func NewDesk(r prometheus.Registerer) *Desk {
 	return &Desk{newMeters(r, metric{
-		name: "errand_tasks_submitted_total", help: "Submitted tasks: new ones, duplicates, and answers to questions.", labels: "source class result",
+		name: "errand_tasks_submitted_total", help: "Submitted tasks: new ones, duplicates, and answers to questions.",
+		labels: "source class result",
 	})}
 }
 
@@ -225,7 +255,8 @@ const maxScrapes = 4
 // Handler serves a registry. Metrics that cannot be read are left out.
 func Handler(r *prometheus.Registry, log *slog.Logger) http.Handler {
 	return promhttp.HandlerFor(r, promhttp.HandlerOpts{
-		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn), ErrorHandling: promhttp.ContinueOnError, MaxRequestsInFlight: maxScrapes,
+		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn), ErrorHandling: promhttp.ContinueOnError,
+		MaxRequestsInFlight: maxScrapes,
 	})
 }
 

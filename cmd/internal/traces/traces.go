@@ -69,7 +69,8 @@ func New(cfg Config) (*Exporter, error) {
 	e := &Exporter{cfg: cfg, queue: make(chan ended, maxQueued), closing: make(chan struct{})}
 	e.ctx, e.cancel = context.WithCancel(context.Background())
 	var err error
-	e.client, err = otlptracehttp.New(e.ctx, otlptracehttp.WithEndpointURL(cfg.URL), otlptracehttp.WithHeaders(cfg.Headers))
+	e.client, err = otlptracehttp.New(e.ctx, otlptracehttp.WithEndpointURL(cfg.URL),
+		otlptracehttp.WithHeaders(cfg.Headers))
 	if err != nil {
 		return nil, fmt.Errorf("export traces: %w", err)
 	}
@@ -141,7 +142,8 @@ func (e *Exporter) send(one ended) error {
 	}
 	spans := &collector{}
 	provider := sdk.NewTracerProvider(sdk.WithSpanProcessor(spans), sdk.WithIDGenerator(identifier{}),
-		sdk.WithResource(resource.NewSchemaless(attribute.String("service.name", "errand"), attribute.String("service.version", e.cfg.Version))))
+		sdk.WithResource(resource.NewSchemaless(attribute.String("service.name", "errand"),
+			attribute.String("service.version", e.cfg.Version))))
 	build(context.WithValue(ctx, taskKey{}, one.task.ID), provider.Tracer("errand"), one, record, events)
 	if len(spans.ended) == 0 { // OTEL_TRACES_SAMPLER left it out
 		return nil
@@ -173,8 +175,9 @@ func build(ctx context.Context, tracer trace.Tracer, one ended, record store.Rec
 	t, at := one.task, tasks.Born(one.task.ID)
 	ctx = propagation.TraceContext{}.Extract(ctx, propagation.MapCarrier{"traceparent": t.Trace})
 	ctx, root := tracer.Start(ctx, "task "+t.Kind, trace.WithTimestamp(at), trace.WithAttributes(
-		attribute.String("errand.task", t.ID), attribute.String("errand.thread", t.Thread), attribute.String("errand.source", t.Source),
-		attribute.String("errand.class", t.Class), attribute.String("errand.repo", t.Repo), attribute.String("errand.outcome", string(one.ending.Kind)),
+		attribute.String("errand.task", t.ID), attribute.String("errand.thread", t.Thread),
+		attribute.String("errand.source", t.Source), attribute.String("errand.class", t.Class),
+		attribute.String("errand.repo", t.Repo), attribute.String("errand.outcome", string(one.ending.Kind)),
 		attribute.Float64("errand.cost_usd", record.Cost),
 	))
 	if one.ending.Kind == tasks.Failed {

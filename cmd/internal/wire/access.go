@@ -38,8 +38,9 @@ func provider(c config.Config) *auth.Provider {
 		return nil
 	}
 	p := &auth.Provider{
-		Issuer: l.Issuer, ClientID: l.ClientID, Secret: c.HTTP.LoginSecret.Reveal(), Redirect: c.HTTP.PublicURL + "/login/callback",
-		Scopes: l.Scopes, Groups: cmp.Or(l.Groups, "groups"), Account: l.Account, HTTP: &http.Client{Timeout: 10 * time.Second},
+		Issuer: l.Issuer, ClientID: l.ClientID, Secret: c.HTTP.LoginSecret.Reveal(),
+		Redirect: c.HTTP.PublicURL + "/login/callback", Scopes: l.Scopes, Groups: cmp.Or(l.Groups, "groups"),
+		Account: l.Account, HTTP: &http.Client{Timeout: 10 * time.Second},
 	}
 	if site := strings.TrimRight(l.Issuer, "/"); strings.EqualFold(site, c.GitHub.URL) {
 		p.Issuer, p.GitHub = site, c.GitHub.APIURL
@@ -66,7 +67,9 @@ func (p *Parts) access() (*auth.Access, error) {
 		a.Grants = append(a.Grants, grant)
 	}
 	if p.Forge != nil {
-		a.Forge = func(ctx context.Context, repo, login string) (bool, error) { return mayRead(ctx, p.Forge, repo, login) }
+		a.Forge = func(ctx context.Context, repo, login string) (bool, error) {
+			return mayRead(ctx, p.Forge, repo, login)
+		}
 	}
 	return a, nil
 }
@@ -88,12 +91,15 @@ func rights(c config.Config) *tasks.Rights {
 
 // rightsNotice reports that people in Slack are not limited to their own rights on GitHub.
 func rightsNotice(c config.Config) []store.Finding {
-	if !c.Slack.Enabled() || !c.GitHub.Enabled() || c.Routing.Slack.Unmapped != "" || c.Routing.Unmapped() != config.UnmappedAll {
+	if !c.Slack.Enabled() || !c.GitHub.Enabled() || c.Routing.Slack.Unmapped != "" ||
+		c.Routing.Unmapped() != config.UnmappedAll {
 		return nil
 	}
 	return []store.Finding{{
 		Severity: store.Note, What: "everybody in Slack has errand's rights on GitHub",
-		Why:    "errand.yaml maps no person to a GitHub account, so people can use errand to read and change repositories that they have no access to.",
-		Remedy: "Add them under people: with slack: and github: (docs/slack.md, Permission), or decide with slack: unmapped:.",
+		Why: "errand.yaml maps no person to a GitHub account, so people can use errand to read and change " +
+			"repositories that they have no access to.",
+		Remedy: "Add them under people: with slack: and github: (docs/slack.md, Permission), or " +
+			"decide with slack: unmapped:.",
 	}}
 }

@@ -23,8 +23,8 @@ func schedules(c config.Config) (list []schedule.Schedule) {
 	for _, name := range slices.Sorted(maps.Keys(c.Routing.Schedules)) {
 		s := c.Routing.Schedules[name]
 		list = append(list, schedule.Schedule{
-			Name: name, When: s.When, Prompt: s.Prompt, Repo: s.Repository, Branch: s.Branch, Profile: agent.Profile(cmp.Or(s.Profile, config.ProfileWrite)),
-			MaxUSD: s.Budget, Results: s.Results,
+			Name: name, When: s.When, Prompt: s.Prompt, Repo: s.Repository, Branch: s.Branch,
+			Profile: agent.Profile(cmp.Or(s.Profile, config.ProfileWrite)), MaxUSD: s.Budget, Results: s.Results,
 		})
 	}
 	return list
@@ -37,7 +37,8 @@ func hooks(c config.Config, getenv func(string) string) (list []hook.Hook) {
 		secret, _ := h.Secret.Read(getenv) // checkSigningSecrets reports errors at a front door
 		list = append(list, hook.Hook{
 			Name: name, Secret: secret.Reveal(), Template: h.Template, Repo: h.Repository, Branch: h.Branch,
-			Profile: agent.Profile(cmp.Or(h.Profile, config.ProfileRead)), MaxUSD: h.Budget, PerHour: h.Rate, Results: h.Results,
+			Profile: agent.Profile(cmp.Or(h.Profile, config.ProfileRead)), MaxUSD: h.Budget, PerHour: h.Rate,
+			Results: h.Results,
 		})
 	}
 	return list
@@ -63,7 +64,8 @@ func checkSigningSecrets(c config.Config, getenv func(string) string) (problems 
 	for _, where := range slices.Sorted(maps.Keys(all)) {
 		if _, err := all[where].Read(getenv); err != nil && all[where].Variable() != "" {
 			problems = append(problems, config.Problem{
-				Where: c.Paths.File + ": " + where, What: "cannot be used: " + err.Error(), Remedy: "set it to the output of `openssl rand -hex 32`, at front doors and at the other side",
+				Where: c.Paths.File + ": " + where, What: "cannot be used: " + err.Error(),
+				Remedy: "set it to the output of `openssl rand -hex 32`, at front doors and at the other side",
 			})
 		}
 	}
@@ -94,6 +96,8 @@ func (p *Parts) automation(notices *slackBoard) ([]tasks.Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	called, err := hook.New(hook.Config{Hooks: hooks(p.Config, os.Getenv), Memory: p.Store.Memos, Limiter: p.Store.Memos, Results: results, Log: p.Log})
+	called, err := hook.New(hook.Config{
+		Hooks: hooks(p.Config, os.Getenv), Memory: p.Store.Memos, Limiter: p.Store.Memos, Results: results, Log: p.Log,
+	})
 	return []tasks.Source{timed, called}, err
 }

@@ -25,9 +25,13 @@ func CheckCredentials(ctx context.Context, r *agent.Runner, model string) (found
 		f := doctor.Finding{What: name + ": " + c.Host + " answers"}
 		switch e := c.Problem; {
 		case c.Closed:
-			f.What = name + ": not checked, because only the CLI may use a subscription; `worker check-model` on a worker's machine asks with it"
+			f.What = name +
+				": not checked, because only the CLI may use a subscription; `worker check-model` on a " +
+				"worker's machine asks with it"
 		case e != nil:
-			f = doctor.Finding{What: name + " does not work at " + c.Host, Why: e.Message, Remedy: e.Remedy, Fatal: useless}
+			f = doctor.Finding{
+				What: name + " does not work at " + c.Host, Why: e.Message, Remedy: e.Remedy, Fatal: useless,
+			}
 		}
 		found = append(found, f)
 	}
@@ -53,7 +57,8 @@ func (p *Parts) checkModel(ctx context.Context) []doctor.Finding {
 		}
 		return p.model.found
 	}
-	const what = "workers hold the credentials for the model, so they are not tried here; `worker check-model` on a worker's machine asks the provider"
+	const what = "workers hold the credentials for the model, so they are not tried here; `worker check-model` on a " +
+		"worker's machine asks the provider"
 	known, err := tasks.FleetOf(p.Desk).Credentials(ctx)
 	if err != nil {
 		return []doctor.Finding{{What: what}} // Redis is checked elsewhere
@@ -61,7 +66,8 @@ func (p *Parts) checkModel(ctx context.Context) []doctor.Finding {
 	var held []string
 	for _, c := range known {
 		if c.Until.After(time.Now()) {
-			held = append(held, fmt.Sprintf("%s is held until %s: the model answered %d", c.Name, c.Until.UTC().Format(time.RFC3339), c.Status))
+			held = append(held, fmt.Sprintf("%s is held until %s: the model answered %d", c.Name,
+				c.Until.UTC().Format(time.RFC3339), c.Status))
 		}
 	}
 	return []doctor.Finding{{What: what, Why: strings.Join(held, "; ")}}

@@ -23,7 +23,9 @@ func configuration(c config.Config) *web.Configuration {
 	for _, s := range c.Settings() {
 		settings[s.Name] = s
 	}
-	shown := &web.Configuration{File: c.Paths.File, Tables: sections(c.Routing), Published: c.Published(), Shared: config.Shared}
+	shown := &web.Configuration{
+		File: c.Paths.File, Tables: sections(c.Routing), Published: c.Published(), Shared: config.Shared,
+	}
 	for _, section := range errand.Sections() {
 		group := web.SettingGroup{Title: section.Title}
 		for _, v := range section.Variables {
@@ -53,15 +55,15 @@ func configuration(c config.Config) *web.Configuration {
 // sections returns errand.yaml as tables. Only limits and budgets are there without an entry, because no limit is one.
 func sections(r config.Routing) []web.Table {
 	b, all := r.Budgets, []web.Table{}
-	number := func(n int) string { return either(n > 0, strconv.Itoa(n), "no limit") }
-	dollars := func(usd float64) string { return either(usd > 0, legible.Dollars(usd), "no limit") }
 	add := func(title string, columns []string, rows [][]string) {
 		if len(rows) > 0 {
 			all = append(all, web.Table{Title: title, Columns: columns, Rows: rows})
 		}
 	}
 	add("Runs at once", []string{"of", "at most"}, [][]string{
-		{"each repository", number(r.Limits.Repository)}, {"each person", number(r.Limits.User)}, {"each model credential", number(r.Limits.Credential)},
+		{"each repository", number(r.Limits.Repository)},
+		{"each person", number(r.Limits.User)},
+		{"each model credential", number(r.Limits.Credential)},
 	})
 	add("Budgets", []string{"of", "at most"}, [][]string{
 		{"each task", dollars(b.Task)},
@@ -71,41 +73,61 @@ func sections(r config.Routing) []web.Table {
 		{"the whole fleet a day", dollars(b.Day)},
 		{"each task without asking first", dollars(b.AskAbove)},
 	})
-	add("Repositories", []string{"repository", "own settings", "branch", "profile", "results", "pool", "open"}, rows(r.Repositories, func(one config.Repository) []string {
-		profile := either(one.Results == "", config.ProfileWrite, config.ProfileRead)
-		return []string{
-			either(one.Trusted, "trusted", "not trusted"), either(one.Base != "", one.Base, "default"), either(one.Profile != "", one.Profile, profile), one.Results,
-			tasks.PoolName(one.Pool), either(one.Open, "to all", "no"),
-		}
-	}))
-	add("Channels", []string{"channel", "repository", "private repositories"}, rows(r.Channels, func(one config.Channel) []string {
-		return []string{one.Repository, either(one.Private, "all", "only this one")}
-	}))
+	add("Repositories", []string{"repository", "own settings", "branch", "profile", "results", "pool", "open"},
+		rows(r.Repositories, func(one config.Repository) []string {
+			profile := either(one.Results == "", config.ProfileWrite, config.ProfileRead)
+			return []string{
+				either(one.Trusted, "trusted", "not trusted"), either(one.Base != "", one.Base, "default"),
+				either(one.Profile != "", one.Profile, profile), one.Results, tasks.PoolName(one.Pool),
+				either(one.Open, "to all", "no"),
+			}
+		}))
+	add("Channels", []string{"channel", "repository", "private repositories"},
+		rows(r.Channels, func(one config.Channel) []string {
+			return []string{one.Repository, either(one.Private, "all", "only this one")}
+		}))
 	add("People", []string{"name", "Slack", "GitHub", "e-mail"}, rows(r.People, func(one config.Person) []string {
 		return []string{one.Slack, one.GitHub, one.Email}
 	}))
-	add("Schedules", []string{"schedule", "times", "repository", "profile"}, rows(r.Schedules, func(one config.Schedule) []string {
-		return []string{one.When, one.Repository, either(one.Profile != "", one.Profile, config.ProfileWrite)}
-	}))
-	add("Hooks", []string{"hook", "repository", "profile", "requests an hour"}, rows(r.Hooks, func(one config.Hook) []string {
-		return []string{one.Repository, either(one.Profile != "", one.Profile, config.ProfileRead), strconv.Itoa(either(one.Rate > 0, one.Rate, hook.DefaultPerHour))}
-	}))
+	add("Schedules", []string{"schedule", "times", "repository", "profile"},
+		rows(r.Schedules, func(one config.Schedule) []string {
+			return []string{one.When, one.Repository, either(one.Profile != "", one.Profile, config.ProfileWrite)}
+		}))
+	add("Hooks", []string{"hook", "repository", "profile", "requests an hour"},
+		rows(r.Hooks, func(one config.Hook) []string {
+			return []string{
+				one.Repository, either(one.Profile != "", one.Profile, config.ProfileRead),
+				strconv.Itoa(either(one.Rate > 0, one.Rate, hook.DefaultPerHour)),
+			}
+		}))
 	add("Webhooks", []string{"webhook", "endings", "repositories"}, rows(r.Webhooks, func(one config.Webhook) []string {
-		return []string{either(len(one.Endings) > 0, list(one.Endings), "all"), either(len(one.Repositories) > 0, list(one.Repositories), "all")}
+		return []string{listOrAll(one.Endings), listOrAll(one.Repositories)}
 	}))
-	var credentials [][]string
-	for _, one := range r.Credentials {
-		credentials = append(credentials, []string{one.Name, one.Kind(), strconv.FormatFloat(cmp.Or(one.Weight, 1), 'f', -1, 64), dollars(one.DailyCap), either(len(one.Repositories) > 0, list(one.Repositories), "all")})
-	}
-	add("Credentials for the model", []string{"name", "kind", "weight", "at most a day", "repositories"}, credentials)
+	add("Credentials for the model", []string{"name", "kind", "weight", "at most a day", "repositories"},
+		credentialRows(r.Credentials))
 	add("Prices of a million tokens", []string{"provider", "models", "input", "output"}, priceRows(r.Prices))
 	var grants [][]string
 	for _, g := range r.Roles {
-		grants = append(grants, []string{g.Role, list(g.People), list(g.Groups), either(len(g.Repositories) > 0, list(g.Repositories), "all")})
+		grants = append(grants, []string{g.Role, list(g.People), list(g.Groups), listOrAll(g.Repositories)})
 	}
 	add("Roles", []string{"role", "people", "groups", "repositories"}, grants)
 	return append(all, access(r)...)
 }
+
+func credentialRows(credentials []config.Credential) (found [][]string) {
+	for _, c := range credentials {
+		weight := strconv.FormatFloat(cmp.Or(c.Weight, 1), 'f', -1, 64)
+		found = append(found, []string{c.Name, c.Kind(), weight, dollars(c.DailyCap), listOrAll(c.Repositories)})
+	}
+	return found
+}
+
+func number(n int) string { return either(n > 0, strconv.Itoa(n), "no limit") }
+
+func dollars(usd float64) string { return either(usd > 0, legible.Dollars(usd), "no limit") }
+
+// listOrAll names the entries of a list of which an empty one means all.
+func listOrAll(entries []string) string { return either(len(entries) > 0, list(entries), "all") }
 
 func priceRows(prices map[string]map[string]config.Price) (list [][]string) {
 	for _, provider := range slices.Sorted(maps.Keys(prices)) {
@@ -130,26 +152,35 @@ func access(r config.Routing) (all []web.Table) {
 			all = append(all, t)
 		}
 	}
-	pairs("Login", "issuer", r.Login.Issuer, "client", r.Login.ClientID, "scopes", list(r.Login.Scopes), "claim of groups", r.Login.Groups, "claim of the account", r.Login.Account)
+	pairs("Login", "issuer", r.Login.Issuer, "client", r.Login.ClientID, "scopes", list(r.Login.Scopes),
+		"claim of groups", r.Login.Groups, "claim of the account", r.Login.Account)
 	pairs("Options of requests", "models", list(r.Options.Models), "efforts", list(r.Options.Efforts))
 	s := r.Slack
-	pairs("Slack", "people", list(s.People), "workspaces", list(s.Teams), "channels", list(s.Channels), "bots", list(s.Bots), "approvers", list(s.Approvers), "people without a GitHub account", s.Unmapped, "link accounts", either(s.Link, "yes", ""), "match e-mail addresses with members of", list(s.MatchEmail))
-	pairs("Forks on GitHub", "label", r.GitHub.Label, "reviews a day", either(r.GitHub.Runs > 0, strconv.Itoa(r.GitHub.Runs), ""), "bots", list(r.GitHub.Bots))
+	pairs("Slack", "people", list(s.People), "workspaces", list(s.Teams), "channels", list(s.Channels), "bots",
+		list(s.Bots), "approvers", list(s.Approvers), "people without a GitHub account", s.Unmapped, "link accounts",
+		either(s.Link, "yes", ""), "match e-mail addresses with members of", list(s.MatchEmail))
+	pairs("Forks on GitHub", "label", r.GitHub.Label, "reviews a day",
+		either(r.GitHub.Runs > 0, strconv.Itoa(r.GitHub.Runs), ""), "bots", list(r.GitHub.Bots))
 	rules := web.Table{Title: "Rules for tools", Columns: []string{"tool", "input", "action", "reason"}}
 	for _, one := range r.Rules {
-		rules.Rows = append(rules.Rows, []string{one.Tool, either(one.Input != "", one.Input, "anything"), one.Action, one.Reason})
+		rules.Rows = append(rules.Rows, []string{
+			one.Tool, either(one.Input != "", one.Input, "anything"), one.Action, one.Reason,
+		})
 	}
 	if len(rules.Rows) > 0 {
 		all = append(all, rules)
 	}
-	servers := web.Table{Title: "MCP servers", Columns: []string{"server", "kind", "program or host", "profiles"}, Rows: rows(r.MCP, func(one config.Server) []string {
-		// Arguments, variables, headers and the rest of the URL may hold credentials.
-		place := path.Base(one.Command)
-		if u, err := url.Parse(one.URL); one.URL != "" {
-			place = either(err == nil, u.Hostname(), "")
-		}
-		return []string{one.Kind(), place, either(len(one.Profiles) > 0, list(one.Profiles), config.ProfileWrite)}
-	})}
+	servers := web.Table{
+		Title: "MCP servers", Columns: []string{"server", "kind", "program or host", "profiles"},
+		Rows: rows(r.MCP, func(one config.Server) []string {
+			// Arguments, variables, headers and the rest of the URL may hold credentials.
+			place := path.Base(one.Command)
+			if u, err := url.Parse(one.URL); one.URL != "" {
+				place = either(err == nil, u.Hostname(), "")
+			}
+			return []string{one.Kind(), place, either(len(one.Profiles) > 0, list(one.Profiles), config.ProfileWrite)}
+		}),
+	}
 	if len(servers.Rows) > 0 {
 		all = append(all, servers)
 	}

@@ -80,20 +80,26 @@ func (p *Parts) FrontDoor(ctx context.Context) (*Door, error) {
 			scheduler = in
 		}
 	}
-	metrics.NewFleet(p.registry, p.policy, func(ctx context.Context) (metrics.Fleet, error) { return metrics.ReadFleet(ctx, p.Store) })
+	metrics.NewFleet(p.registry, p.policy, func(ctx context.Context) (metrics.Fleet, error) {
+		return metrics.ReadFleet(ctx, p.Store)
+	})
 	mux.Handle("GET /metrics", p.Metrics)
 	access, err := p.access()
 	if err != nil {
 		return nil, err
 	}
 	h, err := web.New(web.Config{
-		Token: p.Config.HTTP.ConsoleToken.Reveal(), Desk: p.Desk, Store: p.Store, Redis: queuesRedis{p}, LogDir: LogDir(p.Config),
-		FleetToken: p.Config.FleetToken().Reveal(), Examine: p.examine, Notices: p.notices, Shown: configuration(p.Config),
-		Inbound: inbound, Chat: talk, Links: p.links, Reviews: reviews, Scheduler: scheduler, Webhooks: p.webhooks, Open: signed, Mux: mux, Ready: p.Ready, Log: p.Log,
-		QueuesWritable: p.Config.HTTP.QueuesWritable,
-		Roles:          map[string]tasks.Role{chat.Pattern: tasks.User, "GET /metrics": tasks.Operator},
-		Proxy:          auth.Proxy{Header: p.Config.HTTP.ProxyHeader, Groups: p.Config.HTTP.ProxyGroups, From: p.Config.HTTP.Proxies},
-		Access:         access, Provider: provider(p.Config), TaskLinks: taskLinks(p.Config),
+		Token: p.Config.HTTP.ConsoleToken.Reveal(), Desk: p.Desk, Store: p.Store, Redis: queuesRedis{p},
+		LogDir: LogDir(p.Config), FleetToken: p.Config.FleetToken().Reveal(), Examine: p.examine, Notices: p.notices,
+		Shown: configuration(p.Config), Inbound: inbound, Chat: talk, Links: p.links, Reviews: reviews,
+		Scheduler: scheduler, Webhooks: p.webhooks, Open: signed, Mux: mux, Ready: p.Ready, Log: p.Log,
+		QueuesWritable: p.Config.HTTP.QueuesWritable, Roles: map[string]tasks.Role{
+			chat.Pattern: tasks.User, "GET /metrics": tasks.Operator,
+		},
+		Proxy: auth.Proxy{
+			Header: p.Config.HTTP.ProxyHeader, Groups: p.Config.HTTP.ProxyGroups, From: p.Config.HTTP.Proxies,
+		},
+		Access: access, Provider: provider(p.Config), TaskLinks: taskLinks(p.Config),
 	})
 	if err != nil {
 		return nil, err
@@ -174,7 +180,9 @@ func Start(ctx context.Context, c config.Config, log *slog.Logger, o Options) (*
 // ServeDuring serves h on l while work runs, and calls stopping, which may be nil, when it begins to shut down. Work
 // begins when Redis answers, and it ends when ctx ends or the server fails. The server still answers while work ends,
 // so that an orchestrator sees a live process during the drain.
-func (p *Parts) ServeDuring(ctx context.Context, l net.Listener, h http.Handler, stopping func(), work func(context.Context) error) error {
+func (p *Parts) ServeDuring(ctx context.Context, l net.Listener, h http.Handler, stopping func(),
+	work func(context.Context) error,
+) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))

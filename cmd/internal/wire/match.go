@@ -29,8 +29,14 @@ const (
 	membersLimit = time.Minute
 )
 
-func newMatcher(orgs []string, email func(context.Context, string) (string, error), members func(context.Context, string) (map[string]string, error)) *matcher {
-	return &matcher{orgs: orgs, email: email, members: members, cache: intake.Cache[map[string]string]{Life: membersLife, ErrorLife: membersError, Now: time.Now}}
+func newMatcher(orgs []string, email func(context.Context, string) (string, error),
+	members func(context.Context, string) (map[string]string, error),
+) *matcher {
+	return &matcher{
+		orgs: orgs, email: email, members: members, cache: intake.Cache[map[string]string]{
+			Life: membersLife, ErrorLife: membersError, Now: time.Now,
+		},
+	}
 }
 
 // login returns the account, or "" if there is none or GitHub refuses to say: diagnose says why. An error means that it
@@ -64,7 +70,9 @@ func (m *matcher) read(ctx context.Context, org string) (map[string]string, erro
 	return tasks.Await(ctx, func() (map[string]string, error) {
 		whole, cancel := context.WithTimeout(context.WithoutCancel(ctx), membersLimit)
 		defer cancel()
-		return m.cache.Get(whole, org, func(ctx context.Context) (map[string]string, error) { return m.members(ctx, org) })
+		return m.cache.Get(whole, org, func(ctx context.Context) (map[string]string, error) {
+			return m.members(ctx, org)
+		})
 	})
 }
 
@@ -75,11 +83,15 @@ func (m *matcher) diagnose(ctx context.Context) (list []doctor.Finding) {
 	}
 	for _, org := range m.orgs {
 		logins, err := m.read(ctx, org)
-		f := doctor.Finding{What: fmt.Sprintf("people in Slack are recognised by %d e-mail addresses of members of %s on GitHub", len(logins), org)}
+		f := doctor.Finding{What: fmt.Sprintf("people in Slack are recognised by %d e-mail "+
+			"addresses of members of %s on GitHub", len(logins), org)}
 		if err != nil || len(logins) == 0 {
 			f = doctor.Finding{
-				What: "nobody in Slack is recognised by their e-mail address in " + org, Why: "GitHub gives no address of a member in a verified domain.",
-				Remedy: "Verify the domain in the settings of " + org + " on GitHub, and give errand the permission Members: read there (docs/slack.md), or change slack: match_email:.",
+				What: "nobody in Slack is recognised by their e-mail address in " + org,
+				Why:  "GitHub gives no address of a member in a verified domain.",
+				Remedy: "Verify the domain in the settings of " + org +
+					" on GitHub, and give errand the permission Members: read there (docs/slack.md), or " +
+					"change slack: match_email:.",
 			}
 		}
 		if err != nil {

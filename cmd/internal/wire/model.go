@@ -24,9 +24,11 @@ import (
 func credentials(c config.Config) (list []agent.ModelCredential) {
 	for _, one := range c.CredentialsHere() {
 		list = append(list, agent.ModelCredential{
-			Name: one.Name, APIKey: one.APIKey, OAuthToken: one.OAuthToken, AuthToken: one.AuthToken, Token: modelToken(c, one.TokenCommand),
-			Cloud: credentialCloud(c.Cloud, one), Names: one.Models, Prices: modelPrices(c, cmp.Or(one.Provider, config.ProviderAnthropic)), Headers: modelHeaders(c, one.Provider),
-			Weight: one.Weight, Repositories: one.Repositories, People: one.People, DailyCap: one.DailyCap,
+			Name: one.Name, APIKey: one.APIKey, OAuthToken: one.OAuthToken, AuthToken: one.AuthToken,
+			Token: modelToken(c, one.TokenCommand), Cloud: credentialCloud(c.Cloud, one), Names: one.Models,
+			Prices:  modelPrices(c, cmp.Or(one.Provider, config.ProviderAnthropic)),
+			Headers: modelHeaders(c, one.Provider), Weight: one.Weight, Repositories: one.Repositories,
+			People: one.People, DailyCap: one.DailyCap,
 		})
 	}
 	return list
@@ -40,9 +42,10 @@ func credentialCloud(c config.Cloud, one config.Credential) func(key string) (cl
 	}
 	return func(key string) (cloud.Provider, error) {
 		return modelCloud(config.Cloud{
-			Bedrock: one.Provider == config.ProviderBedrock, Region: one.Region, BedrockURL: c.BedrockURL, BedrockKey: config.Secret(key),
-			Vertex: one.Provider == config.ProviderVertex, VertexProject: one.Project, VertexRegion: one.Region, VertexURL: c.VertexURL,
-			Foundry: one.Provider == config.ProviderFoundry, FoundryResource: one.Resource, FoundryURL: c.FoundryURL, FoundryKey: config.Secret(key),
+			Bedrock: one.Provider == config.ProviderBedrock, Region: one.Region, BedrockURL: c.BedrockURL,
+			BedrockKey: config.Secret(key), Vertex: one.Provider == config.ProviderVertex, VertexProject: one.Project,
+			VertexRegion: one.Region, VertexURL: c.VertexURL, Foundry: one.Provider == config.ProviderFoundry,
+			FoundryResource: one.Resource, FoundryURL: c.FoundryURL, FoundryKey: config.Secret(key),
 		}, one.Profile, one.File)
 	}
 }
@@ -66,7 +69,10 @@ func credentialName(c config.Config) string {
 	if used := c.Cloud.Used(); used != "" { // whose credential changes
 		cl := c.Cloud
 		secret = used + cl.BedrockKey.Reveal() + cl.FoundryKey.Reveal()
-		where = strings.Join([]string{cl.Region, cl.BedrockURL, cl.VertexProject, cl.VertexRegion, cl.VertexURL, cl.FoundryResource, cl.FoundryURL}, "\x00")
+		where = strings.Join([]string{
+			cl.Region, cl.BedrockURL, cl.VertexProject, cl.VertexRegion, cl.VertexURL,
+			cl.FoundryResource, cl.FoundryURL,
+		}, "\x00")
 	}
 	if secret == "" {
 		return ""
@@ -95,7 +101,10 @@ func modelPrices(c config.Config, provider string) agent.PriceList {
 // modelHeaders returns the operator's headers for requests to the model. A cloud's own address gets none.
 func modelHeaders(c config.Config, provider string) http.Header {
 	headers, cl := http.Header{}, c.Cloud
-	bases := map[string]string{config.ProviderBedrock: cl.BedrockURL, config.ProviderVertex: cl.VertexURL, config.ProviderFoundry: cl.FoundryURL}
+	bases := map[string]string{
+		config.ProviderBedrock: cl.BedrockURL, config.ProviderVertex: cl.VertexURL,
+		config.ProviderFoundry: cl.FoundryURL,
+	}
 	if base, isCloud := bases[provider]; isCloud && base == "" {
 		return headers
 	}
@@ -121,11 +130,17 @@ func modelCloud(c config.Cloud, profile, file string) (cloud.Provider, error) {
 	ctx := context.Background() // files are read, and Google's library may ask whether this is a machine of Google
 	switch {
 	case c.Bedrock:
-		return bedrock.New(ctx, bedrock.Config{Region: c.Region, Profile: profile, Endpoint: c.BedrockURL, Key: c.BedrockKey.Reveal()})
+		return bedrock.New(ctx, bedrock.Config{
+			Region: c.Region, Profile: profile, Endpoint: c.BedrockURL, Key: c.BedrockKey.Reveal(),
+		})
 	case c.Vertex:
-		return vertex.New(ctx, vertex.Config{Project: c.VertexProject, Region: c.VertexRegion, File: file, Endpoint: c.VertexURL})
+		return vertex.New(ctx, vertex.Config{
+			Project: c.VertexProject, Region: c.VertexRegion, File: file, Endpoint: c.VertexURL,
+		})
 	case c.Foundry:
-		return foundry.New(foundry.Config{Resource: c.FoundryResource, Endpoint: c.FoundryURL, Key: c.FoundryKey.Reveal()})
+		return foundry.New(foundry.Config{
+			Resource: c.FoundryResource, Endpoint: c.FoundryURL, Key: c.FoundryKey.Reveal(),
+		})
 	}
 	return nil, nil //nolint:nilnil // no cloud is no error
 }
@@ -140,6 +155,6 @@ func modelNames(m config.Model) map[string]string {
 // secretFileVariables name files with credentials for the model, which the CLI or the SDKs of the clouds would read.
 var secretFileVariables = []string{
 	"CLAUDE_CODE_CLIENT_KEY", "GOOGLE_APPLICATION_CREDENTIALS",
-	"AWS_SHARED_CREDENTIALS_FILE", "AWS_CONFIG_FILE", "AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE",
-	"AZURE_CLIENT_CERTIFICATE_PATH", "AZURE_FEDERATED_TOKEN_FILE",
+	"AWS_SHARED_CREDENTIALS_FILE", "AWS_CONFIG_FILE", "AWS_WEB_IDENTITY_TOKEN_FILE",
+	"AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE", "AZURE_CLIENT_CERTIFICATE_PATH", "AZURE_FEDERATED_TOKEN_FILE",
 }

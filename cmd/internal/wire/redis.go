@@ -29,7 +29,8 @@ func (p *Parts) client() (*redis.Client, error) {
 	const patience, retries, idle = 2 * time.Second, 1, 3 // idle connections: a fleet has hundreds of processes
 	var c *redis.Client
 	if sentinels != nil {
-		sentinels.DialTimeout, sentinels.ReadTimeout, sentinels.WriteTimeout, sentinels.ContextTimeoutEnabled = patience, patience, patience, true
+		sentinels.DialTimeout, sentinels.ReadTimeout, sentinels.WriteTimeout, sentinels.ContextTimeoutEnabled =
+			patience, patience, patience, true
 		sentinels.MaxRetries, sentinels.MaxIdleConns = retries, idle
 		sentinels.DialerRetries = 1 // of each Sentinel and, within that, of each dial to Redis
 		c = redis.NewFailoverClient(sentinels)
@@ -148,14 +149,21 @@ func (p *Parts) explain(err error) (what, remedy string) {
 	case is("LOADING "):
 		return "Redis is loading its data", "wait"
 	case unknown || is("certificate signed by unknown authority"):
-		return "Redis' certificate is of an unknown authority", "set ERRAND_REDIS_CA_FILE to the certificate of the CA that signed it"
-	case other || is("x509: certificate is valid for", "x509: certificate is not valid for", "x509: cannot validate certificate for"):
-		return "Redis' certificate is for another host", "use a host in REDIS_URL that the certificate names; with Sentinels, it must name the addresses that they report"
-	case is("tls: certificate required", "tls: bad certificate", "tls: unknown certificate", "tls: expired certificate"):
-		return "Redis refuses the client certificate", "set ERRAND_REDIS_CERT_FILE and ERRAND_REDIS_KEY_FILE to a certificate that it accepts"
+		return "Redis' certificate is of an unknown authority",
+			"set ERRAND_REDIS_CA_FILE to the certificate of the CA that signed it"
+	case other || is("x509: certificate is valid for", "x509: certificate is not valid for",
+		"x509: cannot validate certificate for"):
+		return "Redis' certificate is for another host",
+			"use a host in REDIS_URL that the certificate names; with Sentinels, it must name " +
+				"the addresses that they report"
+	case is("tls: certificate required", "tls: bad certificate", "tls: unknown certificate",
+		"tls: expired certificate"):
+		return "Redis refuses the client certificate",
+			"set ERRAND_REDIS_CERT_FILE and ERRAND_REDIS_KEY_FILE to a certificate that it accepts"
 	case is("tls: first record does not look like a TLS handshake"):
 		return "Redis uses no TLS", "write redis:// instead of rediss:// in REDIS_URL"
-	case is("WRONGPASS", "NOAUTH", "invalid password", "without any password configured") && sentinels != nil && is("sentinel"):
+	case is("WRONGPASS", "NOAUTH", "invalid password", "without any password configured") && sentinels != nil &&
+		is("sentinel"):
 		return "the Sentinels refuse the user or password", "correct sentinel_user and sentinel_password in REDIS_URL"
 	case is("WRONGPASS", "NOAUTH", "invalid password", "without any password configured"):
 		return "Redis refuses the user or password", "correct the user and password in REDIS_URL"

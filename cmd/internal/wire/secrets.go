@@ -2,12 +2,15 @@ package wire
 
 import (
 	"context"
+	"io"
+	"log/slog"
 	"maps"
 	"os"
 	"slices"
 	"strings"
 
 	"github.com/errand-fleet/errand/config"
+	"github.com/errand-fleet/errand/tasks/worker"
 	"github.com/errand-fleet/errand/workspace"
 )
 
@@ -38,12 +41,15 @@ func readSecrets(c config.Config, getenv func(string) string, worker bool) (prob
 	for _, name := range slices.Sorted(maps.Keys(c.Routing.Repositories)) {
 		repository, where := c.Routing.Repositories[name], c.Paths.File+": repositories."+name+".secrets"
 		if err := repository.ReadSecrets(getenv, os.ReadFile, run); err != nil && worker {
-			problems = append(problems, config.Problem{Where: where, What: "cannot be read: " + err.Error(), Remedy: "correct them, or set what they name"})
+			problems = append(problems, config.Problem{
+				Where: where, What: "cannot be read: " + err.Error(), Remedy: "correct them, or set what they name",
+			})
 		}
 		for variable, s := range repository.Secrets {
 			if worker && s.Expose == config.ExposeAgent && c.Worker.Sandbox == config.SandboxNone {
 				problems = append(problems, config.Problem{
-					Where: where + "." + variable, What: "is exposed to the agent without a sandbox: the processes of all other runs could read it",
+					Where:  where + "." + variable,
+					What:   "is exposed to the agent without a sandbox: the processes of all other runs could read it",
 					Remedy: "set ERRAND_SANDBOX=bwrap, or remove expose",
 				})
 			}
@@ -69,15 +75,47 @@ func checkSigning(c config.Config) (problems config.Problems) {
 		info, err := os.Stat(path)
 		switch {
 		case err == nil && info.Mode().Perm()&0o077 != 0:
-			problems = append(problems, config.Problem{Where: file, What: "can be read or changed by other users", Remedy: "run chmod 600 on it"})
+			problems = append(problems, config.Problem{
+				Where: file, What: "can be read or changed by other users", Remedy: "run chmod 600 on it",
+			})
 		case c.Worker.Sandbox == config.SandboxNone:
 			problems = append(problems, config.Problem{
-				Where: file, What: "can be read by agents without a sandbox", Remedy: "set ERRAND_SANDBOX=bwrap, or " + text + " to the key itself",
+				Where: file, What: "can be read by agents without a sandbox", Remedy: "set ERRAND_SANDBOX=bwrap, or " +
+					text + " to the key itself",
 			})
 		}
 	}
 	if _, err := signer(c); err != nil {
-		problems = append(problems, config.Problem{Where: where, What: "cannot be used: " + err.Error(), Remedy: "make one with ssh-keygen -t ed25519 -N ''"})
+		problems = append(problems, config.Problem{
+			Where: where, What: "cannot be used: " + err.Error(), Remedy: "make one with ssh-keygen -t ed25519 -N ''",
+		})
 	}
 	return problems
+}
+
+// Logger returns the configured logger. By default it writes text in standalone mode and JSON otherwise. It redacts
+// secrets.
+func Logger(w io.Writer, c config.Config, people bool) *slog.Logger {
+	r := redactor(c)
+	o := &slog.HandlerOptions{Level: c.Worker.LogLevel, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		if a.Key == worker.TraceKey {
+			return a // a hash: looking for secrets in its 32 digits would take as long as the rest of the line
+		}
+		switch a.Value.Kind() {
+		case slog.KindString:
+			a.Value = slog.StringValue(r.String(a.Value.String()))
+		case slog.KindAny:
+			switch v := a.Value.Any().(type) {
+			case error:
+				a.Value = slog.StringValue(r.String(v.Error()))
+			case slog.Level:
+				a.Value = slog.StringValue(v.String()) // the handlers' own form; ReplaceAttr would use reflection
+			}
+		}
+		return a
+	}}
+	if format := c.Worker.LogFormat; format == config.LogText || format == "" && people {
+		return slog.New(worker.LogRuns(slog.NewTextHandler(w, o), c.Traces.URL() != ""))
+	}
+	return slog.New(worker.LogRuns(slog.NewJSONHandler(w, o), c.Traces.URL() != ""))
 }

@@ -37,13 +37,19 @@ func Load(getenv func(string) string, role config.Role) (config.Config, error) {
 	}
 	if role != config.RoleFrontdoor { // a front door starts no run
 		for _, err := range agent.CheckRegistries(registries(c), getenv) {
-			problems = append(problems, config.Problem{Where: c.Paths.File + ": registries:", What: err.Error(), Remedy: "see docs/environment.md"})
+			problems = append(problems, config.Problem{
+				Where: c.Paths.File + ": registries:", What: err.Error(), Remedy: "see docs/environment.md",
+			})
 		}
 		for _, err := range agent.CheckCredentials(credentials(c), getenv) {
-			problems = append(problems, config.Problem{Where: c.Paths.File + ": credentials:", What: err.Error(), Remedy: "see docs/models.md"})
+			problems = append(problems, config.Problem{
+				Where: c.Paths.File + ": credentials:", What: err.Error(), Remedy: "see docs/models.md",
+			})
 		}
 		for _, err := range agent.CheckServers(servers(c), getenv) {
-			problems = append(problems, config.Problem{Where: c.Paths.File + ": mcp:", What: err.Error(), Remedy: "see docs/mcp.md"})
+			problems = append(problems, config.Problem{
+				Where: c.Paths.File + ": mcp:", What: err.Error(), Remedy: "see docs/mcp.md",
+			})
 		}
 	}
 	if len(problems) == 0 {
@@ -72,7 +78,9 @@ func try(c config.Config) config.Problems {
 		err = p.Close()
 	}
 	if err != nil {
-		return config.Problems{{Where: "the configuration", What: "cannot be used: " + err.Error(), Remedy: "correct it"}}
+		return config.Problems{{
+			Where: "the configuration", What: "cannot be used: " + err.Error(), Remedy: "correct it",
+		}}
 	}
 	return nil
 }
@@ -98,7 +106,8 @@ func environments(c config.Config) (problems config.Problems) {
 		_, wrong := c.Routing.Repositories[name].Checked()
 		for _, one := range wrong {
 			problems = append(problems, config.Problem{
-				Where: c.Paths.File + ": repositories." + name, What: strings.TrimSuffix(one, "."), Remedy: "correct it; docs/environment.md lists what can be declared",
+				Where: c.Paths.File + ": repositories." + name, What: strings.TrimSuffix(one, "."),
+				Remedy: "correct it; docs/environment.md lists what can be declared",
 			})
 		}
 	}
@@ -110,13 +119,15 @@ func Notices(c config.Config, environ []string) []store.Finding {
 	list := []store.Finding{{What: c.Summary()}}
 	if !c.Routed() {
 		list[0].Severity = store.Note
-		list[0].Why = "Every repository that errand's identity reaches may be worked on, and nothing bounds what runs cost."
+		list[0].Why = "Every repository that errand's identity reaches may be worked on, and " +
+			"nothing bounds what runs cost."
 		list[0].Remedy = "Write errand.yaml (`enqueue init`, errand.example.yaml), or set ERRAND_CONFIG to its path."
 	}
 	list = append(list, rightsNotice(c)...)
 	for _, p := range config.Unknown(environ) {
 		list = append(list, store.Finding{
-			Severity: store.Warning, What: p.Where + " " + p.What, Why: "A setting with a wrong name is not in force.", Remedy: p.Remedy,
+			Severity: store.Warning, What: p.Where + " " + p.What, Why: "A setting with a wrong name is not in force.",
+			Remedy: p.Remedy,
 		})
 	}
 	return list
@@ -158,7 +169,8 @@ func hidden(c config.Config) []string {
 	}
 	// Only root can read these, so they matter to a worker that runs as root.
 	keys, _ := filepath.Glob("/etc/ssh/ssh_host_*_key") // the pattern is well-formed
-	paths = append(append(paths, keys...), "/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/sudoers", "/etc/sudoers.d",
+	paths = append(append(paths, keys...), "/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-",
+		"/etc/sudoers", "/etc/sudoers.d",
 		"/etc/security/opasswd", "/etc/krb5.keytab", "/etc/ssl/private", "/etc/errand")
 	home, err := os.UserHomeDir()
 	if err != nil {
@@ -169,8 +181,9 @@ func hidden(c config.Config) []string {
 	}
 	// Hide these even if the home directory is shown because a task works there.
 	for _, name := range []string{
-		".aws", ".azure", ".bash_history", ".cargo/credentials.toml", ".claude", ".claude.json", ".config/gcloud", ".config/gh", ".config/git",
-		".docker", ".git-credentials", ".gnupg", ".kube", ".local/share/keyrings", ".netrc", ".npmrc", ".pgpass", ".pypirc", ".ssh", ".vault-token",
+		".aws", ".azure", ".bash_history", ".cargo/credentials.toml", ".claude", ".claude.json", ".config/gcloud",
+		".config/gh", ".config/git", ".docker", ".git-credentials", ".gnupg", ".kube", ".local/share/keyrings",
+		".netrc", ".npmrc", ".pgpass", ".pypirc", ".ssh", ".vault-token",
 	} {
 		paths = append(paths, filepath.Join(home, name))
 	}
@@ -180,7 +193,9 @@ func hidden(c config.Config) []string {
 // ofSystem reports whether a directory is the home of system users but needed by programs.
 func ofSystem(dir string) bool {
 	first, _, _ := strings.Cut(strings.TrimPrefix(filepath.Clean(dir), "/"), "/")
-	return slices.Contains([]string{"", "bin", "dev", "etc", "lib", "lib64", "proc", "sbin", "sys", "usr", "nonexistent"}, first)
+	return slices.Contains([]string{
+		"", "bin", "dev", "etc", "lib", "lib64", "proc", "sbin", "sys", "usr", "nonexistent",
+	}, first)
 }
 
 // shown returns the hidden paths that a run needs: those that the operator set, and those that the inherited
@@ -279,7 +294,8 @@ func contained(c config.Config) (problems config.Problems) {
 	}
 	if _, err := r.Protection(context.Background()); err != nil { // has its own time limit
 		problems = append(problems, config.Problem{
-			Where: "ERRAND_SANDBOX", What: "is auto, and there is no sandbox: " + err.Error(), Remedy: "with none: " + agent.Reach,
+			Where: "ERRAND_SANDBOX", What: "is auto, and there is no sandbox: " + err.Error(),
+			Remedy: "with none: " + agent.Reach,
 		})
 	}
 	return problems
@@ -329,7 +345,8 @@ func (p *Parts) checkObjects(ctx context.Context) []doctor.Finding {
 	defer cancel()
 	found := doctor.Finding{What: "objects in " + p.Config.Objects.URL}
 	if remedy, err := s3.Check(ctx); err != nil {
-		found.Why = "Large sessions, checkpoints and logs cannot be saved or read: " + strings.TrimSuffix(err.Error(), ".") + "."
+		found.Why = "Large sessions, checkpoints and logs cannot be saved or read: " +
+			strings.TrimSuffix(err.Error(), ".") + "."
 		found.Remedy = remedy
 	}
 	return []doctor.Finding{found}
@@ -347,7 +364,9 @@ func servers(c config.Config) []agent.MCPServer {
 	var list []agent.MCPServer
 	for _, name := range slices.Sorted(maps.Keys(c.Routing.MCP)) {
 		s := c.Routing.MCP[name]
-		m := agent.MCPServer{Name: name, Type: s.Kind(), Command: s.Command, Args: s.Args, Env: s.Env, URL: s.URL, Headers: s.Headers}
+		m := agent.MCPServer{
+			Name: name, Type: s.Kind(), Command: s.Command, Args: s.Args, Env: s.Env, URL: s.URL, Headers: s.Headers,
+		}
 		for _, p := range s.Profiles {
 			m.Profiles = append(m.Profiles, agent.Profile(p))
 		}
@@ -366,7 +385,8 @@ func registries(c config.Config) (list []agent.Registry) {
 
 // redactor knows every secret that errand was given.
 func redactor(c config.Config) *agent.Redactor {
-	all := slices.Concat(c.Secrets(), agent.ServerSecrets(servers(c), os.Getenv), agent.RegistrySecrets(registries(c), os.Getenv), agent.CredentialSecrets(credentials(c), os.Getenv))
+	all := slices.Concat(c.Secrets(), agent.ServerSecrets(servers(c), os.Getenv),
+		agent.RegistrySecrets(registries(c), os.Getenv), agent.CredentialSecrets(credentials(c), os.Getenv))
 	for _, reference := range c.Routing.SigningSecrets() {
 		all = append(all, os.Getenv(reference.Variable()))
 	}

@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"io"
 	"log/slog"
 	"maps"
 	"net/http"
@@ -82,7 +81,10 @@ type Options struct {
 
 // New builds the parts. It does not connect yet: an unreachable Redis shows in /readyz and in each request.
 func New(c config.Config, log *slog.Logger, o Options) (*Parts, error) {
-	p := &Parts{Config: c, Log: log, Redactor: redactor(c), registry: metrics.NewRegistry(Version()), notices: Notices(c, os.Environ())}
+	p := &Parts{
+		Config: c, Log: log, Redactor: redactor(c), registry: metrics.NewRegistry(Version()),
+		notices: Notices(c, os.Environ()),
+	}
 	var err error
 	if p.policy, err = policy(c, p.Redactor); err != nil {
 		return nil, err
@@ -103,7 +105,8 @@ func New(c config.Config, log *slog.Logger, o Options) (*Parts, error) {
 	}
 	_, sentinels, _ := c.Redis.Options() // p.client has reported an error
 	o.Store.Sentinels = sentinels != nil
-	o.Store.Redis, o.Store.Blocking, o.Store.AllowOpen, o.Store.Replicas, o.Store.Objects = p.Redis, p.blocking, c.Redis.AllowOpen, c.Redis.Replicas, p.objects
+	o.Store.Redis, o.Store.Blocking, o.Store.AllowOpen, o.Store.Replicas, o.Store.Objects =
+		p.Redis, p.blocking, c.Redis.AllowOpen, c.Redis.Replicas, p.objects
 	if p.Store, err = store.New(o.Store); err != nil {
 		return nil, errors.Join(err, p.Close())
 	}
@@ -114,7 +117,9 @@ func New(c config.Config, log *slog.Logger, o Options) (*Parts, error) {
 	if err := p.sources(o); err != nil {
 		return nil, errors.Join(err, p.Close())
 	}
-	p.webhooks = webhook.New(webhook.Config{Webhooks: webhooks(c, os.Getenv), Redis: p.Redis, Task: p.webhookBody, Log: log})
+	p.webhooks = webhook.New(webhook.Config{
+		Webhooks: webhooks(c, os.Getenv), Redis: p.Redis, Task: p.webhookBody, Log: log,
+	})
 	return p, nil
 }
 
@@ -165,8 +170,9 @@ func (p *Parts) bucket() (objects.Bucket, error) {
 // policy returns the policy of errand.yaml for repositories and tools. A rule that can never apply is an error.
 func policy(c config.Config, r *agent.Redactor) (tasks.Policy, error) {
 	p := tasks.Policy{
-		Limit: c.Worker.RunLimit, Redactor: r, Choices: tasks.Choices(c.Routing.Options), Limits: tasks.Limits(c.Routing.Limits), Budgets: tasks.Budgets(c.Routing.Budgets),
-		People: people(c), Pools: pools(c), Egress: c.Routing.Egress, Rights: rights(c),
+		Limit: c.Worker.RunLimit, Redactor: r, Choices: tasks.Choices(c.Routing.Options),
+		Limits: tasks.Limits(c.Routing.Limits), Budgets: tasks.Budgets(c.Routing.Budgets), People: people(c),
+		Pools: pools(c), Egress: c.Routing.Egress, Rights: rights(c),
 	}
 	if !p.Egress.Declared() {
 		p.Egress = hostlist.Default()
@@ -177,8 +183,8 @@ func policy(c config.Config, r *agent.Redactor) (tasks.Policy, error) {
 			return tasks.Repository{}, false
 		}
 		return tasks.Repository{
-			Trusted: repo.Trusted, Base: repo.Base, Profile: agent.Profile(repo.Profile), Pool: tasks.ParsePool(repo.Pool), Open: repo.Open,
-			Environment: repo.Declaration,
+			Trusted: repo.Trusted, Base: repo.Base, Profile: agent.Profile(repo.Profile),
+			Pool: tasks.ParsePool(repo.Pool), Open: repo.Open, Environment: repo.Declaration,
 		}, true
 	}
 	if site, err := url.Parse(c.GitHub.URL); err == nil {
@@ -210,8 +216,9 @@ func (p *Parts) sources(o Options) error {
 	var notices slackBoard
 	if c.GitHub.Enabled() {
 		hub, err := githubforge.New(githubforge.Config{
-			APIURL: c.GitHub.APIURL, URL: c.GitHub.URL, Token: c.GitHub.Token.Reveal(), AppID: c.GitHub.AppID, AppKey: []byte(c.GitHub.AppKey.Reveal()),
-			Polled: c.GitHub.Poll > 0, ReadOnly: notices.Watches, Log: p.Log, HTTP: &http.Client{Transport: asked.Transport("github", http.DefaultTransport)},
+			APIURL: c.GitHub.APIURL, URL: c.GitHub.URL, Token: c.GitHub.Token.Reveal(), AppID: c.GitHub.AppID,
+			AppKey: []byte(c.GitHub.AppKey.Reveal()), Polled: c.GitHub.Poll > 0, ReadOnly: notices.Watches, Log: p.Log,
+			HTTP: &http.Client{Transport: asked.Transport("github", http.DefaultTransport)},
 		})
 		if err != nil {
 			return err
@@ -222,8 +229,8 @@ func (p *Parts) sources(o Options) error {
 			Repository:     func(name string) bool { _, ok := p.policy.Repository(name); return ok },
 			Base:           func(name string) string { repo, _ := p.policy.Repository(name); return repo.Base },
 			Repositories:   slices.Sorted(maps.Keys(c.Routing.Repositories)), Quiet: o.Quiet, PollEvery: o.Look,
-			ForkLabel: c.Routing.GitHub.Label, ForkRuns: c.Routing.GitHub.Runs, Bots: c.Routing.GitHub.Bots, Board: &notices,
-			Memory: p.Store.Memos, Limiter: p.Store.Memos, ConsoleURL: c.HTTP.PublicURL, Log: p.Log,
+			ForkLabel: c.Routing.GitHub.Label, ForkRuns: c.Routing.GitHub.Runs, Bots: c.Routing.GitHub.Bots,
+			Board: &notices, Memory: p.Store.Memos, Limiter: p.Store.Memos, ConsoleURL: c.HTTP.PublicURL, Log: p.Log,
 		})
 		if err != nil {
 			return err
@@ -234,14 +241,17 @@ func (p *Parts) sources(o Options) error {
 	if c.Slack.Enabled() {
 		allowed := c.Routing.Slack
 		s, err := slack.New(slack.Config{
-			People: p.policy.People,
-			Token:  c.Slack.BotToken.Reveal(), APIURL: c.Slack.APIURL, SigningSecret: c.Slack.SigningSecret.Reveal(), AppToken: c.Slack.AppToken.Reveal(),
+			People: p.policy.People, Token: c.Slack.BotToken.Reveal(), APIURL: c.Slack.APIURL,
+			SigningSecret: c.Slack.SigningSecret.Reveal(), AppToken: c.Slack.AppToken.Reveal(),
 			Channels:     func(id string) (string, bool) { ch, ok := c.Routing.Channels[id]; return ch.Repository, ok },
 			Repositories: slices.Sorted(maps.Keys(c.Routing.Repositories)), GitHubURL: c.GitHub.URL,
-			Access:    slack.Access{People: allowed.People, Teams: allowed.Teams, Channels: allowed.Channels, Bots: allowed.Bots},
-			Approvers: allowed.Approvers, Pulls: p.Forge, Results: c.Routing.Results(), Channelled: c.Routing.AutomationResults(), Memory: p.Store.Memos,
-			ConsoleURL: c.HTTP.PublicURL, LinkURL: linkURL(c), TaskURL: taskLinks(c).URL, Interval: o.Status, Limiter: p.Store.Memos, Ballot: p.Store.Votes, Redact: p.Redactor.String,
-			Log: p.Log, Emails: len(allowed.MatchEmail) > 0,
+			Access: slack.Access{
+				People: allowed.People, Teams: allowed.Teams, Channels: allowed.Channels, Bots: allowed.Bots,
+			},
+			Approvers: allowed.Approvers, Pulls: p.Forge, Results: c.Routing.Results(),
+			Channelled: c.Routing.AutomationResults(), Memory: p.Store.Memos, ConsoleURL: c.HTTP.PublicURL,
+			LinkURL: linkURL(c), TaskURL: taskLinks(c).URL, Interval: o.Status, Limiter: p.Store.Memos,
+			Ballot: p.Store.Votes, Redact: p.Redactor.String, Log: p.Log, Emails: len(allowed.MatchEmail) > 0,
 			HTTP: &http.Client{Transport: asked.Transport("slack", slack.Transport())},
 		})
 		if err != nil {
@@ -280,13 +290,19 @@ func (p *Parts) Worker(version, address string, o Options) (*worker.Worker, erro
 	}
 	p.runner = runner
 	tellContainment(runner, p.Log)
-	w := workspace.Config{Dir: filepath.Join(c.Paths.State, "workspace"), URL: func(repo string) string { return c.GitHub.URL + "/" + repo + ".git" }, Log: p.Log}
+	w := workspace.Config{
+		Dir: filepath.Join(c.Paths.State, "workspace"),
+		URL: func(repo string) string { return c.GitHub.URL + "/" + repo + ".git" }, Log: p.Log,
+	}
 	if p.Forge != nil {
 		w.URL, w.Credential = p.Forge.CloneURL, p.Forge.Credential
 	}
 	// Git inherits no environment, but needs these behind a proxy. They are not in config, because they are standard
 	// variables.
-	for _, name := range []string{"HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "https_proxy", "http_proxy", "no_proxy", "SSL_CERT_FILE", "SSL_CERT_DIR", "GIT_SSL_CAINFO"} {
+	for _, name := range []string{
+		"HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "https_proxy", "http_proxy", "no_proxy", "SSL_CERT_FILE",
+		"SSL_CERT_DIR", "GIT_SSL_CAINFO",
+	} {
 		if v := os.Getenv(name); v != "" {
 			w.Env = append(w.Env, name+"="+v)
 		}
@@ -303,7 +319,9 @@ func (p *Parts) Worker(version, address string, o Options) (*worker.Worker, erro
 	metrics.NewDisk(p.registry, c.Paths.State)
 	var meter worker.Meter = metrics.NewTasks(p.registry, slices.Sorted(maps.Keys(c.Routing.Repositories)))
 	if c.Traces.URL() != "" {
-		p.traces, err = traces.New(traces.Config{URL: c.Traces.URL(), Headers: maps.Collect(c.Traces.Pairs()), Version: version, Store: p.Store, Log: p.Log})
+		p.traces, err = traces.New(traces.Config{
+			URL: c.Traces.URL(), Headers: maps.Collect(c.Traces.Pairs()), Version: version, Store: p.Store, Log: p.Log,
+		})
 		if err != nil {
 			return nil, err
 		}
@@ -312,15 +330,16 @@ func (p *Parts) Worker(version, address string, o Options) (*worker.Worker, erro
 	timing := o.Timing
 	timing.Pack, timing.Shutdown = cmp.Or(timing.Pack, config.Pack), cmp.Or(timing.Shutdown, config.Shutdown)
 	return worker.New(worker.Config{
-		Store: p.Store, Queue: p.Queue, Runner: runner, Workspace: space, Sources: p.Sources, Policy: p.policy, Publisher: p.Forge, Commands: p.commands,
-		Mise: noMise == nil, Author: c.Commits.Author, Ended: p.webhooks.Note,
+		Store: p.Store, Queue: p.Queue, Runner: runner, Workspace: space, Sources: p.Sources, Policy: p.policy,
+		Publisher: p.Forge, Commands: p.commands, Mise: noMise == nil, Author: c.Commits.Author, Ended: p.webhooks.Note,
 		Secrets:    func(repo string) map[string]string { return secrets[strings.ToLower(repo)] },
 		Exposed:    func(repo string) map[string]string { return exposed[strings.ToLower(repo)] },
 		ConsoleURL: strings.TrimRight(c.HTTP.PublicURL, "/"),
-		Pool:       tasks.ParsePool(c.Worker.Pool), Slots: c.Worker.Concurrency, ReadyCLIs: int(c.Worker.ReadyCLIs), Memory: config.MemoryAvailable, IdleLimit: c.Worker.IdleLimit, Model: c.Model.Name, MinVersion: c.Worker.MinClaude,
-		Version: version, Credential: credentialName(c), LogDir: LogDir(c), URL: address, Retention: retention(c.Keep), Log: p.Log, Timing: timing,
-		Notices: p.notices, Settings: c.Published(), Disks: []string{c.Paths.State, LogDir(c), os.TempDir()},
-		Meter: meter,
+		Pool:       tasks.ParsePool(c.Worker.Pool), Slots: c.Worker.Concurrency, ReadyCLIs: int(c.Worker.ReadyCLIs),
+		Memory: config.MemoryAvailable, IdleLimit: c.Worker.IdleLimit, Model: c.Model.Name,
+		MinVersion: c.Worker.MinClaude, Version: version, Credential: credentialName(c), LogDir: LogDir(c),
+		URL: address, Retention: retention(c.Keep), Log: p.Log, Timing: timing, Notices: p.notices,
+		Settings: c.Published(), Disks: []string{c.Paths.State, LogDir(c), os.TempDir()}, Meter: meter,
 	})
 }
 
@@ -344,15 +363,18 @@ func newRunner(c config.Config, r *agent.Redactor, log *slog.Logger) (*agent.Run
 		return nil, err
 	}
 	return agent.New(agent.Config{
-		CLI: cli, LogDir: LogDir(c), BaseURL: base, Grace: c.Worker.Grace, Redactor: r, Log: log, Servers: servers(c), Registries: registries(c),
-		Credentials: credentials(c), ModelHeaders: modelHeaders(c, c.Provider()), ModelToken: modelToken(c, c.Model.TokenCommand), Cloud: provider, ModelNames: modelNames(c.Model),
-		Direct:  c.Model.Gateway == config.GatewayOff,
-		Models:  askable(c),
+		CLI: cli, LogDir: LogDir(c), BaseURL: base, Grace: c.Worker.Grace, Redactor: r, Log: log, Servers: servers(c),
+		Registries: registries(c), Credentials: credentials(c), ModelHeaders: modelHeaders(c, c.Provider()),
+		ModelToken: modelToken(c, c.Model.TokenCommand), Cloud: provider, ModelNames: modelNames(c.Model),
+		Direct: c.Model.Gateway == config.GatewayOff, Models: askable(c),
 		Prices:  modelPrices(c, c.Provider()),
-		Sandbox: sandbox(c), Hidden: hidden(c), Shown: shown(c, hidden(c)), Secrets: secretFiles(c), MaxProcesses: c.Worker.Processes,
-		MaxMemory:  int64(c.Worker.MemoryGB) << 30,
-		MaxDisk:    int64(c.Worker.DiskGB) << 30,
-		Credential: agent.Credential{APIKey: c.Model.APIKey.Reveal(), OAuthToken: c.Model.OAuthToken.Reveal(), AuthToken: c.Model.AuthToken.Reveal()},
+		Sandbox: sandbox(c), Hidden: hidden(c), Shown: shown(c, hidden(c)), Secrets: secretFiles(c),
+		MaxProcesses: c.Worker.Processes, MaxMemory: int64(c.Worker.MemoryGB) << 30,
+		MaxDisk: int64(c.Worker.DiskGB) << 30,
+		Credential: agent.Credential{
+			APIKey: c.Model.APIKey.Reveal(), OAuthToken: c.Model.OAuthToken.Reveal(),
+			AuthToken: c.Model.AuthToken.Reveal(),
+		},
 	})
 }
 
@@ -368,30 +390,3 @@ func askable(c config.Config) []string {
 
 // LogDir returns the directory of the run logs.
 func LogDir(c config.Config) string { return filepath.Join(c.Paths.State, "logs") }
-
-// Logger returns the configured logger. By default it writes text in standalone mode and JSON otherwise. It redacts
-// secrets.
-func Logger(w io.Writer, c config.Config, people bool) *slog.Logger {
-	r := redactor(c)
-	o := &slog.HandlerOptions{Level: c.Worker.LogLevel, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
-		if a.Key == worker.TraceKey {
-			return a // a hash: looking for secrets in its 32 digits would take as long as the rest of the line
-		}
-		switch a.Value.Kind() {
-		case slog.KindString:
-			a.Value = slog.StringValue(r.String(a.Value.String()))
-		case slog.KindAny:
-			switch v := a.Value.Any().(type) {
-			case error:
-				a.Value = slog.StringValue(r.String(v.Error()))
-			case slog.Level:
-				a.Value = slog.StringValue(v.String()) // the handlers' own form; ReplaceAttr would use reflection
-			}
-		}
-		return a
-	}}
-	if format := c.Worker.LogFormat; format == config.LogText || format == "" && people {
-		return slog.New(worker.LogRuns(slog.NewTextHandler(w, o), c.Traces.URL() != ""))
-	}
-	return slog.New(worker.LogRuns(slog.NewJSONHandler(w, o), c.Traces.URL() != ""))
-}

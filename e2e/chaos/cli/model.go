@@ -52,9 +52,13 @@ type failure struct {
 // tell writes the lines before the result of a failed turn.
 func (f *failure) tell(out *output) {
 	if !f.reset.IsZero() {
-		out.say(object{"type": "rate_limit_event", "rate_limit_info": object{"status": "rejected", "resetsAt": f.reset.Unix(), "rateLimitType": "five_hour"}})
+		out.say(object{"type": "rate_limit_event", "rate_limit_info": object{
+			"status": "rejected", "resetsAt": f.reset.Unix(), "rateLimitType": "five_hour",
+		}})
 	}
-	out.say(object{"type": "assistant", "error": f.kind, "message": object{"id": "msg_failed", "model": "<synthetic>", "content": []object{{"type": "text", "text": f.text}}}})
+	out.say(object{"type": "assistant", "error": f.kind, "message": object{
+		"id": "msg_failed", "model": "<synthetic>", "content": []object{{"type": "text", "text": f.text}},
+	}})
 }
 
 // result is its result line. The real CLI reports every API failure as a success with an error.
@@ -89,7 +93,10 @@ func (m *model) ask(ctx context.Context, said []entry) *failure {
 			return trouble
 		}
 		wait := firstPause << (attempt - 1)
-		line := object{"type": "system", "subtype": "api_retry", "attempt": attempt, "max_retries": retries, "retry_delay_ms": wait.Milliseconds(), "error": trouble.kind, "error_status": nil}
+		line := object{
+			"type": "system", "subtype": "api_retry", "attempt": attempt, "max_retries": retries,
+			"retry_delay_ms": wait.Milliseconds(), "error": trouble.kind, "error_status": nil,
+		}
 		if trouble.status != 0 {
 			line["error_status"] = trouble.status
 		}
@@ -136,7 +143,8 @@ func (m *model) try(ctx context.Context, body []byte) *failure {
 func refused(resp *http.Response) *failure {
 	f := &failure{status: resp.StatusCode, kind: "server_error", text: fmt.Sprintf("API Error: %d", resp.StatusCode)}
 	switch {
-	case resp.StatusCode == http.StatusTooManyRequests && resp.Header.Get("Anthropic-Ratelimit-Unified-Status") == "rejected":
+	case resp.StatusCode == http.StatusTooManyRequests &&
+		resp.Header.Get("Anthropic-Ratelimit-Unified-Status") == "rejected":
 		reset, err := strconv.ParseInt(resp.Header.Get("Anthropic-Ratelimit-Unified-Reset"), 10, 64)
 		if err != nil {
 			err = errors.New("no time of the reset")

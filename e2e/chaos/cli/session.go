@@ -42,7 +42,10 @@ func session(o options) int {
 	said, err := openTranscript(o)
 	if errors.Is(err, errNoSession) {
 		text := "No conversation found with session ID: " + o.resume
-		out.say(object{"type": "result", "subtype": "error_during_execution", "is_error": true, "num_turns": 0, "errors": []string{text}})
+		out.say(object{
+			"type": "result", "subtype": "error_during_execution", "is_error": true, "num_turns": 0,
+			"errors": []string{text},
+		})
 		fmt.Fprintln(os.Stderr, text)
 		return 1
 	}
@@ -56,7 +59,10 @@ func session(o options) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	c := &cli{out: out, said: said, witness: w, model: newModel(out, said.id), resumed: o.resume != "", permits: map[string]chan struct{}{}}
+	c := &cli{
+		out: out, said: said, witness: w, model: newModel(out, said.id), resumed: o.resume != "",
+		permits: map[string]chan struct{}{},
+	}
 	c.arrived = sync.NewCond(&c.mu)
 	go c.signals()
 	go func() {
@@ -117,7 +123,9 @@ func (c *cli) obey(l input) {
 	if l.Request.Subtype == "interrupt" {
 		reply["still_queued"] = []string{}
 	}
-	c.out.say(object{"type": "control_response", "response": object{"subtype": "success", "request_id": l.RequestID, "response": reply}})
+	c.out.say(object{"type": "control_response", "response": object{
+		"subtype": "success", "request_id": l.RequestID, "response": reply,
+	}})
 	switch l.Request.Subtype {
 	case "interrupt":
 		c.mu.Lock()

@@ -31,7 +31,10 @@ func (c *cli) turn(batch []input) {
 		return
 	}
 	c.out.state("running")
-	c.out.say(object{"type": "system", "subtype": "init", "model": "claude-opus-5-5", "claude_code_version": "2.1.329", "tools": []string{"Bash"}})
+	c.out.say(object{
+		"type": "system", "subtype": "init", "model": "claude-opus-5-5", "claude_code_version": "2.1.329",
+		"tools": []string{"Bash"},
+	})
 	tokens := c.said.open()
 	if len(tokens) == 0 {
 		tokens = c.said.last() // asked to continue after it had finished
@@ -54,16 +57,24 @@ func (c *cli) turn(batch []input) {
 	c.mu.Unlock()
 	switch {
 	case ctx.Err() != nil:
-		c.result(object{"subtype": "error_during_execution", "is_error": true, "terminal_reason": "aborted_streaming", "errors": []string{"[ede_diagnostic] interrupted"}})
+		c.result(object{
+			"subtype": "error_during_execution", "is_error": true, "terminal_reason": "aborted_streaming",
+			"errors": []string{"[ede_diagnostic] interrupted"},
+		})
 	case trouble != nil:
 		trouble.tell(c.out)
 		c.result(trouble.result())
 	default:
 		answer := script.Answer(tokens)
-		c.out.say(object{"type": "assistant", "message": object{"id": id, "model": "claude-opus-5-5", "content": []object{{"type": "text", "text": "Done."}}}})
+		c.out.say(object{"type": "assistant", "message": object{
+			"id": id, "model": "claude-opus-5-5", "content": []object{{"type": "text", "text": "Done."}},
+		}})
 		c.out.say(object{"type": "stream_event", "event": object{"type": "message_stop"}})
 		c.said.add(entry{Type: "assistant", Text: answer, Tokens: tokens})
-		result := object{"subtype": "success", "is_error": false, "result": answer, "terminal_reason": "completed", "stop_reason": "end_turn"}
+		result := object{
+			"subtype": "success", "is_error": false, "result": answer, "terminal_reason": "completed",
+			"stop_reason": "end_turn",
+		}
 		if slices.ContainsFunc(batch, input.review) {
 			result["structured_output"] = object{"findings": []object{}, "summary": answer}
 		}
@@ -90,7 +101,8 @@ func (c *cli) takeUp(batch []input) (orders []script.Orders, query bool) {
 		query = true
 		found := script.Parse(text)
 		if m.review() {
-			file, _ := os.ReadFile(ordersFile) // if missing, the message has no token, and the harness finds that no CLI received it
+			// if missing, the message has no token, and the harness finds that no CLI received it
+			file, _ := os.ReadFile(ordersFile)
 			found = script.Parse(string(file))
 		}
 		var tokens []string
@@ -147,11 +159,16 @@ func (c *cli) work(ctx context.Context, o script.Orders) {
 func (c *cli) useTool(ctx context.Context, o script.Orders) {
 	id := "toolu_" + o.Token
 	call := object{"command": "make " + o.Token}
-	c.out.say(object{"type": "assistant", "message": object{"id": "msg_" + id, "model": "claude-opus-5-5", "content": []object{{"type": "tool_use", "id": id, "name": "Bash", "input": call}}}})
+	c.out.say(object{"type": "assistant", "message": object{
+		"id": "msg_" + id, "model": "claude-opus-5-5",
+		"content": []object{{"type": "tool_use", "id": id, "name": "Bash", "input": call}},
+	}})
 	if o.Ask {
 		c.askPermission(ctx, id, call)
 	}
-	output := object{"type": "user", "message": object{"role": "user", "content": []object{{"type": "tool_result", "tool_use_id": id, "content": "made"}}}}
+	output := object{"type": "user", "message": object{
+		"role": "user", "content": []object{{"type": "tool_result", "tool_use_id": id, "content": "made"}},
+	}}
 	if o.Big {
 		output["tool_use_result"] = object{"stdout": strings.Repeat("a line of a long output\\n", 2<<20/24)}
 	}
@@ -166,7 +183,10 @@ func (c *cli) askPermission(ctx context.Context, use string, call object) {
 	request := fmt.Sprintf("ask-%d", c.requests)
 	c.permits[request] = answered
 	c.mu.Unlock()
-	c.out.say(object{"type": "control_request", "request_id": request, "request": object{"subtype": "can_use_tool", "tool_name": "Bash", "tool_use_id": use, "input": call}})
+	c.out.say(object{
+		"type": "control_request", "request_id": request,
+		"request": object{"subtype": "can_use_tool", "tool_name": "Bash", "tool_use_id": use, "input": call},
+	})
 	select {
 	case <-answered:
 	case <-ctx.Done():
@@ -175,7 +195,9 @@ func (c *cli) askPermission(ctx context.Context, use string, call object) {
 }
 
 func (c *cli) piece(text string) {
-	c.out.say(object{"type": "stream_event", "event": object{"type": "content_block_delta", "index": 0, "delta": object{"type": "text_delta", "text": text}}})
+	c.out.say(object{"type": "stream_event", "event": object{
+		"type": "content_block_delta", "index": 0, "delta": object{"type": "text_delta", "text": text},
+	}})
 }
 
 // result ends a turn. Costs and usage are totals of the conversation.

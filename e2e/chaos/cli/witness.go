@@ -41,7 +41,9 @@ func meet(role string) (*witness, error) {
 	}
 	w := &witness{conn: conn, in: bufio.NewReader(conn)}
 	dir, _ := os.Getwd() // empty if deleted
-	_, err = w.tell(script.Word{Role: role, Pid: os.Getpid(), Parent: os.Getppid(), Run: os.Getenv("ERRAND_RUN"), Dir: dir})
+	_, err = w.tell(script.Word{
+		Role: role, Pid: os.Getpid(), Parent: os.Getppid(), Run: os.Getenv("ERRAND_RUN"), Dir: dir,
+	})
 	return w, err
 }
 

@@ -1,12 +1,12 @@
-// Package learn counts what people do with the findings of reviews in a repository, and finds what a team dismisses again
-// and again.
+// Package learn counts what people do with the findings of reviews in a repository, and finds what a team dismisses
+// again and again.
 //
 // It promises:
 //   - A finding is counted once, even if its outcome is added again.
 //   - A [Record] is bounded.
-//   - Each problem becomes a lesson at most once, when three findings about it were dismissed in three pull requests, or in
-//     two by two people, and the text of a lesson cannot say more than its place allows: a hostile pull request can
-//     influence the claim of a finding.
+//   - Each problem becomes a lesson at most once, when three findings about it were dismissed in three pull requests,
+//     or in two by two people, and the text of a lesson cannot say more than its place allows: a hostile pull request
+//     can influence the claim of a finding.
 //
 // It proposes nothing itself and calls no service. A Record is plain data, which only one goroutine may use at a time.
 package learn
@@ -41,10 +41,11 @@ const again = time.Hour
 
 // Record is what is known of the findings of one repository.
 type Record struct {
-	Counts     map[string]tasks.Acceptance `json:"counts,omitempty"`     // by kind
-	Counted    []string                    `json:"counted,omitempty"`    // the newest findings in Counts, by ID and pull request
-	Dismissals []Dismissal                 `json:"dismissals,omitempty"` // the newest, the newest last
-	Lessons    []Lesson                    `json:"lessons,omitempty"`    // the newest, the newest last
+	Counts map[string]tasks.Acceptance `json:"counts,omitempty"` // by kind
+	// the newest findings in Counts, by ID and pull request
+	Counted    []string    `json:"counted,omitempty"`
+	Dismissals []Dismissal `json:"dismissals,omitempty"` // the newest, the newest last
+	Lessons    []Lesson    `json:"lessons,omitempty"`    // the newest, the newest last
 }
 
 // Dismissal is a finding that a person with write access has dismissed.
@@ -149,7 +150,8 @@ func (r *Record) Next(now time.Time) *Lesson {
 	return nil
 }
 
-// Done records that the lesson with a key is settled, by a pull request if url is set, so that it is not proposed again.
+// Done records that the lesson with a key is settled, by a pull request if url is set, so that it is not proposed
+// again.
 func (r *Record) Done(key, url string) {
 	for i := range r.Lessons {
 		if l := &r.Lessons[i]; l.Key() == key {
@@ -177,17 +179,19 @@ func (l Lesson) Key() string {
 // Line returns the line for the review instructions: at most 200 characters, in errand's words except for the claim.
 func (l Lesson) Line() string { return fmt.Sprintf("findings like %q (%s)", l.Claim, l.Kind) }
 
-// neutral returns the words of a claim as one line of visible letters with their marks, digits and a few signs that are no
-// markup and end no quotation.
+// neutral returns the words of a claim as one line of visible letters with their marks, digits and a few signs that are
+// no markup and end no quotation.
 func neutral(claim string) string {
 	claim = strings.Map(func(r rune) rune {
 		hidden := unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
-		if !hidden && unicode.In(r, unicode.Letter, unicode.Mark, unicode.Digit) || strings.ContainsRune(".,;'-_=+%", r) {
+		if !hidden && unicode.In(r, unicode.Letter, unicode.Mark, unicode.Digit) ||
+			strings.ContainsRune(".,;'-_=+%", r) {
 			return r
 		}
 		return ' '
 	}, html.UnescapeString(claim))
-	claim = strings.TrimLeftFunc(claim, func(r rune) bool { return r == ' ' || unicode.IsMark(r) }) // the mark of a quotation mark
+	// the mark of a quotation mark
+	claim = strings.TrimLeftFunc(claim, func(r rune) bool { return r == ' ' || unicode.IsMark(r) })
 	claim = strings.Join(strings.Fields(claim), " ")
 	if letters := []rune(claim); len(letters) > maxClaim {
 		claim = string(letters[:maxClaim-1]) + "…"

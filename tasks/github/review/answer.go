@@ -104,7 +104,8 @@ func Read(raw json.RawMessage) (Answer, error) {
 		return Answer{}, errors.New("read answer: trailing data")
 	}
 	if len(a.Findings) > maxFindings || len(a.Earlier) > maxFindings {
-		return Answer{}, fmt.Errorf("read answer: %d findings and %d earlier ones are too many", len(a.Findings), len(a.Earlier))
+		return Answer{}, fmt.Errorf("read answer: %d findings and %d earlier ones are too many", len(a.Findings),
+			len(a.Earlier))
 	}
 	seen := map[string]bool{}
 	for i := range a.Findings {

@@ -114,9 +114,10 @@ type Known struct {
 	Answered bool   `json:"answered,omitempty"`
 	Last     string `json:"last,omitempty"` // head it was last seen in, or fixed in
 
-	By      string `json:"by,omitempty"`      // who, with write access, dismissed it without a change
-	Unclear bool   `json:"unclear,omitempty"` // its thread was resolved when its file may have changed: it has no outcome
-	Counted bool   `json:"counted,omitempty"` // its outcome is counted
+	By string `json:"by,omitempty"` // who, with write access, dismissed it without a change
+	// its thread was resolved when its file may have changed: it has no outcome
+	Unclear bool `json:"unclear,omitempty"`
+	Counted bool `json:"counted,omitempty"` // its outcome is counted
 }
 
 // Plan is the content of a review, without what was said before. All lists have the most serious finding first.
@@ -254,8 +255,9 @@ func alike(a, b string) float64 {
 }
 
 // filler are words that carry no meaning of their own.
-var filler = wordSet("a an the this that these those it its is are was were be been being of to in on at by for from with as and or " +
-	"so then than when if while because which who what where there here can could may might will would should must do does did has have had")
+var filler = wordSet("a an the this that these those it its is are was were be been being of to in on at by for from " +
+	"with as and or so then than when if while because which who what where there here can could may might will " +
+	"would should must do does did has have had")
 
 // words returns the significant words of a claim without their endings. Identifiers are kept as they are.
 func words(s string) map[string]bool {
@@ -270,7 +272,9 @@ func words(s string) map[string]bool {
 
 func wordSet(s string) map[string]bool {
 	set := map[string]bool{}
-	for _, w := range strings.FieldsFunc(strings.ToLower(s), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '_' }) {
+	for _, w := range strings.FieldsFunc(strings.ToLower(s), func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '_'
+	}) {
 		set[stem(w)] = true
 	}
 	return set

@@ -20,7 +20,8 @@ func (l *Ledger) History(head string, found []Finding) []Known {
 			continue // it was not posted
 		}
 		k, f := &all[at], found[i]
-		k.Evidence, k.Suggestion, k.Original = cmp.Or(k.Evidence, f.Evidence), cmp.Or(k.Suggestion, f.Suggestion), cmp.Or(k.Original, f.Original)
+		k.Evidence, k.Suggestion, k.Original = cmp.Or(k.Evidence, f.Evidence), cmp.Or(k.Suggestion,
+			f.Suggestion), cmp.Or(k.Original, f.Original)
 	}
 	slices.SortStableFunc(all, func(a, b Known) int {
 		return cmp.Or(closedLast(a)-closedLast(b), gravest(a.Finding, b.Finding))

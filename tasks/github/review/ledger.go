@@ -113,7 +113,8 @@ func (l *Ledger) recheck(p *Plan, in Input, seen map[int]bool) {
 // repeated reports whether an answer already has the same finding.
 func repeated(before []Finding, f Finding) bool {
 	return slices.ContainsFunc(before, func(b Finding) bool {
-		return b.Path == f.Path && b.Side.actual() == f.Side.actual() && together(b, f) && alike(b.Claim, f.Claim) >= alikeSome
+		return b.Path == f.Path && b.Side.actual() == f.Side.actual() && together(b, f) &&
+			alike(b.Claim, f.Claim) >= alikeSome
 	})
 }
 
@@ -182,13 +183,16 @@ func (l *Ledger) Final() []Known {
 }
 
 // Dismiss closes an open finding for good at the request of a person with write access, and returns false if the ID is
-// unknown. It may be called again. A finding in the summary of a superseded review is not known yet; it will not be raised.
+// unknown. It may be called again. A finding in the summary of a superseded review is not known yet; it will not be
+// raised.
 func (l *Ledger) Dismiss(id, by string) bool {
 	at := l.find(id)
 	if at < 0 {
 		for _, s := range l.Settled {
 			if i := slices.IndexFunc(s.Plan.Inline, func(f Finding) bool { return f.ID == id }); i >= 0 {
-				l.Known = append(l.Known, Known{Finding: s.Plan.Inline[i].brief(), Status: Dismissed, First: s.Head, Last: s.Head, By: by})
+				l.Known = append(l.Known, Known{
+					Finding: s.Plan.Inline[i].brief(), Status: Dismissed, First: s.Head, Last: s.Head, By: by,
+				})
 				l.fit()
 				return true
 			}
@@ -224,8 +228,8 @@ type Thread struct {
 }
 
 // Observe updates the ledger with what people did: a finding is dismissed if somebody with write access resolved its
-// thread or marked it 👎, an answered one is not raised again, and a finding moves with its line. If the ledger lacks the
-// finding of one of errand's threads, because the ledger was lost, Observe adds it.
+// thread or marked it 👎, an answered one is not raised again, and a finding moves with its line. If the ledger lacks
+// the finding of one of errand's threads, because the ledger was lost, Observe adds it.
 func (l *Ledger) Observe(threads []Thread) {
 	for _, t := range threads {
 		at := l.find(t.Finding)

@@ -10,7 +10,8 @@ const OtherKind Kind = "other"
 
 // kinds lists the kinds. The schema of an answer has the same list.
 var kinds = []Kind{
-	"correctness", "security", "data-loss", "concurrency", "error-handling", "performance", "interface", "tests", "maintainability", OtherKind,
+	"correctness", "security", "data-loss", "concurrency", "error-handling", "performance", "interface", "tests",
+	"maintainability", OtherKind,
 }
 
 // Name returns the name of the kind.
@@ -32,8 +33,8 @@ type Judged struct {
 	Outcome Outcome
 }
 
-// Outcomes returns the findings that have an outcome and are not counted yet. merged reports whether the pull request was
-// merged, which settles all of them.
+// Outcomes returns the findings that have an outcome and are not counted yet. merged reports whether the pull request
+// was merged, which settles all of them.
 func (l *Ledger) Outcomes(merged bool) (all []Judged) {
 	for _, k := range l.Known {
 		if o := k.outcome(merged); o != "" && !k.Counted {

@@ -57,7 +57,8 @@ func (p Plan) Whole(pg Page) string {
 
 // Aside returns the body of a review that lists the new findings of the summary, when no new finding is on a line.
 func (p Plan) Aside(pg Page) string {
-	return fmt.Sprintf("%s at %s, in the summary:\n\n%s\n", plural(len(p.Summary), "finding"), short(pg.Head), strings.Join(each(p.Summary, pg.line), "\n"))
+	return fmt.Sprintf("%s at %s, in the summary:\n\n%s\n", plural(len(p.Summary), "finding"), short(pg.Head),
+		strings.Join(each(p.Summary, pg.line), "\n"))
 }
 
 // Text returns the body of the summary: the agent's summary and every finding, in full if it appears nowhere else.

@@ -42,7 +42,8 @@ func (c Console) Final(t tasks.Task, user string, e tasks.Ending, votes bool) []
 
 // endingFoot is the note of an ending, and its facts.
 func endingFoot(t tasks.Task, e tasks.Ending) string {
-	return Lines(Literal(e.Note(), MaxSentence*max(1, len(e.Publications()))), Dots(Literal(e.Footer(), 200), "run "+t.ID))
+	return Lines(Literal(e.Note(), MaxSentence*max(1, len(e.Publications()))),
+		Dots(Literal(e.Footer(), 200), "run "+t.ID))
 }
 
 // Notice is a message about a task that was not requested in Slack. The title of its pull request is a stranger's.
@@ -82,7 +83,8 @@ func Beginning(parts []Part, whole, where string) (Part, bool) {
 	}
 	first, last := parts[0], parts[len(parts)-1]
 	first.Body = split(first.Body, maxBeginning)[0] +
-		fmt.Sprintf("\n\n_This is only the beginning. The whole text (%d characters) is in %s._", utf8.RuneCountInString(whole), where)
+		fmt.Sprintf("\n\n_This is only the beginning. The whole text (%d characters) is in %s._",
+			utf8.RuneCountInString(whole), where)
 	first.Foot, first.Buttons = last.Foot, last.Buttons
 	return first, true
 }
@@ -91,7 +93,8 @@ func Beginning(parts []Part, whole, where string) (Part, bool) {
 func Question(t tasks.Task, user string, q tasks.Question, foot string, buttons ...Button) []Part {
 	mark := Marker{Task: t.ID, Part: QuestionPart, Question: q.Key}
 	var b strings.Builder
-	b.WriteString(markdown.Closed(strings.Trim(q.Text, "\r\n"))) // a block of code in the question ends before the options
+	// a block of code in the question ends before the options
+	b.WriteString(markdown.Closed(strings.Trim(q.Text, "\r\n")))
 	for i, option := range q.Options {
 		if i == 0 {
 			b.WriteByte('\n')
@@ -123,9 +126,11 @@ func (c Console) HowToAnswer(t tasks.Task, q tasks.Question, me string) string {
 	case q.Start:
 		without = "Without an answer I do not start."
 	case q.Consent != "":
-		without = "After that I continue without it. “" + tasks.Always + "” covers everything that I would ask about: " + Literal(q.Consent, MaxSentence) + "."
+		without = "After that I continue without it. “" + tasks.Always +
+			"” covers everything that I would ask about: " + Literal(q.Consent, MaxSentence) + "."
 	}
-	return fmt.Sprintf("To answer, mention <@%s> in this thread with %s%s, %s. %s", me, what, console, moment("until ", q.Until), without)
+	return fmt.Sprintf("To answer, mention <@%s> in this thread with %s%s, %s. %s", me, what, console,
+		moment("until ", q.Until), without)
 }
 
 // Outcome shows the answer to a question. person renders who gave it.
@@ -308,7 +313,8 @@ func inBrackets(texts ...string) string {
 // moment is a time in the reader's zone. For a client that cannot format it, it is in UTC. The preposition is part of
 // the format, so that Slack writes "today" in lower case.
 func moment(preposition string, t time.Time) string {
-	return fmt.Sprintf("<!date^%d^%s{time} {date_short_pretty}|%[2]s%s>", t.Unix(), preposition, t.UTC().Format("2006-01-02 15:04 UTC"))
+	return fmt.Sprintf("<!date^%d^%s{time} {date_short_pretty}|%[2]s%s>", t.Unix(), preposition,
+		t.UTC().Format("2006-01-02 15:04 UTC"))
 }
 
 // Dots joins the texts that are not empty.
@@ -356,7 +362,9 @@ func FinalMarker(t tasks.Task, e tasks.Ending) Marker {
 // Metadata is the marker as it goes with a message.
 func (m Marker) Metadata() slack.SlackMetadata {
 	payload := map[string]any{"task": m.Task, "part": m.Part}
-	for name, value := range map[string]string{"ending": m.Ending, "covers": m.Covers, "question": m.Question, "pull": m.Notice} {
+	for name, value := range map[string]string{
+		"ending": m.Ending, "covers": m.Covers, "question": m.Question, "pull": m.Notice,
+	} {
 		if value != "" {
 			payload[name] = value
 		}
@@ -374,7 +382,8 @@ func MarkerOf(m slack.Message) Marker {
 		return v
 	}
 	return Marker{
-		Task: field("task"), Part: field("part"), Ending: field("ending"), Covers: field("covers"), Question: field("question"), Notice: field("pull"),
+		Task: field("task"), Part: field("part"), Ending: field("ending"), Covers: field("covers"),
+		Question: field("question"), Notice: field("pull"),
 	}
 }
 

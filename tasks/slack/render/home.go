@@ -9,7 +9,9 @@ import (
 )
 
 // Home is a person's page in the app: their tasks, each with its thread (empty: unknown), and how to use errand.
-func (c Console) Home(own []tasks.Status, thread func(tasks.Task) string, help string, now time.Time) slack.HomeTabViewRequest {
+func (c Console) Home(own []tasks.Status, thread func(tasks.Task) string, help string,
+	now time.Time,
+) slack.HomeTabViewRequest {
 	blocks := []slack.Block{slack.NewHeaderBlock(plainText("Your latest tasks"))}
 	for _, st := range own {
 		blocks = append(blocks, slack.NewSectionBlock(mrkdwnText(c.homeTask(st, thread(st.Task), now)), nil, nil))
@@ -21,8 +23,8 @@ func (c Console) Home(own []tasks.Status, thread func(tasks.Task) string, help s
 	return slack.HomeTabViewRequest{Type: slack.VTHomeTab, Blocks: slack.Blocks{BlockSet: blocks}}
 }
 
-// maxHome is how much of a detail and of a repository the home tab shows, in characters. Slack takes 3,000 for a task, and
-// escaped text grows up to fivefold.
+// maxHome is how much of a detail and of a repository the home tab shows, in characters. Slack takes 3,000 for a task,
+// and escaped text grows up to fivefold.
 const maxHome = 150
 
 // homeTask is one task in mrkdwn: what was asked, its state, and where more of it is.
@@ -37,6 +39,7 @@ func (c Console) homeTask(st tasks.Status, thread string, now time.Time) string 
 	if thread != "" {
 		links = append(links, Button{Text: "Thread", URL: thread})
 	}
-	where := append(buttonLinks(append(links, c.LogButton(st.Task.ID)...)), Literal(st.Task.Repo, maxHome), moment("", st.Created))
+	where := append(buttonLinks(append(links, c.LogButton(st.Task.ID)...)), Literal(st.Task.Repo, maxHome),
+		moment("", st.Created))
 	return Literal(st.Task.Title(), MaxSentence) + "\n" + state.State + "\n" + Dots(where...)
 }

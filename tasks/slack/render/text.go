@@ -204,7 +204,8 @@ type Button struct {
 func buttonRow(buttons []Button) slack.Block {
 	var elements []slack.BlockElement
 	for _, b := range buttons {
-		e := slack.NewButtonBlockElement(b.Action, b.Value, slack.NewTextBlockObject(slack.PlainTextType, b.Text, true, false))
+		e := slack.NewButtonBlockElement(b.Action, b.Value,
+			slack.NewTextBlockObject(slack.PlainTextType, b.Text, true, false))
 		e.URL, e.Style = b.URL, b.Style
 		elements = append(elements, e)
 	}
@@ -271,7 +272,9 @@ func (c Console) finalButtons(t tasks.Task, e tasks.Ending, votes bool) []Button
 func AnswerButtons(t tasks.Task, q tasks.Question) []Button {
 	var list []Button
 	for i, option := range q.Options {
-		b := Button{Text: Line(option, maxButton), Action: ActionAnswer + "/" + strconv.Itoa(i), Value: t.ID + " " + q.Key}
+		b := Button{
+			Text: Line(option, maxButton), Action: ActionAnswer + "/" + strconv.Itoa(i), Value: t.ID + " " + q.Key,
+		}
 		switch {
 		case b.Text == "":
 			b.Text = fmt.Sprintf("Answer %d", i+1)
@@ -300,7 +303,8 @@ const MaxVoteReason = 500
 
 // VoteDialog asks for the reason for a bad vote, which is recorded already. memory comes back with the reason.
 func VoteDialog(memory string) slack.ModalViewRequest {
-	return dialog(ActionBad, memory, "What was wrong?", "Send", textField("What was wrong?", "For the people who run errand", MaxVoteReason))
+	return dialog(ActionBad, memory, "What was wrong?", "Send",
+		textField("What was wrong?", "For the people who run errand", MaxVoteReason))
 }
 
 // maxRequest is the length of a request in a dialog in characters: the longest text that Slack takes there.
@@ -308,7 +312,8 @@ const maxRequest = 3000
 
 // AskDialog asks for a request about a message. memory comes back with the request.
 func AskDialog(memory string) slack.ModalViewRequest {
-	return dialog(ActionAsk, memory, "Ask about this", "Ask", textField("Request", "What do you want done, or want to know?", maxRequest))
+	return dialog(ActionAsk, memory, "Ask about this", "Ask",
+		textField("Request", "What do you want done, or want to know?", maxRequest))
 }
 
 // textField is a field of a dialog for a text of at most n characters.
@@ -321,8 +326,8 @@ func textField(label, placeholder string, n int) *slack.InputBlock {
 // dialog asks for the text of a field.
 func dialog(name, memory, title, button string, input *slack.InputBlock) slack.ModalViewRequest {
 	return slack.ModalViewRequest{
-		Type: slack.VTModal, CallbackID: name, PrivateMetadata: memory, Title: plainText(title), Submit: plainText(button),
-		Close: plainText("Back"), Blocks: slack.Blocks{BlockSet: []slack.Block{input}},
+		Type: slack.VTModal, CallbackID: name, PrivateMetadata: memory, Title: plainText(title),
+		Submit: plainText(button), Close: plainText("Back"), Blocks: slack.Blocks{BlockSet: []slack.Block{input}},
 	}
 }
 
@@ -342,14 +347,18 @@ const maxMenu = 99
 
 // RepositoryMenu asks which repository a task is about.
 func RepositoryMenu(id string, repositories []string) (text string, blocks []slack.Block) {
-	text = WhichRepository + " I will start when you choose one. If this menu is gone, ask again and begin with [repo=owner/name]."
+	text = WhichRepository +
+		" I will start when you choose one. If this menu is gone, ask again and begin with [repo=owner/name]."
 	var options []*slack.OptionBlockObject
 	for _, repo := range repositories[:min(len(repositories), maxMenu)] {
 		options = append(options, slack.NewOptionBlockObject(repo, plainText(Cut(repo, maxButton)), nil))
 	}
 	options = append(options, slack.NewOptionBlockObject(NoRepository, plainText("No repository"), nil))
-	menu := slack.NewOptionsSelectBlockElement(slack.OptTypeStatic, plainText("Choose a repository"), ActionPick, options...)
-	return text, []slack.Block{slack.NewSectionBlock(mrkdwnText(text), nil, nil), slack.NewActionBlock(ActionPick+"/"+id, menu)}
+	menu := slack.NewOptionsSelectBlockElement(slack.OptTypeStatic, plainText("Choose a repository"),
+		ActionPick, options...)
+	return text, []slack.Block{
+		slack.NewSectionBlock(mrkdwnText(text), nil, nil), slack.NewActionBlock(ActionPick+"/"+id, menu),
+	}
 }
 
 // WhichRepository asks for the repository of a request.

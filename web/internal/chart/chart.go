@@ -91,7 +91,10 @@ func (c Bars) Rects() [][]rect {
 	var list [][]rect
 	for i, b := range c.Bars {
 		x := float64(i) * width
-		area := rect{X: percent(x), Y: percent(top), Width: percent(width), Height: percent(bottom - top), Class: "area", Tip: b.Label}
+		area := rect{
+			X: percent(x), Y: percent(top), Width: percent(width), Height: percent(bottom - top),
+			Class: "area", Tip: b.Label,
+		}
 		if i%every == 0 {
 			area.Tick = b.Tick
 		}
@@ -102,7 +105,8 @@ func (c Bars) Rects() [][]rect {
 				height := max(v/most*(bottom-top), 1)
 				y -= height
 				parts = append(parts, rect{
-					X: percent(x + width/10), Y: percent(y), Width: percent(width * 8 / 10), Height: percent(height), Class: c.Series[j].Class,
+					X: percent(x + width/10), Y: percent(y), Width: percent(width * 8 / 10), Height: percent(height),
+					Class: c.Series[j].Class,
 				})
 			}
 		}

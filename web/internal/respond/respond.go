@@ -42,7 +42,10 @@ func BadQuery(format string, args ...any) error {
 }
 
 // errInternal is sent after the cause was logged.
-var errInternal = Problem{http.StatusInternalServerError, "Internal error", "The response could not be written. See the log of the front door."}
+var errInternal = Problem{
+	http.StatusInternalServerError, "Internal error",
+	"The response could not be written. See the log of the front door.",
+}
 
 // Responder writes responses. Create one with New.
 type Responder struct {
@@ -101,7 +104,10 @@ func ProblemOf(err error) (p Problem, known bool) {
 	denied, _ := errors.AsType[*tasks.RoleError](err)
 	switch {
 	case errors.Is(err, tasks.ErrNotFound):
-		return Problem{http.StatusNotFound, "No such task", "The task does not exist, or was deleted: tasks are kept for a week after they end."}, true
+		return Problem{
+			http.StatusNotFound, "No such task",
+			"The task does not exist, or was deleted: tasks are kept for a week after they end.",
+		}, true
 	case denied != nil:
 		return Problem{http.StatusForbidden, "Not allowed", denied.Sentence}, true
 	case errors.Is(err, tasks.ErrNotEnded):
@@ -164,7 +170,8 @@ func TaskID(r *http.Request) (string, error) {
 // SetHeaders sets the headers that restrict what a browser does with a response. Handlers that need more rights replace
 // them.
 func SetHeaders(h http.Header) {
-	h.Set("Content-Security-Policy", "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'")
+	h.Set("Content-Security-Policy",
+		"default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'")
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Cache-Control", "no-store")
 	// Not no-referrer: a browser would then send "Origin: null" with the console's own forms, as if another site had
@@ -178,7 +185,9 @@ func (o *Responder) Unrouted(w http.ResponseWriter, r *http.Request, mux http.Ha
 	status.header = w.Header()
 	mux.ServeHTTP(&status, r)
 	if status.code == http.StatusMethodNotAllowed {
-		o.Fail(w, r, Problem{status.code, "Method not allowed", "Only " + w.Header().Get("Allow") + " is allowed here."})
+		o.Fail(w, r, Problem{
+			status.code, "Method not allowed", "Only " + w.Header().Get("Allow") + " is allowed here.",
+		})
 		return
 	}
 	o.Fail(w, r, Problem{http.StatusNotFound, "Not found", "There is no such page."})
@@ -206,8 +215,12 @@ var Static = http.FileServerFS(staticFiles)
 // New parses the templates of the pages.
 func New(log *slog.Logger) (*Responder, error) {
 	o := &Responder{pages: map[string]*template.Template{}, roles: map[string]tasks.Role{}, log: log}
-	for _, name := range []string{"list", "task", "diff", "chat", "log", "costs", "fleet", "audit", "config", "login", "link", "enter", "error"} {
-		t, err := template.New("layout.html").Funcs(template.FuncMap{"code": code}).ParseFS(pageFiles, "pages/layout.html", "pages/timeline.html", "pages/changes.html", "pages/findings.html", "pages/"+name+".html")
+	for _, name := range []string{
+		"list", "task", "diff", "chat", "log", "costs", "fleet", "audit", "config", "login", "link", "enter", "error",
+	} {
+		t, err := template.New("layout.html").Funcs(template.FuncMap{"code": code}).ParseFS(pageFiles,
+			"pages/layout.html", "pages/timeline.html", "pages/changes.html", "pages/findings.html",
+			"pages/"+name+".html")
 		if err != nil {
 			return nil, fmt.Errorf("web: parse page %s: %w", name, err)
 		}

@@ -32,20 +32,24 @@ func checkWorker(w store.Worker, sources []string, now time.Time) []Check {
 	c, err := tasks.ReadHealth(w.Health)
 	switch {
 	case err != nil:
-		list.add(store.Fatal, "the report on its CLI cannot be read", err.Error(), "Run the same version of errand everywhere.")
+		list.add(store.Fatal, "the report on its CLI cannot be read", err.Error(),
+			"Run the same version of errand everywhere.")
 	case !c.OK:
-		list.add(store.Fatal, "it cannot run tasks: "+c.Problem, "Tasks go to other workers, or wait for one.", c.Remedy)
+		list.add(store.Fatal, "it cannot run tasks: "+c.Problem, "Tasks go to other workers, or wait for one.",
+			c.Remedy)
 	case w.Draining:
 		list.add(store.Note, "it is shutting down", "It takes no more tasks and hands back the running ones.", "")
 	case w.Cordon != nil:
-		list.add(store.Warning, "it takes no tasks: "+tasks.CordonedBy(*w.Cordon, now), "Its running tasks continue. Tasks go to other workers, or wait for one.",
+		list.add(store.Warning, "it takes no tasks: "+tasks.CordonedBy(*w.Cordon, now),
+			"Its running tasks continue. Tasks go to other workers, or wait for one.",
 			"Uncordon it on the page Fleet, or with enqueue uncordon.")
 	default:
 		list.add(Good, "it takes tasks", "", "")
 	}
 	for _, source := range sources {
 		if !tasks.Serves(w, source) {
-			list.add(store.Note, "it runs no tasks of "+source, "It is not set up for "+source+". It hands these tasks to other workers.", "")
+			list.add(store.Note, "it runs no tasks of "+source,
+				"It is not set up for "+source+". It hands these tasks to other workers.", "")
 		}
 	}
 	if c.Version != "" {
@@ -95,7 +99,8 @@ func (f Fleet) check(now time.Time) []Check {
 	for _, s := range f.Sources {
 		switch {
 		case s.Problem != "":
-			list.add(store.Fatal, "no events arrive from "+s.Name, s.Problem, "Check its token and settings, and the log of the front door.")
+			list.add(store.Fatal, "no events arrive from "+s.Name, s.Problem,
+				"Check its token and settings, and the log of the front door.")
 		case s.Last.IsZero():
 			list.add(Good, s.Name+": this front door has received no event yet", "", "")
 		default:
@@ -104,17 +109,20 @@ func (f Fleet) check(now time.Time) []Check {
 	}
 	list = append(list, f.notices...)
 	if f.Redis != "ok" {
-		list.add(store.Fatal, "Redis does not answer", f.Redis, "Check that Redis is running and that the front door's REDIS_URL is correct.")
+		list.add(store.Fatal, "Redis does not answer", f.Redis,
+			"Check that Redis is running and that the front door's REDIS_URL is correct.")
 		return WorstFirst(list)
 	}
 	list.add(Good, "Redis answers", "", "")
 	list = append(list, f.Findings...)
 	if len(f.Workers) == 0 {
-		list.add(store.Fatal, "no worker is alive", "Tasks wait until one starts.", "Start a worker with the same REDIS_URL.")
+		list.add(store.Fatal, "no worker is alive", "Tasks wait until one starts.",
+			"Start a worker with the same REDIS_URL.")
 	}
 	list = append(list, f.checkPools()...)
 	for _, source := range slices.Sorted(maps.Keys(f.unserved)) {
-		list.add(store.Fatal, fmt.Sprintf("no worker is set up for %s; waiting tasks: %d", source, f.unserved[source]), "These tasks wait until one is.",
+		list.add(store.Fatal, fmt.Sprintf("no worker is set up for %s; waiting tasks: %d", source, f.unserved[source]),
+			"These tasks wait until one is.",
 			"Give the workers the settings of "+source+", as the front door has them.")
 	}
 	for _, q := range f.Queues {
@@ -124,7 +132,8 @@ func (f Fleet) check(now time.Time) []Check {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(f.cordoned)) {
-		list.add(store.Note, name+" is cordoned and has no live worker", "Workers that start there take no tasks: "+tasks.CordonedBy(f.cordoned[name], now)+".",
+		list.add(store.Note, name+" is cordoned and has no live worker", "Workers that start there take no tasks: "+
+			tasks.CordonedBy(f.cordoned[name], now)+".",
 			"If it does not come back, run enqueue uncordon "+name+".")
 	}
 	versions := map[string]bool{}
@@ -135,19 +144,26 @@ func (f Fleet) check(now time.Time) []Check {
 		list.add(store.Note, "workers run different versions: "+strings.Join(slices.Sorted(maps.Keys(versions)), ", "),
 			"Two neighbouring releases work together.", "Finish the upgrade (docs/operations.md).")
 	}
+	return WorstFirst(append(list, f.checkCredentials(now)...))
+}
+
+func (f Fleet) checkCredentials(now time.Time) (list checklist) {
 	for _, c := range f.Credentials {
 		name := "credential " + c.Name
 		if c.Refused != "" {
-			list.add(store.Fatal, name+": the model refuses it", c.Refused, "Set a valid credential, or check its account. The next successful run clears this.")
+			list.add(store.Fatal, name+": the model refuses it", c.Refused,
+				"Set a valid credential, or check its account. The next successful run clears this.")
 		}
 		switch {
 		case c.Until.After(now):
-			list.add(store.Fatal, name+": no run starts before "+Time(c.Until), c.Why, "Wait, or raise the account's limit (docs/errors.md).")
+			list.add(store.Fatal, name+": no run starts before "+Time(c.Until), c.Why,
+				"Wait, or raise the account's limit (docs/errors.md).")
 		case c.Interval > 0:
-			list.add(store.Note, fmt.Sprintf("%s: runs start %v apart", name, c.Interval), "The model throttles them.", "")
+			list.add(store.Note, fmt.Sprintf("%s: runs start %v apart", name, c.Interval), "The model throttles them.",
+				"")
 		}
 	}
-	return WorstFirst(list)
+	return list
 }
 
 // checkPools reports pools whose tasks do not run although the fleet has workers.
@@ -160,7 +176,8 @@ func (f Fleet) checkPools() (list checklist) {
 		if p.Waiting > 0 {
 			level, why = store.Fatal, fmt.Sprintf("Waiting tasks: %d.", p.Waiting)
 		}
-		remedy := "Start a worker with ERRAND_POOL=" + p.Name + ", or give its repositories another pool in errand.yaml."
+		remedy := "Start a worker with ERRAND_POOL=" + p.Name +
+			", or give its repositories another pool in errand.yaml."
 		if p.Workers > 0 {
 			remedy = "The checks of its workers say why."
 		}

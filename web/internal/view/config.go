@@ -84,9 +84,13 @@ func SeesServices(ctx context.Context) bool {
 // Configured reports on the configuration of this front door and of the live workers.
 func (v *Reader) Configured(ctx context.Context) (ConfigReport, error) {
 	if !Configures(ctx) {
-		return ConfigReport{}, &tasks.RoleError{Sentence: "The configuration belongs to all repositories, and your role does not."}
+		return ConfigReport{},
+			&tasks.RoleError{Sentence: "The configuration belongs to all repositories, and your role does not."}
 	}
-	r := ConfigReport{Configuration: cmp.Or(v.Config, &Configuration{Groups: []SettingGroup{}, Tables: []Table{}}), Workers: []WorkerSettings{}, Redis: "ok"}
+	r := ConfigReport{
+		Configuration: cmp.Or(v.Config, &Configuration{Groups: []SettingGroup{}, Tables: []Table{}}),
+		Workers:       []WorkerSettings{}, Redis: "ok",
+	}
 	problems := append(checklist{}, v.Notices...)
 	live, err := Await(ctx, v.Store.Workers.List)
 	if err != nil {
@@ -118,7 +122,9 @@ func (c *Configuration) compare(w store.Worker) WorkerSettings {
 		if here == there && set == also {
 			continue
 		}
-		s.Differences = append(s.Differences, Difference{name, cmp.Or(here, "not set"), cmp.Or(there, "not set"), c.Shared(name)})
+		s.Differences = append(s.Differences, Difference{
+			name, cmp.Or(here, "not set"), cmp.Or(there, "not set"), c.Shared(name),
+		})
 	}
 	return s
 }

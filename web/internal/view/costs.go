@@ -35,8 +35,8 @@ func (v *Reader) Costs(ctx context.Context, query url.Values, limit int) (tasks.
 	return found, q, err
 }
 
-// Acceptance returns what people have done with the findings of reviews in a repository, by kind: nothing if the visitor
-// does not see its tasks.
+// Acceptance returns what people have done with the findings of reviews in a repository, by kind: nothing if the
+// visitor does not see its tasks.
 func (v *Reader) Acceptance(ctx context.Context, repo string) ([]tasks.Acceptance, error) {
 	all := []tasks.Acceptance{}
 	if repo == "" || len(repo) > MaxFilter {
@@ -60,8 +60,8 @@ func (c *CostsQuery) Filter(group tasks.CostGroup) *string { return c.filters()[
 
 func (c *CostsQuery) filters() map[string]*string {
 	return map[string]*string{
-		string(tasks.ByPerson): &c.Person, string(tasks.ByChannel): &c.Channel, string(tasks.ByRepository): &c.Repo, string(tasks.ByModel): &c.Model,
-		string(tasks.ByCredential): &c.Credential,
+		string(tasks.ByPerson): &c.Person, string(tasks.ByChannel): &c.Channel, string(tasks.ByRepository): &c.Repo,
+		string(tasks.ByModel): &c.Model, string(tasks.ByCredential): &c.Credential,
 	}
 }
 
@@ -121,9 +121,11 @@ func (c *CostsQuery) parseDays(q url.Values, today time.Time) (err error) {
 	case q.Get("days") != "":
 		return respond.BadQuery("Use either days, or from and to.")
 	case c.First.Before(oldest):
-		return respond.BadQuery("Costs are kept for %d days, now since %s.", store.CostDays, oldest.Format(time.DateOnly))
+		return respond.BadQuery("Costs are kept for %d days, now since %s.", store.CostDays,
+			oldest.Format(time.DateOnly))
 	case c.First.After(c.Last):
-		return respond.BadQuery("There are no days from %s to %s.", c.First.Format(time.DateOnly), c.Last.Format(time.DateOnly))
+		return respond.BadQuery("There are no days from %s to %s.", c.First.Format(time.DateOnly),
+			c.Last.Format(time.DateOnly))
 	}
 	return nil
 }

@@ -38,10 +38,12 @@ type Fleet struct {
 
 	Project *Project `json:"project,omitempty"` // the local directory in the query
 
-	Findings    []store.Finding    `json:"findings,omitempty"`    // about Redis
-	Credentials []store.Credential `json:"credentials,omitempty"` // model credentials that are held, refused or throttled
+	Findings []store.Finding `json:"findings,omitempty"` // about Redis
+	// model credentials that are held, refused or throttled
+	Credentials []store.Credential `json:"credentials,omitempty"`
 
-	CredentialUse []tasks.CredentialUse `json:"credential_use,omitempty"` // of each model credential that has a name or windows
+	// of each model credential that has a name or windows
+	CredentialUse []tasks.CredentialUse `json:"credential_use,omitempty"`
 
 	notices  []store.Finding       // about the configuration of this front door
 	cordoned map[string]store.Halt // without a live worker
@@ -93,7 +95,8 @@ func NewWorkers(live []store.Worker, now time.Time) []Worker {
 	sources = slices.Compact(sources)
 	for _, w := range live {
 		list = append(list, Worker{
-			w.ID, w.Host, w.Pool, w.Version, w.Pid, w.Slots, w.Running, w.Memory, w.Started, w.Seen, w.Draining, w.Cordon, w.Health, checkWorker(w, sources, now),
+			w.ID, w.Host, w.Pool, w.Version, w.Pid, w.Slots, w.Running, w.Memory, w.Started, w.Seen, w.Draining,
+			w.Cordon, w.Health, checkWorker(w, sources, now),
 		})
 	}
 	return list
@@ -103,7 +106,10 @@ func NewWorkers(live []store.Worker, now time.Time) []Worker {
 func (v *Reader) Fleet(ctx context.Context) Fleet {
 	f, err := Await(ctx, v.readFleet)
 	if err != nil {
-		f = Fleet{Redis: err.Error(), Problem: "Redis does not answer", Queues: []tasks.Depth{}, Pools: []tasks.PoolState{}, Workers: []Worker{}}
+		f = Fleet{
+			Redis: err.Error(), Problem: "Redis does not answer", Queues: []tasks.Depth{}, Pools: []tasks.PoolState{},
+			Workers: []Worker{},
+		}
 	}
 	for _, in := range v.Inbound {
 		last, err := in.Inbound()
@@ -125,8 +131,8 @@ func (v *Reader) readFleet(ctx context.Context) (Fleet, error) {
 		return Fleet{}, err
 	}
 	f := Fleet{
-		Redis: "ok", Queues: s.Queues, Spent: s.Spent, Workers: NewWorkers(s.Workers, v.Now()), Credentials: s.Credentials,
-		Tasks: Tally{Running: s.Counts.Running, Waiting: s.Counts.Waiting},
+		Redis: "ok", Queues: s.Queues, Spent: s.Spent, Workers: NewWorkers(s.Workers, v.Now()),
+		Credentials: s.Credentials, Tasks: Tally{Running: s.Counts.Running, Waiting: s.Counts.Waiting},
 	}
 	for i, w := range s.Workers {
 		f.Workers[i].Checks = WorstFirst(append(f.Workers[i].Checks, v.Config.differs(w)...))

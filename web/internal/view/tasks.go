@@ -136,7 +136,8 @@ func FilterValues(f tasks.Filter) url.Values {
 // filters returns the fields of a filter by parameter.
 func filters(f *tasks.Filter) map[string]*string {
 	return map[string]*string{
-		"state": &f.State, "source": &f.Source, "repository": &f.Repo, "person": &f.Person, "channel": &f.Channel, "ending": (*string)(&f.Ending), "text": &f.Text, "class": &f.Class, "pool": &f.Pool,
+		"state": &f.State, "source": &f.Source, "repository": &f.Repo, "person": &f.Person, "channel": &f.Channel,
+		"ending": (*string)(&f.Ending), "text": &f.Text, "class": &f.Class, "pool": &f.Pool,
 	}
 }
 

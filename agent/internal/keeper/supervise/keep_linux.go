@@ -31,7 +31,8 @@ func keep(control, status *os.File) int {
 	}
 	// Caught and dropped rather than ignored: an ignored signal would be inherited by the CLI and by everything it
 	// starts.
-	signal.Notify(make(chan os.Signal, 1), syscall.SIGINT, syscall.SIGHUP, syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGPIPE)
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGINT, syscall.SIGHUP, syscall.SIGTERM, syscall.SIGQUIT,
+		syscall.SIGPIPE)
 
 	in := bufio.NewReader(control)
 	var order Order
@@ -59,7 +60,8 @@ func keep(control, status *os.File) int {
 	s := supervisor{pid: leader, order: order}
 	s.supervise(in)
 	exit := reapAll(leader)
-	exit.Stopped, exit.Silence, exit.Processes, exit.Memory, exit.Peak = s.stopped, s.silence, s.processes, s.memory, s.peak
+	exit.Stopped, exit.Silence, exit.Processes, exit.Memory, exit.Peak =
+		s.stopped, s.silence, s.processes, s.memory, s.peak
 	exit.OOM = max(0, oomKills("/proc", "/sys/fs/cgroup")-oomBefore)
 	if s.orphaned && order.RunDir != "" {
 		_ = dirtree.Remove(order.RunDir, LockFile)

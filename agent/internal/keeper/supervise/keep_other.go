@@ -42,7 +42,9 @@ func keep(control, status *os.File) int {
 	if s.orphaned.Load() {
 		_ = dirtree.Remove(order.RunDir, LockFile)
 	}
-	exit := Exit{Code: ws.ExitStatus(), Stopped: s.stopped.Load(), CPU: time.Duration(used.Utime.Nano() + used.Stime.Nano())}
+	exit := Exit{
+		Code: ws.ExitStatus(), Stopped: s.stopped.Load(), CPU: time.Duration(used.Utime.Nano() + used.Stime.Nano()),
+	}
 	if ws.Signaled() {
 		exit.Signal = ws.Signal().String()
 	}

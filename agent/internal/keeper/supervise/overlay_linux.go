@@ -37,7 +37,9 @@ func overlay(args []string) error {
 // mount mounts one overlay. Its options name descriptors, because a comma or a colon in a path would end it there.
 func (o Overlay) mount() error {
 	options := []string{"userxattr"} // an unprivileged user may set no other attributes than user.*, since Linux 5.11
-	for _, part := range []struct{ option, path string }{{"lowerdir", o.Lower}, {"upperdir", o.Upper}, {"workdir", o.Work}} {
+	for _, part := range []struct{ option, path string }{
+		{"lowerdir", o.Lower}, {"upperdir", o.Upper}, {"workdir", o.Work},
+	} {
 		fd, err := unix.Open(part.path, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 		if err != nil {
 			return fmt.Errorf("open %s: %w", part.path, err)

@@ -169,7 +169,8 @@ func (s *supervisor) checkUse() {
 	}
 	more := int(int16(info.Procs - s.threads))             //nolint:gosec // 16 bits in the kernel, so it wraps around
 	free := int64(info.Freeram) * int64(max(1, info.Unit)) //nolint:gosec // far below 2^63
-	much := s.order.MaxProcesses > 0 && more >= s.order.MaxProcesses/4 || s.order.MaxMemory > 0 && s.free-free >= s.order.MaxMemory/8
+	much := s.order.MaxProcesses > 0 && more >= s.order.MaxProcesses/4 ||
+		s.order.MaxMemory > 0 && s.free-free >= s.order.MaxMemory/8
 	if s.processes == 0 && s.memory == 0 && time.Since(s.counted) < time.Second && !much {
 		return
 	}
