@@ -274,8 +274,8 @@ func hiddenParts(n ast.Node, target span, source []byte) (list []edit) {
 		}
 	case *ast.Link:
 		if len(n.Title) > 0 && target.from < target.to {
-			list = append(list, edit{target, "(<" + strings.NewReplacer("<", "%3C", ">", "%3E", "\n",
-				"").Replace(string(n.Destination)) + ">)"})
+			list = append(list, edit{target, "(<" +
+				strings.NewReplacer("<", "%3C", ">", "%3E", "\n", "").Replace(string(n.Destination)) + ">)"})
 		}
 	case *ast.RawHTML:
 		for _, s := range n.Segments.Sliced(0, n.Segments.Len()) {

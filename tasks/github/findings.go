@@ -333,8 +333,8 @@ func (t thread) finding(me, author string) (postedFinding, bool) {
 		switch who := c.Author.login(); {
 		case who == me:
 			f.Ours = f.Ours || strings.HasPrefix(c.Body, settledMark)
-		case c.Author.Kind == "User" && (who == author || slices.Contains([]string{"OWNER", "MEMBER", "COLLABORATOR"},
-			c.Association)):
+		case c.Author.Kind == "User" &&
+			(who == author || slices.Contains([]string{"OWNER", "MEMBER", "COLLABORATOR"}, c.Association)):
 			f.Answered = true
 		}
 	}

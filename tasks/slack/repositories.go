@@ -333,8 +333,8 @@ func (p *picker) choose(ctx context.Context, pressed press) (string, error) {
 		return "", err
 	case !ok:
 		return p.chosen(ctx, pressed, id)
-	case r.Task.Actor != pressed.origin.User || pressed.value != render.NoRepository && !slices.Contains(r.Candidates,
-		pressed.value):
+	case r.Task.Actor != pressed.origin.User ||
+		pressed.value != render.NoRepository && !slices.Contains(r.Candidates, pressed.value):
 		return "", notAllowed()
 	}
 	t := r.Task

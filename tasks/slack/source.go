@@ -312,8 +312,8 @@ func (d *display) usePlainText(err error) {
 
 // markPermanent wraps errors that will not pass in errNoDisplay.
 func markPermanent(err error) error {
-	if gone(err) || slices.Contains([]string{"message_not_found", "cant_update_message", "edit_window_closed"},
-		code(err)) {
+	if gone(err) ||
+		slices.Contains([]string{"message_not_found", "cant_update_message", "edit_window_closed"}, code(err)) {
 		return fmt.Errorf("%w: %w", errNoDisplay, err)
 	}
 	return err

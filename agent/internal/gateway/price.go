@@ -149,8 +149,8 @@ func (p Price) Cost(b Bill) float64 {
 	}
 	hour := min(b.Cache.Hour, b.CacheCreation)
 	usd := float64(b.Input)*p.Input + float64(b.Output)*p.Output + float64(b.CacheRead)*p.CacheRead +
-		float64(hour)*cmp.Or(p.CacheWriteHour, 2*p.Input) + float64(b.CacheCreation-hour)*cmp.Or(p.CacheWrite,
-		1.25*p.Input)
+		float64(hour)*cmp.Or(p.CacheWriteHour, 2*p.Input) +
+		float64(b.CacheCreation-hour)*cmp.Or(p.CacheWrite, 1.25*p.Input)
 	if b.Geo == "us" {
 		usd *= usFactor
 	}
