@@ -157,10 +157,15 @@ func (w *world) listen() front {
 
 func (w *world) listenAt(opt *redis.Options) front {
 	w.Helper()
+	return w.listenUnder(opt, tasks.Policy{})
+}
+
+func (w *world) listenUnder(opt *redis.Options, p tasks.Policy) front {
+	w.Helper()
 	rdb := redis.NewClient(opt)
 	w.Cleanup(func() { _ = rdb.Close() })
 	db := must(store.New(store.Config{Redis: rdb}))
-	f := front{world: w, db: db, desk: tasks.NewDesk(db, tasks.NewQueue(db, rdb, time.Hour), tasks.Policy{}, nil)}
+	f := front{world: w, db: db, desk: tasks.NewDesk(db, tasks.NewQueue(db, rdb, time.Hour), p, nil)}
 	mux := http.NewServeMux()
 	if err := w.src.Listen(w.Context(), mux, f.desk); err != nil {
 		w.Fatal(err)

@@ -24,6 +24,14 @@ type plan struct {
 // waits reports whether a plan is being made or waits for approval.
 func (p plan) waits() bool { return p.Task != "" && p.Approved == "" }
 
+// dropped returns the plan after a request to work on the issue without it.
+func (p plan) dropped(request string) plan {
+	if request < p.Task || request == p.Approved { // it is late, or comes again
+		return p
+	}
+	return plan{Approved: request, Before: p.current()}
+}
+
 // current returns the plan that a new request changes or drops, if it was not approved. A request in between is left
 // out.
 func (p plan) current() *plan {
@@ -100,24 +108,29 @@ func (i *interpreter) approvePlan(ctx context.Context, h remarkEvent) error {
 	})
 }
 
-// notePlan records that a task makes the newest plan, or that work on the issue begins without one.
-func (i *interpreter) notePlan(ctx context.Context, h remarkEvent, t draft) error {
+// notePlan records that a submitted task makes the newest plan, or that work on the issue begins without one.
+func (i *interpreter) notePlan(ctx context.Context, desk *tasks.Desk, h remarkEvent, t draft) error {
 	if !h.onIssue || t.origin.Asked.Command == cmdApprove || !t.Options.Plan && t.Kind != kindIssue ||
 		i.gate.mayNot(ctx, h.origin(), h.author) {
 		return nil
 	}
-	return i.memory.changeState(ctx, h.origin(), func(p *prState) error {
+	err := i.memory.changeState(ctx, h.origin(), func(p *prState) error {
 		switch {
-		case t.ID < p.Plan.Task: // it is late
-		case t.Options.Plan:
-			if p.Plan.Task != t.ID {
-				p.Plan = plan{Task: t.ID, Before: p.Plan.current()}
-			}
-		case p.Plan.Approved != t.ID:
-			p.Plan = plan{Approved: t.ID, Before: p.Plan.current()}
+		case !t.Options.Plan:
+			p.Plan = p.Plan.dropped(t.ID)
+		case t.ID > p.Plan.Task: // otherwise it is late, or comes again
+			p.Plan = plan{Task: t.ID, Before: p.Plan.current()}
 		}
 		return nil
 	})
+	if err != nil {
+		return err
+	}
+	st, err := desk.Status(ctx, t.ID)
+	if err != nil || st.Ending == nil || !t.Options.Plan && st.Ending.Kind != tasks.Withdrawn {
+		return err
+	}
+	return i.memory.forgetRequest(ctx, h) // it ended before it was recorded
 }
 
 // forgetRequest restores the plan before a request that was withdrawn or changed.

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/tasks"
 )
@@ -206,6 +208,71 @@ func TestPlanBehindTheWork(t *testing.T) {
 	f.close(planning, e)
 	if next := ask("ann", "@errand but use a library"); next.Options.Plan {
 		t.Errorf("%+v", next)
+	}
+}
+
+// A plan that is made while the label asks for the work as a whole is not waited for either.
+func TestPlanBehindTheLabel(t *testing.T) {
+	t.Parallel()
+	f, n, ask, _ := plannedIssue(t)
+	planning := ask("ann", "/plan")
+	if err := f.hub.LabelIssue(t.Context(), repo, n, "errand", "ann"); err != nil {
+		t.Fatal(err)
+	}
+	if work := f.latestTask(); must(originOf(work)).Action != actionLabeled {
+		t.Fatalf("%+v", work)
+	}
+	e := answered("All of it.")
+	e.At = tasks.Born(planning.ID)
+	f.close(planning, e)
+	if next := ask("ann", "@errand but use a library"); next.Options.Plan || next.Profile != agent.Write {
+		t.Errorf("%+v", next)
+	}
+}
+
+// An approval that the fleet refuses leaves the plan waiting.
+func TestApprovalIsRefused(t *testing.T) {
+	t.Parallel()
+	f, n, _, _ := plannedIssue(t)
+	none := func(string) (tasks.Repository, bool) { return tasks.Repository{}, false }
+	f.listenUnder(must(redis.ParseURL(f.redis)), tasks.Policy{Repository: none})
+	f.signs(n, f.comment(n, "ann", "/approve"), notDone)
+	f.hub.Deliver(f.url)
+	f.signs(n, f.comment(n, "ann", "/approve"), eyes)
+}
+
+// An event that comes late or again, after its request was withdrawn or has failed, changes no plan.
+func TestPlanIsNotedLate(t *testing.T) {
+	t.Parallel()
+	again := func(f front, n int, body string, end func(int64)) {
+		t.Helper()
+		id := f.comment(n, "ann", body)
+		f.signs(n, id, eyes)
+		created, _ := f.hub.LastDelivery("issue_comment")
+		end(id)
+		if err := f.hub.Redeliver(t.Context(), created.GUID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, body := range []string{"/plan", "/fix"} {
+		f, n, _, _ := plannedIssue(t)
+		withdraw := func(id int64) {
+			if err := f.hub.DeleteComment(t.Context(), repo, n, id, "ann"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		again(f, n, body, withdraw)
+		f.signs(n, f.comment(n, "ann", "/approve"), eyes)
+	}
+	f, _, _, _ := plannedIssue(t)
+	n := f.issue("mallory", "Tax is wrong", "It is too high.")
+	again(f, n, "/plan", func(int64) {
+		f.close(f.only(), tasks.Ending{Kind: tasks.Failed, Reason: "The model is overloaded.", At: ended})
+		f.cancel(f.only().ID)
+	})
+	f.comment(n, "ann", "@errand why?")
+	if task := f.only(); task.Options.Plan || task.Profile != agent.Write {
+		t.Errorf("%+v", task)
 	}
 }
 

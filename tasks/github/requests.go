@@ -73,6 +73,11 @@ func (i *interpreter) handleComment(ctx context.Context, desk *tasks.Desk, h rem
 	}
 	response, err = i.submitRequest(ctx, desk, h, command, words)
 	if input, ok := errors.AsType[*tasks.InputError](err); ok {
+		if command == cmdApprove && h.onIssue {
+			if err := i.memory.forgetRequest(ctx, h); err != nil {
+				return "", err
+			}
+		}
 		h.after(func(ctx context.Context) { i.comments.postNote(ctx, h, notDone, input.Sentence) })
 	}
 	return response, err
@@ -119,7 +124,7 @@ func (i *interpreter) submitRequest(
 	}
 	receipt, err := i.submit(ctx, desk, t)
 	if err == nil {
-		err = i.notePlan(ctx, h, t)
+		err = i.notePlan(ctx, desk, h, t)
 	}
 	if err != nil {
 		return "", err
@@ -293,7 +298,7 @@ func (i *interpreter) amend(ctx context.Context, desk *tasks.Desk, d delivery) (
 		err = i.memory.forgetRequest(ctx, h)
 	}
 	if err == nil {
-		err = i.notePlan(ctx, h, request)
+		err = i.notePlan(ctx, desk, h, request)
 	}
 	if err != nil {
 		return "", err
