@@ -172,8 +172,8 @@ type Talker interface {
 	// Say posts an intermediate message of the agent. It is called at most once for the same text of a task.
 	Say(ctx context.Context, t Task, text string) error
 	// Ask shows a question to the people who can answer it. They answer with a message in the thread, which
-	// Desk.Submit takes for the answer while the question is open, or through Desk.Answer, as the console does. It is
-	// called at most once for the same question of a task.
+	// Desk.Submit takes for the answer while the question is open, or through Desk.Answer, as the console does. It may
+	// be called again for the same question of a task, and finds what it has posted.
 	Ask(ctx context.Context, t Task, q Question) error
 }
 

@@ -34,8 +34,8 @@
 //   - Buttons work for the person who asked and for approvers; others get a refusal that only they see. Slack does not
 //     send a press again: one that fails is shown as failed to the person who pressed.
 //
-// Messages, questions and files that the agent posts while it works are posted at most once; a lost answer of Slack is
-// not tried again. Short rate limits are waited for.
+// Messages and files that the agent posts while it works are posted at most once; a lost answer of Slack is not tried
+// again. Questions are found by their markers. Short rate limits are waited for.
 //
 // It does not promise that the status message is up to date, or exists, nor what Slack shows below a thread: their
 // failures fail nothing. What Slack refuses for good (the channel is archived, the request was deleted) is logged and

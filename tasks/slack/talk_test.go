@@ -89,6 +89,24 @@ func TestQuestionInPlainText(t *testing.T) {
 	messages(t, "question_plain", w.posted(task))
 }
 
+// A question is posted once, also by another process, and in plain text only if Slack refuses that very one.
+func TestQuestionIsPostedOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorkspace(t, Config{})
+	task := w.task("")
+	w.Fail("chat.postMessage", slackfake.Failure{Error: "invalid_blocks"})
+	for range 2 {
+		for _, key := range []string{"one-1", "two-1"} {
+			q := colours()
+			q.Key = key
+			if err := w.source.Ask(t.Context(), task, q); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	equal(t, "parts", partsOf(w.posted(task)), []string{"question/1.1", "question/1"})
+}
+
 // An update by the agent should not be taken for its report.
 func TestReportBesideTalk(t *testing.T) {
 	t.Parallel()
@@ -99,7 +117,7 @@ func TestReportBesideTalk(t *testing.T) {
 		t.Fatal(err)
 	}
 	f, err := w.source.reporter.find(t.Context(), mustOrigin(t, task), task)
-	equal(t, "found", []any{f.statusOf(task.ID), len(f.parts), err}, []any{w.posted(task)[0].TS, 0, nil})
+	equal(t, "found", []any{f.statusOf(task.ID), len(f.parts), err}, []any{w.posted(task)[0].TS, 1, nil})
 	if err := r.Close(t.Context(), answered("All.")); err != nil {
 		t.Fatal(err)
 	}

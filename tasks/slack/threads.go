@@ -56,7 +56,7 @@ func (f found) final(after time.Time) (latest render.Marker, at time.Time, ok bo
 // plain reports whether posting a part in plain text has begun.
 func (f found) plain(part render.Marker) bool {
 	for m := range f.parts {
-		if m.Ending == part.Ending && strings.HasPrefix(m.Part, part.Part+".") {
+		if m.Ending == part.Ending && m.Question == part.Question && strings.HasPrefix(m.Part, part.Part+".") {
 			return true
 		}
 	}
@@ -83,6 +83,8 @@ func (ts *threads) find(ctx context.Context, o origin, t tasks.Task) (found, err
 		case m.Is(render.StatusPart):
 			f.status[m.Task] = append(f.status[m.Task], msg.Timestamp)
 		case m.Is(render.FinalPart) && (m.Task == t.ID || slices.Contains(strings.Fields(m.Covers), t.ID)):
+			f.parts[m] = true
+		case m.Is(render.QuestionPart) && m.Task == t.ID:
 			f.parts[m] = true
 		}
 	}

@@ -221,17 +221,20 @@ func (k *talk) lend() (takeBack func()) {
 	}
 }
 
-// show posts the question, unless an earlier run of the task did.
+// show posts the question. If an earlier run of the task has begun to, it usually has posted it.
 func (k *talk) show(ctx context.Context, q tasks.Question) error {
 	first, err := k.claim.First(ctx, "ask-"+q.Key)
-	if err != nil || !first {
+	if err != nil {
 		return err
 	}
-	if err := k.talker.Ask(ctx, k.task, q); err != nil {
-		k.Log.Warn("show question", "run", k.task.ID, "thread", k.task.Thread, "err", err)
-		return fmt.Errorf("post the question: %w", err)
+	if err = k.talker.Ask(ctx, k.task, q); err == nil {
+		return nil
 	}
-	return nil
+	k.Log.Warn("show question", "run", k.task.ID, "thread", k.task.Thread, "err", err)
+	if !first {
+		return nil
+	}
+	return fmt.Errorf("post the question: %w", err)
 }
 
 // tools returns the agent's tools for speaking with people, as far as the source supports them.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 )
 
@@ -250,6 +251,32 @@ func TestQuestionIsPostedAfterADrain(t *testing.T) {
 	f.ending(id)
 	if n := len(s.asked); n != 1 {
 		t.Errorf("asked %d times", n)
+	}
+}
+
+// A question whose worker died before it was posted is posted by the next run. If that fails, the next run waits for an
+// answer all the same: the question may be in the thread.
+func TestQuestionIsPostedAfterACrash(t *testing.T) {
+	t.Parallel()
+	for _, mute := range []error{nil, errors.New("no answer")} {
+		f, s := talking(t, func(_ context.Context, call func(string, string) string) string {
+			return call("ask_user", `{"question":"Which?"}`)
+		})
+		s.mute = mute
+		hangs := hangingAsker{s, make(chan struct{})}
+		stop := f.talker(hangs, func(c *Config) { c.Timing.Reconcile = time.Hour })
+		id := f.submit(f.task("a", "x"))
+		<-hangs.asking
+		next := f.takeOver(id)
+		stop()
+		if err := next.Return(t.Context(), store.Wait{}); err != nil {
+			t.Fatal(err)
+		}
+		f.talker(s, func(c *Config) { c.Timing.Answer = time.Millisecond })
+		e := f.ending(id)
+		if n := len(s.asked); n != 1 || !strings.HasPrefix(e.Result.Text, "No one answered") {
+			t.Errorf("asked %d times, and the agent got %q", n, e.Result.Text)
+		}
 	}
 }
 
