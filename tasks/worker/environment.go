@@ -25,9 +25,9 @@ const setUpLimit = 30 * time.Minute
 // environment before.
 func (w *Worker) setUp(r *run, t tasks.Task, p *place) error {
 	d := p.Environment
-	p.Exposed = w.exposed(r, t, p.Clone)
-	if len(d.Setup) == 0 {
-		return nil
+	var err error
+	if p.Exposed, err = w.exposed(r, t, p.Clone); err != nil || len(d.Setup) == 0 {
+		return err
 	}
 	id, _, err := w.cfg.environmentID(r.ctx, p.Clone, d)
 	if err != nil {

@@ -413,6 +413,30 @@ func TestExposedSecrets(t *testing.T) {
 	}
 }
 
+// The clone of a conversation may keep the code of a commit that somebody has named, so its later runs get no secrets either,
+// at any worker; those of other conversations do.
+func TestSecretsAfterACommit(t *testing.T) {
+	t.Parallel()
+	r, _, publishing := publishingFleet(t, func(r *remote, s agent.Spec) { r.write(s.Dir, "work", s.ID+"\n") })
+	exposed := func(c *Config) {
+		c.Exposed = func(string) map[string]string { return map[string]string{"TOKEN": "npm_secret-1"} }
+	}
+	stop := r.worker(r.disk(t.TempDir()), publishing, exposed)
+	named, later, other := r.repoTask("a"), r.repoTask("a"), r.repoTask("b")
+	named.Ref, later.Ref = r.git(filepath.Join(r.root, "acme", "api.git"), "rev-parse", "main"), "main"
+	r.ending(r.submit(named))
+	r.ending(r.submit(later))
+	stop()
+	r.worker(r.disk(t.TempDir()), publishing, exposed)
+	r.ending(r.submit(r.repoTask("a")))
+	r.ending(r.submit(other))
+	for i, want := range []bool{false, false, false, true} {
+		if has := r.agent.specs()[i].Secrets["TOKEN"] != ""; has != want {
+			t.Errorf("run %d has the secret: %v", i+1, has)
+		}
+	}
+}
+
 // After a rebuild the next run sets up a new environment. A run that uses the old one goes on; then the janitor removes it.
 func TestRebuild(t *testing.T) {
 	t.Parallel()

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"io/fs"
@@ -43,20 +44,43 @@ func (w *Worker) protected(repo string, c workspace.Clone) string {
 // repository, and only they, decides what such a run executes: its head is a branch, a tag or the head of a pull
 // request that no source considers a stranger's. A commit may be from anywhere, such as a fork that nobody has
 // approved.
-func (w *Worker) exposed(r *run, t tasks.Task, c workspace.Clone) map[string]string {
+func (w *Worker) exposed(r *run, t tasks.Task, c workspace.Clone) (map[string]string, error) {
 	if w.cfg.Exposed == nil || t.Profile != agent.Write || !w.cfg.Runner.Sandboxed() {
-		return nil
+		return nil, nil
 	}
 	secrets := w.cfg.Exposed(t.Repo)
-	if len(secrets) > 0 && len(c.With) > 0 { // the other repositories decide, too, what the run executes
+	if len(secrets) == 0 {
+		return nil, nil
+	}
+	strayed, err := w.strayed(r.ctx, t)
+	switch trusted := w.protected(t.Repo, c); {
+	case err != nil:
+		return nil, err
+	case len(c.With) > 0: // the other repositories decide, too, what the run executes
 		r.notice("The run gets no secrets, because code of " + strings.Join(c.With, ", ") + " may be in its clone")
-		return nil
+		return nil, nil
+	case c.Base != trusted:
+		r.notice("The run gets no secrets, because its base is not " + trusted)
+		return nil, nil
+	case strayed:
+		r.notice("The run gets no secrets, because its head is a commit, or that of an earlier " +
+			"run of this conversation was")
+		return nil, nil
 	}
-	if trusted := w.protected(t.Repo, c); len(secrets) > 0 && (c.Base != trusted || commitID.MatchString(t.Ref)) {
-		r.notice("The run gets no secrets, because its head is a commit, or its base is not " + trusted)
-		return nil
-	}
-	return secrets
+	return secrets, nil
+}
+
+// strayed reports whether the code of a commit that a person has named may be in the thread's clone of the task's
+// repository, which may be kept when later tasks name a branch or nothing, and in what was published from it.
+func (w *Worker) strayed(ctx context.Context, t tasks.Task) (strayed bool, err error) {
+	name := "commit/" + t.Thread + "/" + strings.ToLower(t.Repo)
+	err = w.cfg.Store.Memos.ChangeMemo(ctx, name, func(body json.RawMessage) (json.RawMessage, error) {
+		if strayed = body != nil || commitID.MatchString(t.Ref); strayed {
+			return json.RawMessage("true"), nil // also if it is there: from now on it is kept as long again
+		}
+		return nil, nil
+	})
+	return strayed, err
 }
 
 // commitID matches a Ref that may be a commit, also shortened.
