@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -43,8 +44,8 @@ type Publication struct {
 	// Permit is called with the commit right before the push. If it returns an error, Publish does not push and
 	// returns that error.
 	Permit func(ctx context.Context, commit string) error
-	// Refuse returns why a text must not be pushed, or "". It gets the messages and patches of the new commits, before
-	// Permit is called. nil: everything may be pushed.
+	// Refuse returns why a text must not be pushed, or "". It gets the messages and patches of the new commits, also
+	// without the marks of their lines, before Permit is called. nil: everything may be pushed.
 	Refuse func(text string) string
 }
 
@@ -210,17 +211,44 @@ func (l load) search(ctx context.Context, p Publication, elsewhere []string) err
 		return nil
 	}
 	args := []string{
-		"log", "--patch", "--cc", "--text", "--no-renames", "--no-textconv", "--no-ext-diff", "--format=raw",
-		l.tip, "--not",
+		// Otherwise git converts messages from the encoding that a commit claims.
+		"log", "--encoding=none", "--format=raw", "--patch", "--cc", "--text", "--no-renames", "--no-textconv",
+		"--no-ext-diff", l.tip, "--not",
 	}
 	text, err := l.mirror.git.run(ctx, append(args, elsewhere...)...)
 	if errors.Is(err, errLong) {
 		return fmt.Errorf("%w: it is too large to be searched for secrets", ErrUnfit)
 	}
-	if why := p.Refuse(text); err == nil && why != "" {
+	if err != nil {
+		return err
+	}
+	if why := cmp.Or(p.Refuse(text), p.Refuse(unmarked(text))); why != "" {
 		return fmt.Errorf("%w: %s", ErrUnfit, why)
 	}
-	return err
+	return nil
+}
+
+// unmarked returns the messages and the new lines of a log with patches, without the marks and spaces before them, so
+// that a text of several lines is found.
+func unmarked(log string) string {
+	var b strings.Builder
+	marks := 0 // before each line
+	for line := range strings.Lines(log) {
+		switch {
+		case strings.HasPrefix(line, "commit "):
+			marks = 4 // before the lines of its message
+		case strings.HasPrefix(line, "diff --"):
+			marks = 0
+		case strings.HasPrefix(line, "@@"): // one more than there are parents
+			marks = len(line) - len(strings.TrimLeft(line, "@")) - 1
+			continue
+		}
+		n := min(marks, len(line))
+		if !strings.Contains(line[:n], "-") {
+			b.WriteString(line[n:])
+		}
+	}
+	return b.String()
 }
 
 // contains reports whether a commit equals another one or has it as an ancestor.
