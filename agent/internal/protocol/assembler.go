@@ -190,9 +190,8 @@ func newLineReader(r io.Reader, size int) *lineReader {
 	return &lineReader{r: bufio.NewReaderSize(in, size), in: in}
 }
 
-// OnRead makes the reader call seen with everything that it reads, before it returns any of that in pieces. That takes
-// one call for many lines.
-func (l *lineReader) OnRead(seen func(text []byte)) { l.in.seen = seen }
+// OnRead makes the reader call seen after each read, before it returns any of that in pieces.
+func (l *lineReader) OnRead(seen func()) { l.in.seen = seen }
 
 // piece is a line or a part of one. Every line ends with a newline, even if the last line of the input did not.
 type piece struct {
@@ -218,7 +217,7 @@ func (l *lineReader) Drained() bool { return l.r.Buffered() == 0 }
 // terminated adds the newline that the last line of r may lack.
 type terminated struct {
 	r    io.Reader
-	seen func(text []byte) // called with what was read; may be nil
+	seen func() // called after each read; may be nil
 	err  error
 	open bool // inside a line
 }
@@ -226,7 +225,7 @@ type terminated struct {
 func (t *terminated) Read(b []byte) (n int, err error) {
 	n, err = t.read(b)
 	if n > 0 && t.seen != nil {
-		t.seen(b[:n])
+		t.seen()
 	}
 	return n, err
 }

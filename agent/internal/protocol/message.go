@@ -280,37 +280,3 @@ type Event struct {
 	Parent string
 	Agent  string
 }
-
-// liveBlock is a text that is reported while it arrives, such as an answer that the model is writing.
-type liveBlock struct {
-	latest Event // its latest piece
-	text   *redact.Stream
-}
-
-// piece reports a piece of a block, except for an end of it that may be the beginning of a secret. Pieces of one kind
-// and tool call form a block, which endBlock ends.
-func (s *Stream) piece(e Event) {
-	if s.block.text == nil {
-		s.block.text = s.Redactor.Stream()
-	}
-	if s.block.latest.Kind != e.Kind || s.block.latest.ToolID != e.ToolID {
-		s.endBlock()
-	}
-	s.block.latest = e
-	s.reportBlock(s.block.text.Write([]byte(e.Text)))
-}
-
-// endBlock reports what was held back of the current block.
-func (s *Stream) endBlock() {
-	if s.block.text != nil {
-		s.reportBlock(s.block.text.Flush())
-	}
-}
-
-func (s *Stream) reportBlock(text []byte) {
-	if len(text) > 0 {
-		e := s.block.latest
-		e.Time, e.Text = s.at, string(text)
-		s.Handler.Event(e)
-	}
-}

@@ -177,10 +177,7 @@ func (s *Stream) Read(stdout io.Reader, budget *Budget) {
 }
 
 func (s *Stream) read(in *lineReader, long *assembler) {
-	in.OnRead(func(text []byte) {
-		s.at = s.now()
-		s.Log.Raw(text)
-	})
+	in.OnRead(func() { s.at = s.now() })
 	for {
 		p, err := in.Next()
 		if err != nil {
@@ -189,17 +186,24 @@ func (s *Stream) read(in *lineReader, long *assembler) {
 			s.Log.Flush()
 			return
 		}
+		whole := p.first && p.last
+		if !whole {
+			s.Log.Raw(p.text) // it is too long to be held back
+		}
 		if !p.last {
 			s.hear(0) // a line of many megabytes may take longer than the CLI has time to answer a ping
 		}
-		if line, whole := long.Add(p); line != nil {
+		if line, uncut := long.Add(p); line != nil {
 			s.hear(1)
-			if line = bytes.TrimRight(line, "\r\n"); whole && len(line) > 0 {
+			if line = bytes.TrimRight(line, "\r\n"); uncut && len(line) > 0 {
 				s.line(line)
-			} else if !whole {
+			} else if !uncut {
 				s.cutLine(line)
 			}
 			long.Release()
+		}
+		if whole {
+			s.logRaw(p.text)
 		}
 		if in.Drained() {
 			s.Log.Flush()

@@ -106,6 +106,48 @@ func TestSecretsInPieces(t *testing.T) {
 	}
 }
 
+// A secret in pieces is in no line of the raw log either. All other lines are there as they came.
+func TestSecretsInRawPieces(t *testing.T) {
+	t.Parallel()
+	secret := "a-known-secret"
+	r := newReading(t, redact.New(secret))
+	kept := func(line string) string { return line }
+	var in, want strings.Builder
+	for _, l := range []struct {
+		line string
+		log  func(line string) string
+	}{
+		{delta("text", "It is "), kept}, {delta("text", "a-kno"), nil}, {delta("text", "wn-secret, or a"), nil},
+		{delta("text", "-known thin"), func(line string) string { return delta("text", "[redacted], or ") + delta("text", "a") + line }},
+		{delta("text", ", a"), kept}, {delta("text", "-kn"), kept}, {blockStop, kept},
+		{delta("thinking", secret), func(string) string { return delta("thinking", "[redacted]") }},
+		{`{"type":"stream_event","event":{"type":"content_block_start","content_block":{"type":"tool_use","id":"t1","name":"Bash"}}}` + "\n", kept},
+		{input(`{"a":"a-kn`), nil}, {`{"type":"keep_alive"}` + "\n", kept},
+		{input(`own-secret`), func(string) string { return input(`{"a":"[redacted]`) }}, {input(`"}`), kept}, {delta("text", "a-known"), kept},
+	} {
+		in.WriteString(l.line)
+		if l.log != nil {
+			want.WriteString(l.log(l.line))
+		}
+	}
+	r.Read(iotest.OneByteReader(strings.NewReader(in.String())), NewBudget(MaxLines))
+	if err := r.Log.Close(); err != nil {
+		t.Fatal(err)
+	}
+	got, err := os.ReadFile(strings.TrimSuffix(r.log, ".log") + ".ndjson")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(strings.Split(want.String(), "\n"), strings.Split(string(got), "\n")); diff != "" {
+		t.Errorf("raw log (-want +got):\n%s", diff)
+	}
+	long := strings.Repeat(delta("text", strings.Repeat("x", 100)), 10*maxRawPieces/100)
+	r.Read(strings.NewReader(delta("text", "sk-ant-12345678")+long), NewBudget(MaxLines))
+	if n := cap(r.block.raw.lines) + cap(r.block.raw.given); n > 4*maxRawPieces {
+		t.Errorf("%d bytes are held back", n)
+	}
+}
+
 // A cut text should not end in the beginning of a secret.
 func TestSecretsAtACut(t *testing.T) {
 	t.Parallel()

@@ -355,6 +355,9 @@ func (r *Redactor) Stream() *Stream { return &Stream{redact: r} }
 // as piece is.
 func (s *Stream) Write(piece []byte) []byte { return s.next(piece, false) }
 
+// Held returns the text that is held back. It may be a part of a secret. It is valid until the next call.
+func (s *Stream) Held() []byte { return s.held }
+
 // Flush ends the text and returns the rest of it. The Stream can then be used for another text.
 func (s *Stream) Flush() []byte {
 	rest := s.next(nil, true)
