@@ -72,6 +72,24 @@ func TestProxyOpens(t *testing.T) {
 	}
 }
 
+// An agent can connect from every address of its machine, also to another one of them.
+func TestThisMachineIsNoProxy(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, withProxy, func(c *Config) {
+		c.Proxy.From = []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0")}
+	})
+	all, err := net.InterfaceAddrs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range all {
+		from := netip.AddrPortFrom(netip.MustParsePrefix(a.String()).Addr(), 1234).String()
+		if got := h.through(from, "198.51.100.1:8080", "GET", "/api/tasks", "X-Forwarded-User", "ann"); got.Code != http.StatusUnauthorized {
+			t.Errorf("from %s: %d", from, got.Code)
+		}
+	}
+}
+
 // Actions have the name of the person, and another site cannot act for them.
 func TestProxySaysWhoActs(t *testing.T) {
 	t.Parallel()

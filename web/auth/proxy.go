@@ -59,7 +59,17 @@ func (p Proxy) sent(r *http.Request) bool {
 			return false
 		}
 	}
-	return slices.ContainsFunc(p.From, func(n netip.Prefix) bool { return n.Contains(from) })
+	return slices.ContainsFunc(p.From, func(n netip.Prefix) bool { return n.Contains(from) }) && !ofThisMachine(from)
+}
+
+// ofThisMachine reports whether an address is one of this machine's, or whether that is unknown. A local user can
+// connect from any of them.
+func ofThisMachine(from netip.Addr) bool {
+	all, err := net.InterfaceAddrs()
+	return err != nil || slices.ContainsFunc(all, func(a net.Addr) bool {
+		network, err := netip.ParsePrefix(a.String())
+		return err == nil && network.Addr().Unmap().WithZone("") == from
+	})
 }
 
 // address returns the IP address that a request comes from, as far as the proxy states it.
