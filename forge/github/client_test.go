@@ -54,6 +54,23 @@ func TestCredentialOfApp(t *testing.T) {
 	}
 }
 
+// An App's token for git can only read a repository that nothing may be written to, and no pull request is opened there.
+func TestReadOnlyRepository(t *testing.T) {
+	t.Parallel()
+	w := withApp(t, func(c *Config) { c.ReadOnly = func(name string) bool { return name == repo } })
+	if _, _, err := w.forge.Credential(t.Context(), repo); err != nil {
+		t.Fatal(err)
+	}
+	var asked struct{ Permissions map[string]string }
+	if err := json.Unmarshal(w.hub.Calls(tokens)[0].Body, &asked); err != nil || len(asked.Permissions) != 1 || asked.Permissions["contents"] != "read" {
+		t.Errorf("asked for %s", w.hub.Calls(tokens)[0].Body)
+	}
+	_, err := w.forge.Publish(t.Context(), w.started().work(1))
+	if _, refused := errors.AsType[*forge.RefusedError](err); !refused || len(w.hub.Pulls(repo)) > 0 {
+		t.Errorf("published: %v, %+v", err, w.hub.Pulls(repo))
+	}
+}
+
 func TestCredentialErrors(t *testing.T) {
 	t.Parallel()
 	w := withApp(t)

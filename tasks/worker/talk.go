@@ -315,7 +315,7 @@ func (k *talk) attach(ctx context.Context, to tasks.Attacher, p place, path stri
 	if !first { // an earlier attempt may or may not have arrived
 		return "This file was already posted. If it is missing from the thread, post it under another name.", nil
 	}
-	if err := to.Attach(ctx, k.task, name, k.Policy.Redactor.Bytes(data)); err != nil {
+	if err := to.Attach(ctx, k.task, k.Policy.Redactor.String(name), k.Policy.Redactor.Bytes(data)); err != nil {
 		return "", fmt.Errorf("attach %s: %w", name, err)
 	}
 	return "Attached " + name + ".", nil

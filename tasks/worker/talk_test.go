@@ -411,6 +411,25 @@ func TestAgentReadsAndAttaches(t *testing.T) {
 	}
 }
 
+// Neither the content nor the name of a posted file has a secret.
+func TestAttachedSecrets(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "hunter-2-secret.txt"), []byte("It is hunter-2-secret."), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, s := talking(t, func(_ context.Context, call func(string, string) string) string {
+		return call("attach_file", `{"path":"hunter-2-secret.txt"}`)
+	})
+	f.talker(s, func(c *Config) { c.Policy.Redactor = agent.NewRedactor("hunter-2-secret") })
+	task := f.task("a", "x")
+	task.Dir = dir
+	f.ending(f.submit(task))
+	if got := <-s.said; got != "[redacted].txt: It is [redacted]." {
+		t.Errorf("posted %q", got)
+	}
+}
+
 // muteSource posts nothing that the agent says.
 type muteSource struct{ *talkingSource }
 
