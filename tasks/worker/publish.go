@@ -97,8 +97,9 @@ func (b *publisher) publishClone(ctx context.Context, run *run, t tasks.Task, p 
 		b.Log.Info("work published", "run", t.ID, "thread", t.Thread, "branch", p.Branch, "commit", pushed.Commit)
 	}
 	return &tasks.Published{Due: true, Work: tasks.Work{
-		Repo: t.Repo, Branch: p.Branch, Commit: pushed.Commit, Base: cmp.Or(p.Into, p.Clone.Base),
-		Title: cmp.Or(pushed.Subject, t.Title()), Fixes: p.Fixes, Verification: checks, Style: b.style(ctx, p),
+		Repo: t.Repo, Branch: p.Branch, Commit: pushed.Commit, Base: cmp.Or(p.Into, p.Clone.Base), Fixes: p.Fixes,
+		Title:        cmp.Or(b.Policy.Redactor.String(pushed.Subject), t.Title()),
+		Verification: checks, Style: b.style(ctx, p),
 	}}
 }
 

@@ -103,6 +103,19 @@ func TestWorkIsNotPublishedAnyMore(t *testing.T) {
 	}
 }
 
+// The title of a pull request is the subject of a commit, which the agent has written.
+func TestTitleIsRedacted(t *testing.T) {
+	t.Parallel()
+	r, h, with := publishingFleet(t, func(r *remote, s agent.Spec) {
+		r.git(s.Dir, "commit", "--quiet", "--allow-empty", "--message", "Use hunter-2-secret")
+	})
+	r.worker(r.disk(t.TempDir()), with, func(c *Config) { c.Policy.Redactor = agent.NewRedactor("hunter-2-secret") })
+	e := r.ending(r.submit(r.repoTask("a")))
+	if got := h.proposed(); len(got) != 1 || got[0].Title != "Use [redacted]" {
+		t.Errorf("proposed %+v, ending = %+v", got, e)
+	}
+}
+
 func TestWorkIsPublished(t *testing.T) {
 	t.Parallel()
 	r, h, with := publishingFleet(t, (*remote).everything)
