@@ -1,6 +1,10 @@
 package tasks
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/errand-fleet/errand/agent"
+)
 
 // A repository that is named with the forge's host is the same repository without it; another host's is not.
 func TestPolicyKnowsARepositoryByOneName(t *testing.T) {
@@ -11,5 +15,15 @@ func TestPolicyKnowsARepositoryByOneName(t *testing.T) {
 		if (err == nil) != (want != "") || err == nil && got.Repo != want {
 			t.Errorf("%s is %q, %v; want %q", name, got.Repo, err, want)
 		}
+	}
+}
+
+// A secret of the fleet that somebody writes into a request is not stored.
+func TestPromptIsRedacted(t *testing.T) {
+	t.Parallel()
+	p := Policy{Redactor: agent.NewRedactor("hunter-2-secret")}
+	got, err := p.Apply(Task{ID: "1700000000000000-test-x", Source: "test", Thread: "t", Class: Interactive, Prompt: "Use hunter-2-secret."})
+	if err != nil || got.Prompt != "Use [redacted]." {
+		t.Errorf("stored %q, %v", got.Prompt, err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -411,22 +412,28 @@ func TestAgentReadsAndAttaches(t *testing.T) {
 	}
 }
 
-// Neither the content nor the name of a posted file has a secret.
-func TestAttachedSecrets(t *testing.T) {
+// Nothing that an agent posts has a secret: an update, a question, a file and its name.
+func TestPostedSecrets(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "hunter-2-secret.txt"), []byte("It is hunter-2-secret."), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	f, s := talking(t, func(_ context.Context, call func(string, string) string) string {
-		return call("attach_file", `{"path":"hunter-2-secret.txt"}`)
+		_ = call("attach_file", `{"path":"hunter-2-secret.txt"}`)
+		_ = call("post_update", `{"text":"I have hunter-2-secret."}`)
+		return call("ask_user", `{"question":"Is it hunter-2-secret?","options":["hunter-2-secret","no"]}`)
 	})
+	s.mute = errors.New("nobody answers") // so the agent does not wait
 	f.talker(s, func(c *Config) { c.Policy.Redactor = agent.NewRedactor("hunter-2-secret") })
 	task := f.task("a", "x")
 	task.Dir = dir
 	f.ending(f.submit(task))
-	if got := <-s.said; got != "[redacted].txt: It is [redacted]." {
-		t.Errorf("posted %q", got)
+	if file, said := <-s.said, <-s.said; file != "[redacted].txt: It is [redacted]." || said != "I have [redacted]." {
+		t.Errorf("posted %q and %q", file, said)
+	}
+	if q := <-s.asked; q.Text != "Is it [redacted]?" || !slices.Equal(q.Options, []string{"[redacted]", "no"}) {
+		t.Errorf("asked %+v", q)
 	}
 }
 
