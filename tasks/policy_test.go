@@ -22,7 +22,9 @@ func TestPolicyKnowsARepositoryByOneName(t *testing.T) {
 func TestPromptIsRedacted(t *testing.T) {
 	t.Parallel()
 	p := Policy{Redactor: agent.NewRedactor("hunter-2-secret")}
-	got, err := p.Apply(Task{ID: "1700000000000000-test-x", Source: "test", Thread: "t", Class: Interactive, Prompt: "Use hunter-2-secret."})
+	got, err := p.Apply(Task{
+		ID: "1700000000000000-test-x", Source: "test", Thread: "t", Class: Interactive, Prompt: "Use hunter-2-secret.",
+	})
 	if err != nil || got.Prompt != "Use [redacted]." {
 		t.Errorf("stored %q, %v", got.Prompt, err)
 	}

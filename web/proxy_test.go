@@ -84,7 +84,8 @@ func TestThisMachineIsNoProxy(t *testing.T) {
 	}
 	for _, a := range all {
 		from := netip.AddrPortFrom(netip.MustParsePrefix(a.String()).Addr(), 1234).String()
-		if got := h.through(from, "198.51.100.1:8080", "GET", "/api/tasks", "X-Forwarded-User", "ann"); got.Code != http.StatusUnauthorized {
+		got := h.through(from, "198.51.100.1:8080", "GET", "/api/tasks", "X-Forwarded-User", "ann")
+		if got.Code != http.StatusUnauthorized {
 			t.Errorf("from %s: %d", from, got.Code)
 		}
 	}

@@ -193,14 +193,17 @@ func TestGateIsClosed(t *testing.T) {
 	var last string
 	n.met = func(_, address string) {
 		last = address
-		resp, err := http.Get(address[:strings.LastIndex(address, "/")+1] + "guess/info/refs?service=git-upload-pack")
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		_ = resp.Body.Close()
-		if resp.StatusCode != http.StatusNotFound {
-			t.Errorf("without the token: %s", resp.Status)
+		at := strings.LastIndex(address, "/") + 1
+		for _, guess := range []string{"guess", strings.Repeat("A", len(address)-at)} {
+			resp, err := http.Get(address[:at] + guess + "/info/refs?service=git-upload-pack")
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			_ = resp.Body.Close()
+			if resp.StatusCode != http.StatusNotFound {
+				t.Errorf("without the token: %s", resp.Status)
+			}
 		}
 	}
 	checkout(t, w, api)

@@ -212,8 +212,8 @@ func (l load) search(ctx context.Context, p Publication, elsewhere []string) err
 	}
 	args := []string{
 		// Otherwise git converts messages from the encoding that a commit claims.
-		"log", "--encoding=none", "--format=raw", "--patch", "--cc", "--text", "--no-renames", "--no-textconv",
-		"--no-ext-diff", l.tip, "--not",
+		"log", "--encoding=none", "--format=raw", "--patch", "--cc", "--text",
+		"--no-renames", "--no-textconv", "--no-ext-diff", l.tip, "--not",
 	}
 	text, err := l.mirror.git.run(ctx, append(args, elsewhere...)...)
 	if errors.Is(err, errLong) {

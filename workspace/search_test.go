@@ -24,11 +24,12 @@ func TestRefuseSeesAll(t *testing.T) {
 	}
 	commit := func(c work, message string) {
 		git(c, "add", "--all", "--force")
-		git(c, "commit", "--quiet", "--allow-empty", "--allow-empty-message", "--cleanup=verbatim", "--message", message)
+		git(c, "commit", "--quiet", "--allow-empty", "--cleanup=verbatim", "--message", message)
 	}
 	object := func(c work, headers, message string) { // a commit that git commit would not make
+		const by = " A <a@example.com> 1700000000 +0000\n"
 		text := "tree " + git(c, "rev-parse", "HEAD^{tree}") + "\nparent " + git(c, "rev-parse", "HEAD") +
-			"\nauthor A <a@example.com> 1700000000 +0000\ncommitter A <a@example.com> 1700000000 +0000\n" + headers + "\n" + message
+			"\nauthor" + by + "committer" + by + headers + "\n" + message
 		file(c, ".git/object", text)
 		git(c, "reset", "--quiet", "--hard", git(c, "hash-object", "-t", "commit", "-w", "--literally", ".git/object"))
 	}

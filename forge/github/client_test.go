@@ -54,7 +54,8 @@ func TestCredentialOfApp(t *testing.T) {
 	}
 }
 
-// An App's token for git can only read a repository that nothing may be written to, and no pull request is opened there.
+// An App's token for git can only read a repository that nothing may be written to, and no pull request is opened
+// there.
 func TestReadOnlyRepository(t *testing.T) {
 	t.Parallel()
 	w := withApp(t, func(c *Config) { c.ReadOnly = func(name string) bool { return name == repo } })
@@ -62,10 +63,12 @@ func TestReadOnlyRepository(t *testing.T) {
 		t.Fatal(err)
 	}
 	var asked struct{ Permissions map[string]string }
-	if err := json.Unmarshal(w.hub.Calls(tokens)[0].Body, &asked); err != nil || len(asked.Permissions) != 1 || asked.Permissions["contents"] != "read" {
-		t.Errorf("asked for %s", w.hub.Calls(tokens)[0].Body)
+	body := w.hub.Calls(tokens)[0].Body
+	err := json.Unmarshal(body, &asked)
+	if err != nil || len(asked.Permissions) != 1 || asked.Permissions["contents"] != "read" {
+		t.Errorf("asked for %s", body)
 	}
-	_, err := w.forge.Publish(t.Context(), w.started().work(1))
+	_, err = w.forge.Publish(t.Context(), w.started().work(1))
 	if _, refused := errors.AsType[*forge.RefusedError](err); !refused || len(w.hub.Pulls(repo)) > 0 {
 		t.Errorf("published: %v, %+v", err, w.hub.Pulls(repo))
 	}

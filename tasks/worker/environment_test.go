@@ -413,8 +413,8 @@ func TestExposedSecrets(t *testing.T) {
 	}
 }
 
-// The clone of a conversation may keep the code of a commit that somebody has named, so its later runs get no secrets either,
-// at any worker; those of other conversations do.
+// The clone of a conversation may keep the code of a commit that somebody has named, so its later runs get no secrets
+// either, at any worker; those of other conversations do.
 func TestSecretsAfterACommit(t *testing.T) {
 	t.Parallel()
 	r, _, publishing := publishingFleet(t, func(r *remote, s agent.Spec) { r.write(s.Dir, "work", s.ID+"\n") })

@@ -63,8 +63,7 @@ func (w *Worker) exposed(r *run, t tasks.Task, c workspace.Clone) (map[string]st
 		r.notice("The run gets no secrets, because its base is not " + trusted)
 		return nil, nil
 	case strayed:
-		r.notice("The run gets no secrets, because its head is a commit, or that of an earlier " +
-			"run of this conversation was")
+		r.notice("The run gets no secrets, because its head or that of an earlier run here is a commit")
 		return nil, nil
 	}
 	return secrets, nil

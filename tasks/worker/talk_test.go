@@ -416,7 +416,8 @@ func TestAgentReadsAndAttaches(t *testing.T) {
 func TestPostedSecrets(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "hunter-2-secret.txt"), []byte("It is hunter-2-secret."), 0o600); err != nil {
+	path := filepath.Join(dir, "hunter-2-secret.txt")
+	if err := os.WriteFile(path, []byte("It is hunter-2-secret."), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	f, s := talking(t, func(_ context.Context, call func(string, string) string) string {

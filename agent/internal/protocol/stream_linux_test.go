@@ -112,18 +112,33 @@ func TestSecretsInRawPieces(t *testing.T) {
 	secret := "a-known-secret"
 	r := newReading(t, redact.New(secret))
 	kept := func(line string) string { return line }
+	become := func(lines ...string) func(string) string {
+		return func(string) string { return strings.Join(lines, "") }
+	}
+	const begin = `{"type":"stream_event","event":{"type":"content_block_start",` +
+		`"content_block":{"type":"tool_use","id":"t1","name":"Bash"}}}` + "\n"
 	var in, want strings.Builder
 	for _, l := range []struct {
 		line string
 		log  func(line string) string
 	}{
-		{delta("text", "It is "), kept}, {delta("text", "a-kno"), nil}, {delta("text", "wn-secret, or a"), nil},
-		{delta("text", "-known thin"), func(line string) string { return delta("text", "[redacted], or ") + delta("text", "a") + line }},
-		{delta("text", ", a"), kept}, {delta("text", "-kn"), kept}, {blockStop, kept},
-		{delta("thinking", secret), func(string) string { return delta("thinking", "[redacted]") }},
-		{`{"type":"stream_event","event":{"type":"content_block_start","content_block":{"type":"tool_use","id":"t1","name":"Bash"}}}` + "\n", kept},
-		{input(`{"a":"a-kn`), nil}, {`{"type":"keep_alive"}` + "\n", kept},
-		{input(`own-secret`), func(string) string { return input(`{"a":"[redacted]`) }}, {input(`"}`), kept}, {delta("text", "a-known"), kept},
+		{delta("text", "It is "), kept},
+		{delta("text", "a-kno"), nil},
+		{delta("text", "wn-secret, or a"), nil},
+		{
+			delta("text", "-known thin"),
+			become(delta("text", "[redacted], or "), delta("text", "a"), delta("text", "-known thin")),
+		},
+		{delta("text", ", a"), kept},
+		{delta("text", "-kn"), kept},
+		{blockStop, kept},
+		{delta("thinking", secret), become(delta("thinking", "[redacted]"))},
+		{begin, kept},
+		{input(`{"a":"a-kn`), nil},
+		{`{"type":"keep_alive"}` + "\n", kept},
+		{input(`own-secret`), become(input(`{"a":"[redacted]`))},
+		{input(`"}`), kept},
+		{delta("text", "a-known"), kept},
 	} {
 		in.WriteString(l.line)
 		if l.log != nil {
