@@ -38,8 +38,9 @@ func (c Cancellation) Ending() Ending {
 
 // StopAll cancels, on behalf of by, the unfinished tasks of a thread that were requested, or last retried, before the
 // time of the ID before. So a stop command can arrive late and repeatedly. Waiting tasks are cancelled first, so that
-// none of them starts in the meantime. governs reports whether by may stop a task; spared counts the tasks for which
-// it returns false.
+// none of them starts in the meantime, and so are the messages that the run absorbed: those that the agent has not read
+// would start when the run stops. governs reports whether by may stop a task; spared counts the tasks for which it
+// returns false.
 func (d *Desk) StopAll(ctx context.Context, thread, before, by string,
 	governs func(Task) bool,
 ) (stopped, spared int, err error) {
@@ -53,6 +54,18 @@ func (d *Desk) StopAll(ctx context.Context, thread, before, by string,
 		case !governs(st.Task):
 			spared++
 		default:
+			absorbed, err := d.store.Absorbed(ctx, st.Task.ID)
+			if err != nil {
+				return stopped, spared, err
+			}
+			for _, rec := range absorbed {
+				if rec.ID > before || !governs(d.status(rec).Task) {
+					continue
+				}
+				if _, err := d.Cancel(ctx, rec.ID, by); err != nil {
+					return stopped, spared, err
+				}
+			}
 			if _, err := d.Cancel(ctx, st.Task.ID, by); err != nil {
 				return stopped, spared, err
 			}
