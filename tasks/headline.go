@@ -88,9 +88,9 @@ func (e Ending) Headline() Headline {
 		case p.Branch != "":
 			parts = append(parts, "branch "+p.Branch)
 		}
-	}
-	if changed := e.Changed.String(); changed != "" && e.Published != nil {
-		parts = append(parts, changed)
+		if changed := e.Changed.String(); changed != "" && p == e.Published { // it counts only the main repository
+			parts = append(parts, changed)
+		}
 	}
 	if e.Kind == Cancelled && e.By != "" {
 		parts = append(parts, "by "+strings.TrimPrefix(e.By, "@"))

@@ -217,7 +217,7 @@ func TestPublicationsAreTold(t *testing.T) {
 	if got, want := e.Note(), "Pull request acme/api#3: https://hub.example/acme/api · 1 file, +2 −0\nPull request acme/web#4: https://hub.example/acme/web\nacme/docs: It failed."; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
-	if got := e.Headline().Detail; got != "PR #3, PR acme/web#4, 1 file, +2 −0" {
+	if got := e.Headline().Detail; got != "PR #3, 1 file, +2 −0, PR acme/web#4" {
 		t.Errorf("%q", got)
 	}
 	if got := e.Beside(e.Published); !slices.Equal(got, []string{"acme/web#4"}) {

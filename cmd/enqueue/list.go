@@ -240,7 +240,9 @@ func (t *terminal) printTask(v task) {
 	fact("worker", v.Worker)
 	if v.Ending != nil {
 		fact("run", v.Ending.Footer())
-		fact("published", v.Ending.Note())
+		for line := range strings.SplitSeq(v.Ending.Note(), "\n") {
+			fact("published", line)
+		}
 	}
 	for _, q := range v.Questions {
 		printf(t.stdout, "\n? %s\n", legible.Text(q.Text))

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/forge"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/web/logs"
@@ -112,6 +113,24 @@ func TestShow(t *testing.T) {
 		t.Errorf("exit %d: %s", code, errs)
 	}
 	for _, want := range []string{id, "failed", "ann (slack/ann)", "slack/x", "worker-1", "\n> What is it?\n> Say.\n", "\nNo luck.\n", "\nIt may be\n"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("%q is not in %s", want, out)
+		}
+	}
+}
+
+// The work in each repository has a line.
+func TestShowSeveralRepositories(t *testing.T) {
+	t.Parallel()
+	f := newFrontDoor(t)
+	id := f.submit("Do it.")
+	work := func(repo string) *tasks.Published {
+		ref := forge.PullRequestRef{Number: 3, URL: "https://hub.example/" + repo}
+		return &tasks.Published{Work: tasks.Work{Repo: repo}, PullRequest: ref}
+	}
+	f.End(f.Claim(id), tasks.Ending{Kind: tasks.Answered, Published: work("acme/api"), Also: []*tasks.Published{work("acme/web")}})
+	_, out, _ := f.run("show", id)
+	for _, want := range []string{"\npublished      Pull request acme/api#3: https://hub.example/acme/api\n", "\npublished      Pull request acme/web#3: https://hub.example/acme/web\n"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q is not in %s", want, out)
 		}

@@ -77,7 +77,7 @@ func (in *interpreter) runCommand(ctx context.Context, o origin, text string) (s
 	word, isWord := readWord(text)
 	switch {
 	case text == "":
-		return help, nil
+		return in.helpText(), nil
 	case isWord && word == intake.Status:
 		return in.ofPerson(ctx, o.User)
 	case isWord:

@@ -114,6 +114,14 @@ func TestWhoMayCommand(t *testing.T) {
 	equal(t, "in a direct message", f.one().Prompt, "count")
 }
 
+// Where people can link their account, the help says how.
+func TestHelpNamesLinks(t *testing.T) {
+	t.Parallel()
+	f := newFrontDoor(t, Config{LinkURL: "https://errand.example/link"}, tasks.Policy{})
+	f.command(ann, general, "help")
+	f.told(ann, help+linkHelp)
+}
+
 // If the repository is chosen from a menu, the task is the same.
 func TestSlashCommandPicks(t *testing.T) {
 	t.Parallel()

@@ -11,8 +11,9 @@ import (
 )
 
 const (
-	marked  = "The pull request is ready for review."
-	noDraft = "There is no pull request of mine in this thread."
+	marked    = "The pull request is ready for review."
+	markedAll = "The pull requests are ready for review."
+	noDraft   = "There is no pull request of mine in this thread."
 )
 
 // readyForm matches a message that wants the draft of its thread to be marked as ready, and nothing else.
@@ -52,6 +53,9 @@ func (d *drafts) markReady(ctx context.Context, desk *tasks.Desk, user string, s
 		if err := d.pulls.MarkReady(ctx, p.Repo, p.PullRequest.Number); err != nil {
 			return "", tasks.FromForge(err)
 		}
+	}
+	if len(all) > 1 {
+		return markedAll, nil
 	}
 	return marked, nil
 }

@@ -64,6 +64,26 @@ func TestMarkReady(t *testing.T) {
 	equal(t, "tasks", len(f.tasks()), 1)
 }
 
+// The drafts of all repositories of a task are marked.
+func TestMarkAllReady(t *testing.T) {
+	t.Parallel()
+	f := newFrontDoor(t, Config{Pulls: somePulls}, tasks.Policy{})
+	f.mention("count")
+	task := f.tasks()[0]
+	rec, err := f.store.Get(t.Context(), task.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	claim, err := f.store.Claim(t.Context(), task.ID, rec.Delivery, "worker")
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := published(4)
+	e.Also = []*tasks.Published{published(4).Published}
+	f.press(ann, f.end(task, claim, e), render.ActionReady)
+	f.told(ann, markedAll)
+}
+
 // Only a draft has the button, and the forge may refuse.
 func TestMarkReadyRefused(t *testing.T) {
 	t.Parallel()

@@ -48,7 +48,7 @@ func (in *interpreter) showHome(ctx context.Context, user string) error {
 	if err != nil {
 		return err
 	}
-	view := in.reports.console.Home(own, in.threadLink, help, in.now())
+	view := in.reports.console.Home(own, in.threadLink, in.helpText(), in.now())
 	if _, err := in.api.PublishViewContext(ctx, slack.PublishViewContextRequest{UserID: user, View: view}); err != nil {
 		return fmt.Errorf("publish view: %w", err)
 	}

@@ -29,12 +29,23 @@ type interpreter struct {
 	linkURL string // where people link their account to one on the forge; empty: they cannot
 }
 
-// help answers the command help. The options are those of cutOptions.
+// help describes how to ask. The options are those of cutOptions.
 const help = "Mention me and say what you want done. I answer in the thread, and you can continue there. You can " +
 	"begin with options: [repo=owner/name branch=… model=… effort=… budget=… timeout=… plan]. In the thread, say " +
 	"stop, status, retry or mark as ready, or react to a request with ❌ to stop it. While a request waits you can " +
 	"edit or delete it. /errand followed by a request starts it without a mention, and /errand status shows yours. “" +
 	shortcutName + "” in the menu of a message asks in its thread."
+
+// linkHelp follows help where people can link their account.
+const linkHelp = " /errand link gives your requests your rights on GitHub, and /errand unlink ends that."
+
+// helpText answers the command help.
+func (in *interpreter) helpText() string {
+	if in.linkURL == "" {
+		return help
+	}
+	return help + linkHelp
+}
 
 // inThread answers a command that was given outside any thread.
 const inThread = "Use this command in the thread of your request."
@@ -181,7 +192,7 @@ func (in *interpreter) refuse(o origin, aloud bool, err error) (after func(conte
 func (in *interpreter) obey(ctx context.Context, o origin, word intake.Word, thread tasks.Thread) (string, error) {
 	switch {
 	case word == intake.Help:
-		return help, nil
+		return in.helpText(), nil
 	case word == ready:
 		return in.markReady(ctx, o, thread)
 	case o.ThreadTS == "":

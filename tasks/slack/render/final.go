@@ -40,10 +40,13 @@ func (c Console) Final(t tasks.Task, user string, e tasks.Ending, votes bool) []
 	return Parts(FinalMarker(t, e), lead, e.Body(), endingFoot(t, e), c.finalButtons(t, e, votes)...)
 }
 
-// endingFoot is the note of an ending, and its facts.
+// endingFoot is the note of an ending, a line for each repository, and its facts.
 func endingFoot(t tasks.Task, e tasks.Ending) string {
-	return Lines(Literal(e.Note(), MaxSentence*max(1, len(e.Publications()))),
-		Dots(Literal(e.Footer(), 200), "run "+t.ID))
+	note := ""
+	for line := range strings.SplitSeq(e.Note(), "\n") {
+		note = Lines(note, Literal(line, MaxSentence))
+	}
+	return Lines(note, Dots(Literal(e.Footer(), 200), "run "+t.ID))
 }
 
 // Notice is a message about a task that was not requested in Slack. The title of its pull request is a stranger's.

@@ -7,11 +7,26 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/errand-fleet/errand/forge"
 	"github.com/errand-fleet/errand/tasks"
 )
 
 // invisible represents the space that keeps text from being a mention.
 const invisible = "\u200b"
+
+// The work in each repository has a line.
+func TestEndingFoot(t *testing.T) {
+	t.Parallel()
+	work := func(repo string) *tasks.Published {
+		ref := forge.PullRequestRef{Number: 3, URL: "https://hub.example/" + repo}
+		return &tasks.Published{Work: tasks.Work{Repo: repo}, PullRequest: ref}
+	}
+	e := tasks.Ending{Kind: tasks.Answered, Published: work("acme/api"), Also: []*tasks.Published{work("acme/web")}}
+	const want = "Pull request acme/api#3: https://hub.example/acme/api\nPull request acme/web#3: https://hub.example/acme/web\n"
+	if foot := endingFoot(tasks.Task{ID: "x"}, e); !strings.HasPrefix(foot, want) {
+		t.Errorf("%q", foot)
+	}
+}
 
 func TestQuiet(t *testing.T) {
 	t.Parallel()
