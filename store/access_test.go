@@ -123,6 +123,12 @@ func TestDiagnoseOpenRedis(t *testing.T) {
 	}
 	check(found, store(Config{Redis: admin})) // with a password in the address
 	check(strings.Replace(found, "error", "warning", 1), store(Config{Redis: admin, AllowOpen: true}))
+	list, err := store(Config{Redis: admin, AllowOpen: true}).Doctor.Diagnose(t.Context())
+	for _, one := range list {
+		if strings.Contains(one.Remedy, "ERRAND_ALLOW_OPEN_REDIS") {
+			t.Errorf("the remedy is what has been done: %s, %v", one.Remedy, err)
+		}
+	}
 }
 
 // Readiness probes should not each open connections: the result of the access check is reused for some seconds.

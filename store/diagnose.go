@@ -283,14 +283,15 @@ func (s *Doctor) access(ctx context.Context) (found []Finding, err error) {
 		return nil, nil
 	}
 	if isOpen(ctx, client.Options()) {
-		level := Fatal
-		if s.cfg.AllowOpen {
-			level = Warning
-		}
-		found = append(found, Finding{
-			level, OpenRedis, "Anyone who can connect to it controls every worker, including the tools of agents.",
+		open := Finding{
+			Fatal, OpenRedis, "Anyone who can connect to it controls every worker, including the tools of agents.",
 			"Set requirepass in Redis' configuration and the password in REDIS_URL, or ERRAND_ALLOW_OPEN_REDIS=true.",
-		})
+		}
+		if s.cfg.AllowOpen {
+			open.Severity = Warning
+			open.Remedy = "Set requirepass in Redis' configuration and the password in REDIS_URL."
+		}
+		found = append(found, open)
 	}
 	// The keys and channels of errand and asynq, scripts, and a write that needs memory but changes nothing.
 	for _, key := range []string{s.cfg.Prefix + "x", "asynq:x"} {

@@ -476,7 +476,10 @@ func TestTokensGiveNoMoreThanTheirCreatorHas(t *testing.T) {
 		{"Authorization", "Basic " + made.Secret},
 		{"Authorization", "", "Cookie", auth.CookieName + "=" + made.Secret},
 	} {
-		h.problem(h.get("/api/tasks", hs...), http.StatusUnauthorized)
+		said, sent := h.problem(h.get("/api/tasks", hs...), http.StatusUnauthorized), strings.HasPrefix(hs[1], "Bearer ")
+		if strings.HasPrefix(said, "The token is wrong, has expired or was revoked.") != sent {
+			t.Errorf("%v: %s", hs, said)
+		}
 	}
 	h.contains(h.login(url.Values{"token": {made.Secret}}), http.StatusUnauthorized, "This token is wrong.")
 	h.problem(h.get("/api/tasks?token="+made.Secret, "Authorization", ""), http.StatusUnauthorized)

@@ -38,7 +38,7 @@ func TestDoctor(t *testing.T) {
 	beat(store.Worker{ID: "w2", Draining: true})
 	check(0, "worker w1, version v1, 1 of 4 slots in use\n", "  ok       the CLI is version 2.1.329\n",
 		"  warning  the agent's tools can read this process's memory\n", "worker w2, version unknown", "  note     it is shutting down",
-		"warning  appendonly is off", "0 tasks running, 1 waiting\n")
+		"warning  appendonly is off", "tasks: 0 running, 1 waiting\n")
 	if err := f.Store.Credentials.Hold(t.Context(), "k1", time.Now().Add(time.Hour), 0, "the limit is reached"); err != nil {
 		t.Fatal(err)
 	}

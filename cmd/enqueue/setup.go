@@ -320,7 +320,7 @@ func (t *terminal) printHealth(f fleetHealth, services []store.Finding) {
 	if f.Redis != "ok" {
 		return
 	}
-	words := fmt.Sprintf("%d tasks running, %d waiting", f.Tasks.Running, f.Tasks.Waiting)
+	words := fmt.Sprintf("tasks: %d running, %d waiting", f.Tasks.Running, f.Tasks.Waiting)
 	if f.Tasks.Held > 0 {
 		words += fmt.Sprintf(", %d of them until a set time", f.Tasks.Held)
 	}

@@ -43,6 +43,9 @@ var (
 func Parse(text string) (Timetable, error) {
 	words := strings.Fields(text)
 	t := Timetable{zone: time.UTC}
+	if len(words) == 0 {
+		return t, errors.New("has no times")
+	}
 	if last := len(words) - 1; last == 5 && words[0] != "every" ||
 		last > 0 && words[0] == "every" && zoneForm.MatchString(words[last]) {
 		zone, err := time.LoadLocation(words[last])

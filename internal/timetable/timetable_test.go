@@ -44,7 +44,7 @@ func TestNext(t *testing.T) {
 func TestParseProblems(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"":                                   "is neither",
+		"":                                   "has no times",
 		"now and then":                       "is neither",
 		"every day":                          "must be like",
 		"every day at 25:00":                 "is neither",

@@ -125,7 +125,7 @@ func TestPause(t *testing.T) {
 	if new, got := f.created(), f.shown(); len(new) > 0 || got.Failures != 3 || !got.Paused.Equal(at) || !got.Next.IsZero() {
 		t.Fatalf("created %v, shown %+v", new, got)
 	}
-	if found := d.Diagnose(t.Context()); len(found) != 1 || !strings.Contains(found[0].Why, "3 tasks") || !strings.Contains(found[0].Remedy, "enqueue schedules resume x") {
+	if found := d.Diagnose(t.Context()); len(found) != 1 || !strings.Contains(found[0].Why, " UTC, after 3 tasks") || !strings.Contains(found[0].Remedy, "enqueue schedules resume x") {
 		t.Errorf("found %+v", found)
 	}
 	in := func(role tasks.Role) context.Context {

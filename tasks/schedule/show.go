@@ -3,7 +3,6 @@ package schedule
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/errand-fleet/errand/internal/doctor"
 	"github.com/errand-fleet/errand/tasks"
@@ -54,8 +53,8 @@ func (s *Source) Diagnose(ctx context.Context) (found []doctor.Finding) {
 	for _, one := range list {
 		f := doctor.Finding{What: fmt.Sprintf("schedule %s: %s", one.Name, one.When)}
 		if !one.Paused.IsZero() {
-			f.Why = fmt.Sprintf("It is paused since %s, after %d tasks in a row that failed.",
-				one.Paused.UTC().Format(time.RFC3339), one.Failures)
+			f.Why = fmt.Sprintf("It has been paused since %s, after %d tasks in a row that failed.",
+				one.Paused.UTC().Format("2006-01-02 15:04 MST"), one.Failures)
 			f.Remedy = fmt.Sprintf("See why with `enqueue show %s`, then `enqueue schedules resume %s`.",
 				one.Task, one.Name)
 			if one.Problem != "" {

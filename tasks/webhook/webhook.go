@@ -153,7 +153,10 @@ func (w *Webhooks) Undelivered(context.Context) ([]tasks.Undelivered, error) {
 	return list, nil
 }
 
-// Diagnose reports dead deliveries.
+// troubled is after how many attempts, about a minute, a receiver counts as one that does not answer.
+const troubled = 5
+
+// Diagnose reports dead deliveries, or else a receiver that does not answer.
 func (w *Webhooks) Diagnose(ctx context.Context) []doctor.Finding {
 	if len(w.cfg.Webhooks) == 0 {
 		return nil
@@ -162,16 +165,24 @@ func (w *Webhooks) Diagnose(ctx context.Context) []doctor.Finding {
 	if err != nil {
 		return []doctor.Finding{{What: "webhooks", Why: err.Error()}}
 	}
-	dead := slices.DeleteFunc(all, func(u tasks.Undelivered) bool { return !u.Next.IsZero() })
-	if len(dead) == 0 {
-		return []doctor.Finding{{What: "webhooks"}}
+	return diagnose(all)
+}
+
+// diagnose says what deliveries that have failed mean.
+func diagnose(all []tasks.Undelivered) []doctor.Finding {
+	f := doctor.Finding{What: "webhooks"}
+	dead := slices.DeleteFunc(slices.Clone(all), func(u tasks.Undelivered) bool { return !u.Next.IsZero() })
+	retried := slices.DeleteFunc(slices.Clone(all), func(u tasks.Undelivered) bool { return u.Attempts < troubled })
+	switch {
+	case len(dead) > 0:
+		f.Why = fmt.Sprintf("%d requests are given up, such as to %s: %s", len(dead), dead[0].Webhook, dead[0].Problem)
+		f.Remedy = "mend the receiver, list them with `enqueue webhooks`, and send them again with " +
+			"`enqueue webhooks replay ID`"
+	case len(retried) > 0:
+		f.Why = fmt.Sprintf("requests fail, such as to %s: %s", retried[0].Webhook, retried[0].Problem)
+		f.Remedy = "mend the receiver: errand tries again for a day, and `enqueue webhooks` lists the requests"
 	}
-	return []doctor.Finding{{
-		What: "webhooks", Why: fmt.Sprintf("%d requests are given up, such as to %s: %s", len(dead), dead[0].Webhook,
-			dead[0].Problem),
-		Remedy: "mend the receiver, list them with `enqueue webhooks`, and send them again with " +
-			"`enqueue webhooks replay ID`",
-	}}
+	return []doctor.Finding{f}
 }
 
 // Replay sends a failed delivery again, now. It does nothing to one that is being sent, and returns [tasks.ErrNotFound]

@@ -267,6 +267,24 @@ func TestDeadDeliveries(t *testing.T) {
 	}
 }
 
+// A receiver that does not answer is reported after some attempts, and dead deliveries at once.
+func TestDiagnose(t *testing.T) {
+	t.Parallel()
+	next := time.Now()
+	brief, long, dead := tasks.Undelivered{Webhook: "ops", Attempts: troubled - 1, Next: next},
+		tasks.Undelivered{Webhook: "ops", Attempts: troubled, Next: next, Problem: "refused"},
+		tasks.Undelivered{Webhook: "ci", Attempts: 1, Problem: "no"}
+	for want, all := range map[string][]tasks.Undelivered{
+		"":                                       {brief},
+		"requests fail, such as to ops: refused": {brief, long},
+		"1 requests are given up, such as to ci: no": {dead, long},
+	} {
+		if said := diagnose(all); len(said) != 1 || said[0].Why != want || (want != "") != (said[0].Remedy != "") {
+			t.Errorf("%+v, want %q", said, want)
+		}
+	}
+}
+
 // The pauses add up to about a day.
 func TestPauses(t *testing.T) {
 	t.Parallel()

@@ -143,8 +143,11 @@ func (g *Guard) refuse(w http.ResponseWriter, r *http.Request) {
 		}
 		return
 	}
-	g.Out.Fail(w, r, respond.Error(http.StatusUnauthorized, "Unauthorized",
-		"Send the console token (ERRAND_CONSOLE_TOKEN) or an API token as Authorization: Bearer."))
+	detail := "Send the console token (ERRAND_CONSOLE_TOKEN) or an API token as Authorization: Bearer."
+	if _, sent := bearer(r); sent {
+		detail = "The token is wrong, has expired or was revoked. " + detail
+	}
+	g.Out.Fail(w, r, respond.Error(http.StatusUnauthorized, "Unauthorized", detail))
 }
 
 // BearerMatches reports whether a request has the token as Authorization: Bearer. An empty token never matches.

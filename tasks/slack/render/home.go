@@ -1,6 +1,7 @@
 package render
 
 import (
+	"strings"
 	"time"
 
 	"github.com/slack-go/slack"
@@ -39,7 +40,7 @@ func (c Console) homeTask(st tasks.Status, thread string, now time.Time) string 
 	if thread != "" {
 		links = append(links, Button{Text: "Thread", URL: thread})
 	}
-	where := append(buttonLinks(append(links, c.LogButton(st.Task.ID)...)), Literal(st.Task.Repo, maxHome),
-		moment("", st.Created))
+	where := append(buttonLinks(append(links, c.LogButton(st.Task.ID)...)),
+		Literal(strings.Join(st.Task.Repositories(), ", "), maxHome), moment("", st.Created))
 	return Literal(st.Task.Title(), MaxSentence) + "\n" + state.State + "\n" + Dots(where...)
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -13,6 +14,15 @@ import (
 
 // invisible represents the space that keeps text from being a mention.
 const invisible = "\u200b"
+
+// The Home tab names all repositories of a task.
+func TestHomeOfSeveralRepositories(t *testing.T) {
+	t.Parallel()
+	st := tasks.Status{Task: tasks.Task{ID: "x", Prompt: "do it", Repo: "acme/api", Also: []string{"acme/web"}}}
+	if got := Console(nil).homeTask(st, "", time.Time{}); !strings.Contains(got, "acme/api, acme/web") {
+		t.Errorf("%q", got)
+	}
+}
 
 // The work in each repository has a line.
 func TestEndingFoot(t *testing.T) {
