@@ -36,17 +36,6 @@ const help = "Mention me and say what you want done. I answer in the thread, and
 	"edit or delete it. /errand followed by a request starts it without a mention, and /errand status shows yours. “" +
 	shortcutName + "” in the menu of a message asks in its thread."
 
-// linkHelp follows help where people can link their account.
-const linkHelp = " /errand link gives your requests your rights on GitHub, and /errand unlink ends that."
-
-// helpText answers the command help.
-func (in *interpreter) helpText() string {
-	if in.linkURL == "" {
-		return help
-	}
-	return help + linkHelp
-}
-
 // inThread answers a command that was given outside any thread.
 const inThread = "Use this command in the thread of your request."
 

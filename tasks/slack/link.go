@@ -10,6 +10,17 @@ import (
 // noLinks says that people cannot link their account by themselves.
 const noLinks = "Linking is not available here. Ask an operator to add you under people: in errand.yaml."
 
+// linkHelp follows help where people can link their account.
+const linkHelp = " /errand link gives your requests your rights on GitHub, and /errand unlink ends that."
+
+// helpText answers the command help.
+func (in *interpreter) helpText() string {
+	if in.linkURL == "" {
+		return help
+	}
+	return help + linkHelp
+}
+
 // link offers a person to link their account to one on the forge, and returns where they confirm that.
 func (in *interpreter) link(ctx context.Context, o origin) (sentence string, err error) {
 	if in.linkURL == "" {
