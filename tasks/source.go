@@ -255,8 +255,10 @@ type Published struct {
 }
 
 // Note returns plain text about the published work, a line for each repository; empty if there was nothing to publish.
-func (e Ending) Note() string {
-	var lines []string
+func (e Ending) Note() string { return strings.Join(e.Notes(), "\n") }
+
+// Notes returns what Note says about each repository.
+func (e Ending) Notes() (notes []string) {
 	for i, p := range e.Publications() {
 		said := "The changes are on branch " + p.Branch + " of " + p.Repo + "."
 		switch {
@@ -274,9 +276,9 @@ func (e Ending) Note() string {
 				said += " · " + more
 			}
 		}
-		lines = append(lines, said)
+		notes = append(notes, said)
 	}
-	return strings.Join(lines, "\n")
+	return notes
 }
 
 // Undelivered is a delivery of a webhook that has failed.

@@ -240,8 +240,8 @@ func (t *terminal) printTask(v task) {
 	fact("worker", v.Worker)
 	if v.Ending != nil {
 		fact("run", v.Ending.Footer())
-		for line := range strings.SplitSeq(v.Ending.Note(), "\n") {
-			fact("published", line)
+		for _, one := range v.Ending.Notes() {
+			fact("published", one)
 		}
 	}
 	for _, q := range v.Questions {

@@ -43,8 +43,8 @@ func (c Console) Final(t tasks.Task, user string, e tasks.Ending, votes bool) []
 // endingFoot is the note of an ending, a line for each repository, and its facts.
 func endingFoot(t tasks.Task, e tasks.Ending) string {
 	note := ""
-	for line := range strings.SplitSeq(e.Note(), "\n") {
-		note = Lines(note, Literal(line, MaxSentence))
+	for _, one := range e.Notes() {
+		note = Lines(note, Literal(one, MaxSentence))
 	}
 	return Lines(note, Dots(Literal(e.Footer(), 200), "run "+t.ID))
 }
