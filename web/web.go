@@ -91,6 +91,8 @@ type Config struct {
 	Open  []string
 	Ready func(context.Context) error // what else must work for this process; its error is public. nil: only Redis
 
+	Explain func(error) (what, remedy string) // why Redis cannot be used, without addresses; nil: it does not answer
+
 	Heartbeat time.Duration // between two comments that keep a silent stream open; 0: 15 s
 	Log       *slog.Logger  // nil: no log
 
@@ -127,6 +129,12 @@ func New(cfg Config) (*Handler, error) {
 	if now == nil {
 		now = time.Now
 	}
+	explain := cfg.Explain
+	if explain == nil {
+		explain = func(error) (what, remedy string) {
+			return "Redis does not answer", "Check that Redis runs and REDIS_URL is right."
+		}
+	}
 	out, err := respond.New(log)
 	if err != nil {
 		return nil, err
@@ -145,7 +153,7 @@ func New(cfg Config) (*Handler, error) {
 	}
 	h.view = &view.Reader{
 		Desk: cfg.Desk, Store: cfg.Store, Inbound: cfg.Inbound, Notices: cfg.Notices, Config: cfg.Shown,
-		Reviews: cfg.Reviews, Now: now, Log: log,
+		Reviews: cfg.Reviews, Explain: explain, Now: now, Log: log,
 	}
 	h.console = console.New(console.Config{
 		View: h.view, Logs: h.logs, Out: out, Audit: audit, Links: cfg.Links, Chat: cfg.Chat, Reviews: cfg.Reviews,
@@ -241,7 +249,8 @@ func (h *Handler) readyz(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if err := check(h.view.Store.Ping); err != nil {
-		return writeText(w, http.StatusServiceUnavailable, "Redis does not answer.\n")
+		what, _ := h.view.Explain(err)
+		return writeText(w, http.StatusServiceUnavailable, what+"\n")
 	}
 	if h.ready != nil {
 		if err := check(h.ready); err != nil {

@@ -20,7 +20,7 @@ func TestHealthcheck(t *testing.T) {
 		says   string
 	}{
 		"ready":     {http.StatusOK, 0, "ok"},
-		"not ready": {http.StatusServiceUnavailable, 1, "is not ready: no answer from Redis"},
+		"not ready": {http.StatusServiceUnavailable, 1, "is not ready: Redis does not answer"},
 		"gone":      {0, 1, "request 127.0.0.1:"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -30,7 +30,7 @@ func TestHealthcheck(t *testing.T) {
 					t.Errorf("asked for %s", r.URL.Path)
 				}
 				w.WriteHeader(c.status)
-				_, _ = w.Write([]byte("no answer from Redis\n"))
+				_, _ = w.Write([]byte("Redis does not answer\n"))
 			}))
 			defer s.Close()
 			if c.status == 0 {

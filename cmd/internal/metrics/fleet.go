@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -24,6 +25,7 @@ type Fleet struct {
 	Workers     []store.Worker
 	Credentials []store.Credential
 	Paused      map[string]store.Halt // by class
+	Unusable    bool                  // Redis can be read, but no process is ready on it
 }
 
 // ReadFleet reads the state of the fleet from the store.
@@ -43,7 +45,11 @@ func ReadFleet(ctx context.Context, s *store.Store) (f Fleet, err error) {
 	if f.Paused, err = s.Halts.Paused(ctx, tasks.Classes...); err != nil {
 		return f, err
 	}
-	f.Credentials, err = s.Credentials.List(ctx)
+	if f.Credentials, err = s.Credentials.List(ctx); err != nil {
+		return f, err
+	}
+	found, err := s.Doctor.Diagnose(ctx)
+	f.Unusable = slices.ContainsFunc(found, func(f store.Finding) bool { return f.Severity == store.Fatal })
 	return f, err
 }
 
@@ -106,7 +112,11 @@ func newFleet(read func(context.Context) (Fleet, error), p tasks.Policy, now fun
 				report("errand_fleet_up", 0)
 				return
 			}
-			report("errand_fleet_up", 1)
+			up := 1.0
+			if f.Unusable {
+				up = 0
+			}
+			report("errand_fleet_up", up)
 			f.report(report, now())
 			for _, need := range scales.of(f, now()) {
 				name := tasks.PoolName(need.pool)
@@ -117,7 +127,7 @@ func newFleet(read func(context.Context) (Fleet, error), p tasks.Policy, now fun
 				f.in(need.pool).reportPool(report, name, now())
 			}
 		},
-		metric{name: "errand_fleet_up", help: "1 if the state of the fleet could be read from Redis, otherwise 0."},
+		metric{name: "errand_fleet_up", help: "1 if Redis answers and can be used, otherwise 0."},
 		metric{
 			name: "errand_tasks", help: "Tasks that have not ended, as the console and the health count them.",
 			labels: "state",

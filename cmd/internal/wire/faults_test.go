@@ -99,11 +99,11 @@ func writes(says string, settings ...any) fault {
 }
 
 var faults = map[string]fault{
-	"it is unreachable": {"no answer from Redis", false, func(b *broken) func() {
+	"it is unreachable": {"Redis does not answer", false, func(b *broken) func() {
 		b.set("port", "0")
 		return func() { b.set("port", b.address.Port()) }
 	}},
-	"it is slow or frozen": {"no answer from Redis", false, func(b *broken) func() {
+	"it is slow or frozen": {"Redis does not answer", false, func(b *broken) func() {
 		pid, err := strconv.Atoi(b.admin.InfoMap(b.Context(), "server").Item("Server", "process_id"))
 		if err == nil {
 			err = syscall.Kill(pid, syscall.SIGSTOP)
@@ -232,7 +232,7 @@ func (f fault) try(b *broken) {
 	during, logged := secureParts(t, b.settings)
 	err := ready(during)
 	for range 3 { // a connection may take longer than the probe waits if the machine is busy
-		if err == nil || err.Error() == f.says || err.Error() != "no answer from Redis" {
+		if err == nil || err.Error() == f.says || err.Error() != "Redis does not answer" {
 			break
 		}
 		err = ready(during)

@@ -145,34 +145,34 @@ func (p *Parts) explain(err error) (what, remedy string) {
 	invalid, _ := errors.AsType[x509.CertificateInvalidError](err)
 	switch {
 	case invalid.Reason == x509.Expired && invalid.Cert != nil || is("certificate has expired or is not yet valid"):
-		return "Redis' certificate has expired", "renew it, or correct the clock of this machine"
+		return "Redis' certificate has expired", "Renew it, or correct the clock of this machine."
 	case is("LOADING "):
-		return "Redis is loading its data", "wait"
+		return "Redis is loading its data", "Wait."
 	case unknown || is("certificate signed by unknown authority"):
 		return "Redis' certificate is of an unknown authority",
-			"set ERRAND_REDIS_CA_FILE to the certificate of the CA that signed it"
+			"Set ERRAND_REDIS_CA_FILE to the certificate of the CA that signed it."
 	case other || is("x509: certificate is valid for", "x509: certificate is not valid for",
 		"x509: cannot validate certificate for"):
 		return "Redis' certificate is for another host",
-			"use a host in REDIS_URL that the certificate names; with Sentinels, it must name " +
-				"the addresses that they report"
+			"Use a host in REDIS_URL that the certificate names; with Sentinels, it must name the " +
+				"addresses that they report."
 	case is("tls: certificate required", "tls: bad certificate", "tls: unknown certificate",
 		"tls: expired certificate"):
 		return "Redis refuses the client certificate",
-			"set ERRAND_REDIS_CERT_FILE and ERRAND_REDIS_KEY_FILE to a certificate that it accepts"
+			"Set ERRAND_REDIS_CERT_FILE and ERRAND_REDIS_KEY_FILE to a certificate that it accepts."
 	case is("tls: first record does not look like a TLS handshake"):
-		return "Redis uses no TLS", "write redis:// instead of rediss:// in REDIS_URL"
+		return "Redis uses no TLS", "Write redis:// instead of rediss:// in REDIS_URL."
 	case is("WRONGPASS", "NOAUTH", "invalid password", "without any password configured") && sentinels != nil &&
 		is("sentinel"):
-		return "the Sentinels refuse the user or password", "correct sentinel_user and sentinel_password in REDIS_URL"
+		return "the Sentinels refuse the user or password", "Correct sentinel_user and sentinel_password in REDIS_URL."
 	case is("WRONGPASS", "NOAUTH", "invalid password", "without any password configured"):
-		return "Redis refuses the user or password", "correct the user and password in REDIS_URL"
+		return "Redis refuses the user or password", "Correct the user and password in REDIS_URL."
 	case is("NOPERM") && sentinels != nil:
-		return "the Sentinels refuse a command", "give their user the rights in docs/operations.md"
+		return "the Sentinels refuse a command", "Give their user the rights in docs/operations.md."
 	case sentinels != nil && is("redis: nil"):
-		return "the Sentinels do not know the master", "correct master in REDIS_URL"
+		return "the Sentinels do not know the master", "Correct master in REDIS_URL."
 	}
-	return "no answer from Redis", "check that Redis runs and that REDIS_URL is right"
+	return "Redis does not answer", "Check that Redis runs and that REDIS_URL is right."
 }
 
 // Ready returns an error if the process cannot work. The error is public: it contains no address.

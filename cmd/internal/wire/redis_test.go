@@ -58,10 +58,10 @@ func TestRedisIsLookedAt(t *testing.T) {
 	check(p, "", `level=WARN msg=redis what="Redis is in memory`)
 	late := "redis://" + memory.Addr()
 	memory.Close()
-	check(p, "no answer from Redis", "redis does not answer")
+	check(p, "Redis does not answer", "redis does not answer")
 
 	p = on(late)
-	check(p, "no answer from Redis", "redis does not answer")
+	check(p, "Redis does not answer", "redis does not answer")
 	memory.RequireAuth("")
 	if err := memory.Restart(); err != nil {
 		t.Fatal(err)

@@ -109,8 +109,7 @@ func (f Fleet) check(now time.Time) []Check {
 	}
 	list = append(list, f.notices...)
 	if f.Redis != "ok" {
-		list.add(store.Fatal, "Redis does not answer", f.Redis,
-			"Check that Redis is running and that the front door's REDIS_URL is correct.")
+		list.add(store.Fatal, f.Problem, f.Redis, f.remedy)
 		return WorstFirst(list)
 	}
 	list.add(Good, "Redis answers", "", "")

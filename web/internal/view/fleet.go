@@ -45,6 +45,7 @@ type Fleet struct {
 	// of each model credential that has a name or windows
 	CredentialUse []tasks.CredentialUse `json:"credential_use,omitempty"`
 
+	remedy   string                // if Redis cannot be used
 	notices  []store.Finding       // about the configuration of this front door
 	cordoned map[string]store.Halt // without a live worker
 	live     []store.LiveRecord
@@ -106,8 +107,9 @@ func NewWorkers(live []store.Worker, now time.Time) []Worker {
 func (v *Reader) Fleet(ctx context.Context) Fleet {
 	f, err := Await(ctx, v.readFleet)
 	if err != nil {
+		what, remedy := v.Explain(err)
 		f = Fleet{
-			Redis: err.Error(), Problem: "Redis does not answer", Queues: []tasks.Depth{}, Pools: []tasks.PoolState{},
+			Redis: err.Error(), remedy: remedy, Problem: what, Queues: []tasks.Depth{}, Pools: []tasks.PoolState{},
 			Workers: []Worker{},
 		}
 	}

@@ -24,10 +24,11 @@ import (
 type Reader struct {
 	Desk    *tasks.Desk
 	Store   *store.Store
-	Inbound []Inbound        // sources whose events the health reports on
-	Notices []store.Finding  // about the configuration of this process
-	Config  *Configuration   // of this process; nil: it is not shown
-	Reviews []tasks.Reviewer // sources with reviews
+	Inbound []Inbound                         // sources whose events the health reports on
+	Notices []store.Finding                   // about the configuration of this process
+	Config  *Configuration                    // of this process; nil: it is not shown
+	Reviews []tasks.Reviewer                  // sources with reviews
+	Explain func(error) (what, remedy string) // why Redis cannot be used
 	Now     func() time.Time
 	Log     *slog.Logger
 }
