@@ -1,10 +1,12 @@
 package worker
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"runtime"
 	"strings"
 	"testing"
@@ -324,6 +326,42 @@ func TestDrainHandsBack(t *testing.T) {
 	second := f.agent.specs()[1]
 	if second.Resume == nil || !strings.HasPrefix(string(second.Resume.Data), "so far") || !strings.Contains(second.Prompt.Text, "interrupted") {
 		t.Errorf("second run = %+v", second)
+	}
+}
+
+// A worker that has stopped is not listed as ready for the rest of its last heartbeat.
+func TestStoppedWorkerIsListedAsDraining(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	stop := f.worker(func(c *Config) { c.Timing.Beat = time.Hour })
+	f.ending(f.submit(f.task("a", "x")))
+	stop()
+	workers, err := f.store.Workers.List(t.Context())
+	if err != nil || len(workers) != 1 || !workers[0].Draining {
+		t.Errorf("workers %+v, %v", workers, err)
+	}
+}
+
+// The log of a worker says when a run starts, and how its task ends, with the class of the error.
+func TestRunsAreLogged(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	f.agent.do = func(context.Context, agent.Spec, agent.Host) (agent.Result, error) {
+		return failed(agent.ClassAuth), nil
+	}
+	var logged bytes.Buffer
+	stop := f.worker(func(c *Config) { c.Log = slog.New(slog.NewTextHandler(&logged, nil)) })
+	id := f.submit(f.task("a", "x"))
+	f.ending(id)
+	stop()
+	for _, line := range []string{
+		`msg="run started" run=` + id + " thread=fake/a source=fake attempt=1 worker=",
+		`msg="task ended" run=` + id + " thread=fake/a source=fake attempt=1 worker=",
+		" outcome=failed dur=0s err=auth\n",
+	} {
+		if !strings.Contains(logged.String(), line) {
+			t.Errorf("no %s in\n%s", line, &logged)
+		}
 	}
 }
 

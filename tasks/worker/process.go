@@ -74,9 +74,7 @@ func (w *Worker) process(ctx context.Context, class, id string, delivery int) er
 	if err != nil || !stored {
 		return err
 	}
-	w.cfg.Log.Info("task ended", "run", id, "thread", claim.Thread(), "source", run.source, "attempt",
-		claim.Record().Attempt,
-		"outcome", string(ending.Kind), "dur", ending.Result.Duration.Round(time.Millisecond))
+	w.logEnd(run, ending)
 	w.waker.wakeLines(run.detached, claim.Record())
 	post := func() {
 		w.outbox.post(run.detached, id, run.report.get())
@@ -87,6 +85,18 @@ func (w *Worker) process(ctx context.Context, class, id string, delivery int) er
 		post()
 	}
 	return nil
+}
+
+// logEnd logs the ending of a run's task. The class of the error leads to docs/errors.md.
+func (w *Worker) logEnd(r *run, e tasks.Ending) {
+	args := []any{
+		"run", r.claim.ID(), "thread", r.claim.Thread(), "source", r.source, "attempt", r.claim.Record().Attempt,
+		"worker", w.id, "outcome", string(e.Kind), "dur", e.Result.Duration.Round(time.Millisecond),
+	}
+	if e.Result.Error != nil {
+		args = append(args, "err", string(e.Result.Error.Class))
+	}
+	w.cfg.Log.Info("task ended", args...)
 }
 
 // The values that the steps of execute pass on.
@@ -289,6 +299,8 @@ func (w *Worker) perform(r *run, j job, b briefing, s setting) (agent.Spec, erro
 	r.slot.begin()
 	w.reportStart(r, j.task, s.before)
 	r.logs.begin(w.cfg.LogDir, j.task.ID)
+	w.cfg.Log.Info("run started", "run", j.task.ID, "thread", j.task.Thread, "source", j.task.Source,
+		"attempt", r.claim.Record().Attempt, "worker", w.id)
 	result, err := w.cfg.Runner.Run(r.ctx, spec, host)
 	w.ready.used(spec, result)
 	r.logs.end()

@@ -40,7 +40,7 @@ const (
 func (w *Worker) takeTasks(ctx context.Context) error {
 	var current *serverSet
 	var sets []*serverSet // all sets that may still have deliveries
-	defer func() { w.shutdown(sets) }()
+	defer func() { w.shutdown(context.WithoutCancel(ctx), sets) }()
 	for {
 		state := cordonState(w.cordonState.Load())
 		switch ready := w.health.state().OK && state == admitted; {
@@ -114,13 +114,14 @@ func (s *serverSet) retire() {
 
 // shutdown stops all sets in parallel, because each may take the whole of Timing.Shutdown. asynq does not wait for a
 // delivery whose lease or timeout ended or that was cancelled, although its run may be alive.
-func (w *Worker) shutdown(sets []*serverSet) {
+func (w *Worker) shutdown(ctx context.Context, sets []*serverSet) {
 	for _, s := range sets {
 		s.stop()
 	}
 	w.drain()
 	late := time.After(w.cfg.Timing.Shutdown)
 	var down sync.WaitGroup
+	down.Go(func() { w.beat(ctx) }) // the fleet lists the worker for a while, and not as ready
 	for _, s := range sets {
 		down.Go(s.server.Shutdown)
 	}
