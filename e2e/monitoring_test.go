@@ -69,10 +69,11 @@ func rules(t *testing.T, doc string) string {
 		Annotations map[string]string `json:"annotations"`
 	}
 	var list []rule
-	for _, row := range tableRows(t, doc, "alert", "expression", "for", "severity", "meaning") {
+	for _, row := range tableRows(t, doc, "alert", "expression", "for", "severity", "meaning", "what to do") {
 		list = append(list, rule{
 			strings.Trim(row[0], "`"), strings.Trim(row[1], "`"), row[2], map[string]string{"severity": row[3]}, map[string]string{
-				"summary": strings.ReplaceAll(row[4], "`", ""), "runbook_url": "https://github.com/errand-fleet/errand/blob/main/docs/operations.md#alerts-and-dashboard",
+				"summary": strings.ReplaceAll(row[4], "`", ""), "description": strings.ReplaceAll(row[5], "`", ""),
+				"runbook_url": "https://github.com/errand-fleet/errand/blob/main/docs/operations.md#alerts-and-dashboard",
 			},
 		})
 	}

@@ -166,8 +166,10 @@ var faults = map[string]map[string]string{
 	"ErrandNotScraped":       {`errand_fleet_up{instance="door"}`: "stale"},
 	"ErrandRedisUnreachable": {`errand_fleet_up{instance="door"}`: "0x120"},
 	"ErrandNoWorkers":        {`errand_workers{pool="default",state="ready"}`: "0x120", `errand_workers_wanted{pool="default"}`: "1x120"},
+	"ErrandWorkerUnable":     {`errand_workers{pool="default",state="unable"}`: "1x120"},
 	"ErrandAnswersNotPosted": {`errand_outbox_oldest_seconds`: "0+60x120"},
 	"ErrandPeopleWait":       {`errand_queue_oldest_seconds{pool="default",class="interactive"}`: "0+60x120"},
+	"ErrandTasksWait":        {`errand_queue_oldest_seconds{pool="default",class="review"}`: "3600+60x120"},
 	"ErrandRateLimited":      {`errand_service_requests_total{service="slack",result="limited"}`: "0+60x120"},
 	"ErrandCredentialHeld":   {`errand_credentials{state="held"}`: "1x120"},
 	"ErrandClaimsLost":       {`errand_task_returns_total{class="review",reason="claim_lost"}`: "0+1x120"},
@@ -181,7 +183,7 @@ var faults = map[string]map[string]string{
 // healthy are the series of a fleet that works, one of whose pools is empty because nothing wants to run there.
 var healthy = map[string]string{
 	`errand_fleet_up{instance="door"}`: "1x120", `errand_workers{pool="default",state="ready"}`: "2x120", `errand_workers_wanted{pool="default"}`: "1x120",
-	`errand_workers{pool="gpu",state="ready"}`: "0x120", `errand_workers_wanted{pool="gpu"}`: "0x120",
+	`errand_workers{pool="default",state="unable"}`: "0x120", `errand_workers{pool="gpu",state="ready"}`: "0x120", `errand_workers_wanted{pool="gpu"}`: "0x120",
 	`errand_outbox_oldest_seconds`: "0x120", `errand_queue_oldest_seconds{pool="default",class="interactive"}`: "4x120",
 	`errand_queue_oldest_seconds{pool="default",class="review"}`:                   "900x120",
 	`errand_service_requests_total{service="slack",result="limited"}`:              "0+1x120",
