@@ -172,7 +172,7 @@ func (p *Parts) explain(err error) (what, remedy string) {
 	case sentinels != nil && is("redis: nil"):
 		return "the Sentinels do not know the master", "Correct master in REDIS_URL."
 	}
-	return "Redis does not answer", "Check that Redis runs and that REDIS_URL is right."
+	return "Redis does not answer", "Check that Redis runs and that REDIS_URL is right: rediss:// only if it uses TLS."
 }
 
 // Ready returns an error if the process cannot work. The error is public: it contains no address.
