@@ -16,6 +16,7 @@ import (
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/internal/untrusted"
+	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/workspace"
 )
@@ -52,7 +53,7 @@ func (w *Worker) exposed(r *run, t tasks.Task, c workspace.Clone) (map[string]st
 	if len(secrets) == 0 {
 		return nil, nil
 	}
-	strayed, err := w.strayed(r.ctx, t)
+	named, err := namedCommit(r.ctx, w.cfg.Store.Memos, t)
 	switch trusted := w.protected(t.Repo, c); {
 	case err != nil:
 		return nil, err
@@ -62,24 +63,24 @@ func (w *Worker) exposed(r *run, t tasks.Task, c workspace.Clone) (map[string]st
 	case c.Base != trusted:
 		r.notice("The run gets no secrets, because its base is not " + trusted)
 		return nil, nil
-	case strayed:
+	case named:
 		r.notice("The run gets no secrets, because its head or that of an earlier run here is a commit")
 		return nil, nil
 	}
 	return secrets, nil
 }
 
-// strayed reports whether the code of a commit that a person has named may be in the thread's clone of the task's
+// namedCommit reports whether the code of a commit that a person has named may be in the thread's clone of the task's
 // repository, which may be kept when later tasks name a branch or nothing, and in what was published from it.
-func (w *Worker) strayed(ctx context.Context, t tasks.Task) (strayed bool, err error) {
+func namedCommit(ctx context.Context, memos *store.Memos, t tasks.Task) (named bool, err error) {
 	name := "commit/" + t.Thread + "/" + strings.ToLower(t.Repo)
-	err = w.cfg.Store.Memos.ChangeMemo(ctx, name, func(body json.RawMessage) (json.RawMessage, error) {
-		if strayed = body != nil || commitID.MatchString(t.Ref); strayed {
+	err = memos.ChangeMemo(ctx, name, func(body json.RawMessage) (json.RawMessage, error) {
+		if named = body != nil || commitID.MatchString(t.Ref); named {
 			return json.RawMessage("true"), nil // also if it is there: from now on it is kept as long again
 		}
 		return nil, nil
 	})
-	return strayed, err
+	return named, err
 }
 
 // commitID matches a Ref that may be a commit, also shortened.

@@ -127,42 +127,48 @@ func newFleet(read func(context.Context) (Fleet, error), p tasks.Policy, now fun
 				f.in(need.pool).reportPool(report, name, now())
 			}
 		},
-		metric{name: "errand_fleet_up", help: "1 if Redis answers and can be used, otherwise 0."},
-		metric{
+		fleetMetrics()...,
+	)
+}
+
+func fleetMetrics() []metric {
+	return []metric{
+		{name: "errand_fleet_up", help: "1 if Redis answers and can be used, otherwise 0."},
+		{
 			name: "errand_tasks", help: "Tasks that have not ended, as the console and the health count them.",
 			labels: "state",
 		},
-		metric{
+		{
 			name: "errand_queue_tasks", help: "Waiting and running tasks whose records can be read.",
 			labels: "pool class state",
 		},
-		metric{
+		{
 			name: "errand_queue_startable", help: "Waiting tasks that lack nothing but a slot.", labels: "pool class",
 		},
-		metric{
+		{
 			name:   "errand_workers_wanted",
 			help:   "Workers that the running and the startable tasks need; for autoscalers. It changes slowly.",
 			labels: "pool",
 		},
-		metric{
+		{
 			name:   "errand_queue_oldest_seconds",
 			help:   "Age of the oldest waiting task in seconds, since it was due; 0 if no task is waiting.",
 			labels: "pool class",
 		},
-		metric{name: "errand_queue_paused", help: "1 if the class is paused, otherwise 0.", labels: "class"},
-		metric{name: "errand_outbox_endings", help: "Ended tasks whose final message is not posted."},
-		metric{
+		{name: "errand_queue_paused", help: "1 if the class is paused, otherwise 0.", labels: "class"},
+		{name: "errand_outbox_endings", help: "Ended tasks whose final message is not posted."},
+		{
 			name: "errand_outbox_oldest_seconds",
 			help: "Time since the end of the oldest task whose final message is not posted; 0 if none exists.",
 		},
-		metric{name: "errand_workers", help: "Live workers.", labels: "pool state"},
-		metric{name: "errand_slots", help: "Slots for runs on all workers.", labels: "pool"},
-		metric{name: "errand_slots_taken", help: "Slots in use.", labels: "pool"},
-		metric{
+		{name: "errand_workers", help: "Live workers.", labels: "pool state"},
+		{name: "errand_slots", help: "Slots for runs on all workers.", labels: "pool"},
+		{name: "errand_slots_taken", help: "Slots in use.", labels: "pool"},
+		{
 			name: "errand_credentials",
 			help: "Worker credentials with which no run starts (held) or succeeds (refused).", labels: "state",
 		},
-	)
+	}
 }
 
 func (f Fleet) report(report reportFunc, now time.Time) {
