@@ -103,7 +103,7 @@ func TestSocketMode(t *testing.T) {
 // An event that is not stored is not acknowledged, so that Slack sends it again.
 func TestUnstoredEventIsNotAcked(t *testing.T) {
 	t.Parallel()
-	f := newSocketDoor(t, nil, slackfake.Config{AnswerWithin: 500 * time.Millisecond})
+	f := newSocketDoor(t, nil)
 	f.stop()
 	f.until("the end of the connection", func() bool { return f.Sockets() == 0 })
 	hole, err := net.Listen("tcp", "127.0.0.1:0")
@@ -184,8 +184,8 @@ func TestConnectionIsMadeAgain(t *testing.T) {
 		trouble func(*slackfake.Server)
 	}{
 		"cut":                 {nil, (*slackfake.Server).Cut},
-		"silence":             {func(r *timing) { r.dead = 100 * time.Millisecond }, (*slackfake.Server).Silence},
-		"pings and no events": {func(r *timing) { r.idle, r.linger = 100*time.Millisecond, time.Millisecond }, func(*slackfake.Server) {}},
+		"silence":             {func(r *timing) { r.dead = time.Second }, (*slackfake.Server).Silence},
+		"pings and no events": {func(r *timing) { r.idle = 100 * time.Millisecond }, func(*slackfake.Server) {}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -201,8 +201,8 @@ func TestConnectionIsMadeAgain(t *testing.T) {
 // Pings keep a connection open for longer than one without them would live.
 func TestPingsAreLife(t *testing.T) {
 	t.Parallel()
-	f := newSocketDoor(t, func(r *timing) { r.dead = time.Second }, slackfake.Config{PingEvery: 20 * time.Millisecond})
-	f.until("pings for a second and a half", func() bool { return f.Pongs() >= 75 })
+	f := newSocketDoor(t, func(r *timing) { r.dead = 3 * time.Second }, slackfake.Config{PingEvery: 50 * time.Millisecond})
+	f.until("pings for four seconds", func() bool { return f.Pongs() >= 80 })
 	equal(t, "connections", f.Dialled(), 1)
 	f.mention("hello")
 	equal(t, "tasks", f.prompts(), []string{"hello"})
