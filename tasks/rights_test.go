@@ -239,10 +239,8 @@ func TestWhoMayAnswer(t *testing.T) {
 		}
 	}
 	visitor := func(v Visitor) func(*Desk, context.Context, func(context.Context) error) error {
-		return func(_ *Desk, ctx context.Context, do func(context.Context) error) error {
-			v.Role = Admin
-			return do(WithVisitor(ctx, v))
-		}
+		v.Role = Admin
+		return func(_ *Desk, ctx context.Context, do func(context.Context) error) error { return do(WithVisitor(ctx, v)) }
 	}
 	const mayNot = "Only people who may write in secret/a can answer this."
 	for name, tc := range map[string]struct {
@@ -306,10 +304,8 @@ func TestRightsOfWhoRetries(t *testing.T) {
 		}
 	}
 	front := func(v Visitor) func(context.Context, func(context.Context) error) error {
-		return func(ctx context.Context, do func(context.Context) error) error {
-			v.Role = Admin
-			return do(WithVisitor(ctx, v))
-		}
+		v.Role = Admin
+		return func(ctx context.Context, do func(context.Context) error) error { return do(WithVisitor(ctx, v)) }
 	}
 	itself := func(ctx context.Context, do func(context.Context) error) error { return do(ctx) }
 	for _, step := range []struct {
