@@ -19,7 +19,7 @@ func TestTally(t *testing.T) {
 			claim := h.claim(s, id)
 			h.ok(claim.End(ctx, []byte(ending)))
 		}
-		ended, waited := map[string]int{}, Distribution{}
+		ended, waited, n := map[string]int{}, Distribution{}, 0
 		for _, hour := range must(s.Tally.Hours(ctx, 2)) { // the hour may have turned
 			for kind, n := range hour.Ended {
 				ended[kind] += n
@@ -31,8 +31,11 @@ func TestTally(t *testing.T) {
 		if diff := cmp.Diff(map[string]int{"answered": 1, "timed_out": 1, "failed": 1}, ended); diff != "" {
 			h.Error(diff)
 		}
-		if len(waited) == 0 || waited[0] != 3 {
-			h.Errorf("waited %v, want 3 of at most a second", waited)
+		for _, count := range waited {
+			n += count
+		}
+		if n != 3 || waited.Quantile(1) > time.Minute {
+			h.Errorf("waited %v, want 3 of a few seconds at most", waited)
 		}
 	})
 }
