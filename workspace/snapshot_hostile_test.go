@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -109,11 +108,20 @@ func TestSnapshotOfOddThings(t *testing.T) {
 
 	// Git itself waits for a pipe of this name. The wait is bounded, and no process is left.
 	fifo(t, c.Dir+"/.gitignore")
-	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-	defer cancel()
-	if _, err := here.Snapshot(ctx, c, bundleLimit); !errors.Is(err, context.DeadlineExceeded) {
+	ctx, cancel := context.WithCancel(t.Context())
+	opened := make(chan *os.File, 1)
+	go func() {
+		f, _ := os.OpenFile(c.Dir+"/.gitignore", os.O_WRONLY, 0) // returns when git has opened it, too
+		cancel()
+		opened <- f
+	}()
+	if _, err := here.Snapshot(ctx, c, bundleLimit); !errors.Is(err, context.Canceled) {
 		t.Errorf("with a pipe for .gitignore: %v", err)
 	}
+	if ctx.Err() == nil {
+		t.Fatal("git did not wait for it")
+	}
+	_ = (<-opened).Close()
 	write(t, c.Dir+"/.gitignore", "")
 	bundle(t, here, c)
 
