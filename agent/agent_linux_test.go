@@ -160,7 +160,7 @@ func TestLimitEndsEverything(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "mute-hang-escape-ignore-term-never-exit")
 	b.startLimit = time.Hour
-	res := b.run(t, t.Context(), Spec{Limit: 2 * time.Second}, &host{})
+	res := b.run(t, t.Context(), Spec{Limit: 10 * time.Second}, &host{})
 	if res.Outcome != Limit || res.Signal != "SIGKILL" || res.Resources.Swept != 2 {
 		t.Errorf("outcome %s, signal %q, swept %d; want limit, SIGKILL, 2", res.Outcome, res.Signal, res.Resources.Swept)
 	}

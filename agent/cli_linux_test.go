@@ -270,7 +270,7 @@ func TestCLIToolsDieWithTheRun(t *testing.T) {
 	}
 	f := <-alive
 	defer f.Close()
-	_ = f.SetReadDeadline(time.Now().Add(10 * time.Second))
+	_ = f.SetReadDeadline(time.Now().Add(2 * time.Minute))
 	if _, err := io.Copy(io.Discard, f); err != nil {
 		t.Errorf("a process of the tool is alive: %v", err)
 	}

@@ -191,7 +191,7 @@ func checkView(t *testing.T, root string, run func(script string) (string, error
 func TestSandboxLimitEndsEverything(t *testing.T) {
 	t.Parallel()
 	inSandbox(t, "mute-hang-escape-ignore-term-never-exit", func(t *testing.T, b *bench) {
-		res := b.run(t, t.Context(), Spec{Limit: 2 * time.Second}, &host{})
+		res := b.run(t, t.Context(), Spec{Limit: 10 * time.Second}, &host{})
 		if res.Outcome != Limit || res.Signal != "SIGKILL" || res.Resources.Swept != 2 {
 			t.Errorf("outcome %s, signal %q, swept %d; want limit, SIGKILL, 2", res.Outcome, res.Signal, res.Resources.Swept)
 		}
@@ -214,7 +214,7 @@ func TestSandboxLeftoversOfAGoodRunAreSwept(t *testing.T) {
 func TestSandboxTermIsTheCLIs(t *testing.T) {
 	t.Parallel()
 	inSandbox(t, "mute-hang-save-never-exit", func(t *testing.T, b *bench) {
-		res := b.run(t, t.Context(), Spec{Limit: time.Second}, &host{})
+		res := b.run(t, t.Context(), Spec{Limit: 10 * time.Second}, &host{})
 		if res.Outcome != Limit || res.ExitCode != 143 || res.Signal != "" || !res.Session.Holds("saved") {
 			t.Errorf("result = %+v", res)
 		}

@@ -79,7 +79,7 @@ func TestScriptLeavesNothing(t *testing.T) {
 		t.Errorf("a script that leaves something behind: %+v", got)
 	}
 	b.gone(t)
-	if got := b.script(t, t.Context(), escapes+"wait", 300*time.Millisecond); got.Outcome != Limit || got.Signal != "SIGKILL" {
+	if got := b.script(t, t.Context(), escapes+"wait", 5*time.Second); got.Outcome != Limit || got.Signal != "SIGKILL" {
 		t.Errorf("a script that does not end: %+v", got)
 	}
 	b.gone(t)

@@ -164,6 +164,7 @@ func TestSuperviseCancelBeforeStart(t *testing.T) {
 func TestSuperviseCancelTwice(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "hostile stubborn")
+	b.cfg.Grace = 10 * time.Second
 	ctx, stop := context.WithCancelCause(t.Context())
 	h := &host{on: func(e Event) {
 		if e.Kind == Text {
@@ -171,7 +172,7 @@ func TestSuperviseCancelTwice(t *testing.T) {
 			stop(errors.New("second"))
 		}
 	}}
-	res := b.run(t, ctx, Spec{Limit: 700 * time.Millisecond, IdleLimit: 500 * time.Millisecond}, h) // both are within the ladder's second
+	res := b.run(t, ctx, Spec{Limit: 5 * time.Second, IdleLimit: 4 * time.Second}, h) // both end within the grace
 	stop(errors.New("third"))
 	if res.Outcome != Stopped || res.Signal != "SIGKILL" || context.Cause(ctx).Error() != "first" {
 		t.Errorf("outcome %s, %q, cause %v", res.Outcome, res.Signal, context.Cause(ctx))
@@ -203,17 +204,12 @@ func TestSuperviseBlockedHost(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "hostile stubborn")
 	ctx, stop := context.WithCancelCause(t.Context())
-	dead := make(chan struct{})
 	h := &host{on: func(e Event) {
 		if e.Kind == Text {
 			stop(errors.New("enough"))
-			<-dead
+			b.gone(t) // returns when no process is left
 		}
 	}}
-	go func() {
-		defer close(dead)
-		b.gone(t)
-	}()
 	if res := b.run(t, ctx, Spec{}, h); res.Outcome != Stopped {
 		t.Errorf("result = %+v", res)
 	}

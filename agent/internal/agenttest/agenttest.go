@@ -68,7 +68,7 @@ func NewAlive(t *testing.T, dir string) Alive {
 // non-blocking descriptor is EAGAIN.
 func (a Alive) Gone(t *testing.T) {
 	t.Helper()
-	_ = a.f.SetReadDeadline(time.Now().Add(10 * time.Second))
+	_ = a.f.SetReadDeadline(time.Now().Add(2 * time.Minute))
 	if _, err := io.Copy(io.Discard, a.f); err != nil {
 		t.Errorf("a process of the run is alive: %v", err)
 	}
