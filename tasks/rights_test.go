@@ -240,7 +240,9 @@ func TestWhoMayAnswer(t *testing.T) {
 	}
 	visitor := func(v Visitor) func(*Desk, context.Context, func(context.Context) error) error {
 		v.Role = Admin
-		return func(_ *Desk, ctx context.Context, do func(context.Context) error) error { return do(WithVisitor(ctx, v)) }
+		return func(_ *Desk, ctx context.Context, do func(context.Context) error) error {
+			return do(WithVisitor(ctx, v))
+		}
 	}
 	const mayNot = "Only people who may write in secret/a can answer this."
 	for name, tc := range map[string]struct {

@@ -98,13 +98,13 @@ func TestCredentialErrors(t *testing.T) {
 func TestReinstalled(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		life         time.Duration // of tokens; 0: the fake's
+		life         time.Duration // of tokens; 0: the fake's. In the last minute of its life, a token counts as expired
 		installation int64         // that the calls name
 	}{
 		"token revoked":               {},
-		"token expired":               {life: time.Second},
+		"token expired":               {life: 50 * time.Second},
 		"an old event, token revoked": {installation: 5},
-		"an old event, token expired": {life: time.Second, installation: 5},
+		"an old event, token expired": {life: 50 * time.Second, installation: 5},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

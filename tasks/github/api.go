@@ -23,8 +23,9 @@ import (
 // api reads pull requests and repositories. Its errors are in the form that tasks expect. It is safe for concurrent
 // use.
 type api struct {
-	forge *hub.Forge
-	now   func() time.Time
+	forge    *hub.Forge
+	now      func() time.Time
+	patience patience
 }
 
 // client returns the client for a task's repository.

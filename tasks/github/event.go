@@ -315,7 +315,7 @@ func (i *interpreter) reviewOf(ctx context.Context, d delivery) (draft, error) {
 	if d.action == "synchronize" {
 		t.NotBefore = i.now().Add(i.quiet)
 	}
-	login, cancel := context.WithTimeout(ctx, loginPatience)
+	login, cancel := context.WithTimeout(ctx, i.api.patience.lookup)
 	me, err := i.api.forge.Login(login)
 	cancel()
 	if err != nil {

@@ -177,7 +177,7 @@ func (g *gate) limitRate(ctx context.Context, h remarkEvent) error {
 
 // mayNot reports whether GitHub says that an account may not request anything. The brief checks again before the run.
 func (g *gate) mayNot(ctx context.Context, o origin, login string) bool {
-	ctx, cancel := context.WithTimeout(ctx, loginPatience)
+	ctx, cancel := context.WithTimeout(ctx, g.api.patience.lookup)
 	defer cancel()
 	p, err := g.permission(ctx, o, login)
 	return err == nil && !p.CanWrite()

@@ -125,7 +125,8 @@ func (w *world) source(change ...func(*config)) *Source {
 	cfg := config{
 		Config: Config{
 			WebhookSecret: secret, Memory: w.db.Memos, ConsoleURL: "https://errand.example/",
-			Log: slog.New(slog.NewTextHandler(w.logs, &slog.HandlerOptions{Level: slog.LevelDebug})),
+			Log:      slog.New(slog.NewTextHandler(w.logs, &slog.HandlerOptions{Level: slog.LevelDebug})),
+			patience: patience{answer: time.Minute, lookup: time.Minute}, // a machine may be busy
 		},
 		Hub: hub.Config{APIURL: w.hub.APIURL(), URL: w.hub.URL(), HTTP: &http.Client{Transport: conns}},
 	}

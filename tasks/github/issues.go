@@ -142,7 +142,7 @@ func (i *interpreter) ignoreUnrelated(ctx context.Context, h remarkEvent) error 
 		return nil
 	}
 	if h.assignee != "" {
-		ctx, cancel := context.WithTimeout(ctx, loginPatience)
+		ctx, cancel := context.WithTimeout(ctx, i.api.patience.lookup)
 		defer cancel()
 		me, err := i.api.forge.Login(ctx)
 		if err != nil || strings.EqualFold(h.assignee, me) {

@@ -22,11 +22,15 @@ const (
 	// maxBody is GitHub's own bound on a payload. Few payloads are large, and maxLarge of these are read at a time.
 	maxBody  = 25 << 20
 	maxLarge = 4
-	// patience bounds everything an answer waits for, so that it is sent within 3 s; loginPatience is the part of it
-	// that looking up errand's login, or what an account may do, may take. An event looks up at most two of these.
-	patience      = 2500 * time.Millisecond
-	loginPatience = 700 * time.Millisecond
 )
+
+// patience is how long an answer to a webhook waits. Only tests change it.
+type patience struct {
+	answer time.Duration // for everything, so that it is sent within 3 s
+	lookup time.Duration // for errand's login, or for what an account may do; an event looks up at most two of these
+}
+
+var defaultPatience = patience{answer: 2500 * time.Millisecond, lookup: 700 * time.Millisecond}
 
 // Listen registers POST /github/webhook, if there is a webhook secret, and polls. It fails without secret and Poll.
 // Work that continues after an answer ends with ctx.
@@ -79,7 +83,7 @@ func (s *Source) receive(
 	}
 	log := s.log.With("delivery", in.id, "event", in.event)
 
-	ctx, cancel := context.WithTimeout(r.Context(), patience)
+	ctx, cancel := context.WithTimeout(r.Context(), s.gate.api.patience.answer)
 	defer cancel()
 	response, err = tasks.Await(ctx, func() (string, error) { return s.interpreter.act(ctx, d, in) })
 	if why, ok := errors.AsType[ignored](err); ok {

@@ -266,10 +266,13 @@ func TestOtherContentTypeAndMethod(t *testing.T) {
 	}
 }
 
+// impatient gives up after the time for an answer in production.
+func impatient(c *config) { c.patience.answer = defaultPatience.answer }
+
 // When GitHub does not say who we are, a review too many is better than one too few; Brief asks again.
 func TestListenWithoutLogin(t *testing.T) {
 	t.Parallel()
-	w := withToken(t)
+	w := withToken(t, func(c *config) { c.patience = defaultPatience })
 	f := w.listen()
 	held := make(chan struct{})
 	defer close(held)
@@ -282,7 +285,7 @@ func TestListenWithoutLogin(t *testing.T) {
 
 func TestUnreachableRedis(t *testing.T) {
 	t.Parallel()
-	w := withToken(t)
+	w := withToken(t, impatient)
 	w.listenAt(&redis.Options{Addr: "127.0.0.1:1"}) // nothing listens on tcpmux
 	_, err := w.hub.OpenPR(t.Context(), githubfake.PR{Repo: repo, Head: "change", Files: map[string]string{"a": "b"}})
 	if err == nil || !strings.Contains(err.Error(), "503") {
@@ -307,7 +310,7 @@ func TestHangingRedis(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	w := withToken(t)
+	w := withToken(t, impatient)
 	opt := must(redis.ParseURL(server.URL()))
 	opt.ReadTimeout, opt.WriteTimeout, opt.MaxRetries = time.Hour, time.Hour, -1
 	f := w.listenAt(opt)

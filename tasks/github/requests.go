@@ -89,7 +89,7 @@ var notAddressed = ignored{"It is not addressed to errand.", slog.LevelDebug}
 // addressed returns a comment without the mentions of errand, and whether there were any. Comments that are not
 // addressed to errand, or whose author does not count, are ignored.
 func (i *interpreter) addressed(ctx context.Context, h remarkEvent) (text string, named bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, loginPatience)
+	ctx, cancel := context.WithTimeout(ctx, i.api.patience.lookup)
 	defer cancel()
 	me, err := i.api.forge.Login(ctx)
 	switch {

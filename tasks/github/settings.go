@@ -90,9 +90,9 @@ func (r *settingsReader) applyTo(ctx context.Context, t draft, pr *github.PullRe
 	return t, nil
 }
 
-// readInTime reads the settings within loginPatience, while a webhook waits.
+// readInTime reads the settings while a webhook waits.
 func (r *settingsReader) readInTime(ctx context.Context, o origin) (settings, error) {
-	ctx, cancel := context.WithTimeout(ctx, loginPatience)
+	ctx, cancel := context.WithTimeout(ctx, r.api.patience.lookup)
 	defer cancel()
 	gh, err := r.api.client(ctx, o)
 	if err != nil {

@@ -83,6 +83,8 @@ type Config struct {
 	ConsoleURL string           // base URL of /tasks/{id}; reports have no link to the run if ""
 	Log        *slog.Logger     // nil discards
 	Now        func() time.Time // time.Now if nil
+
+	patience patience // of webhooks; defaultPatience if zero
 }
 
 // Defaults of Config.
@@ -169,7 +171,9 @@ func New(cfg Config) (*Source, error) {
 
 // assemble creates the parts of a source.
 func assemble(cfg Config) *Source {
-	log, mem, hubAPI := cfg.Log.With("source", sourceName), memory{cfg.Memory, cfg.Log}, api{cfg.Forge, cfg.Now}
+	log, mem, hubAPI := cfg.Log.With("source", sourceName), memory{cfg.Memory, cfg.Log}, api{
+		cfg.Forge, cfg.Now, cmp.Or(cfg.patience, defaultPatience),
+	}
 	g := &gate{
 		api: hubAPI, memory: mem, pacer: intake.Pacer{Limiter: cfg.Limiter},
 		bots: cfg.Bots, forkLabel: cfg.ForkLabel, forkRuns: cfg.ForkRuns, now: cfg.Now,

@@ -60,7 +60,7 @@ func TestReasonsAreToldApart(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
 	w := f.idle()
-	w.waits.apart = time.Second
+	w.waits.apart = time.Hour
 	id := f.submit(f.task("a", "x"))
 	handBack := func(why string) {
 		claim, err := w.cfg.Store.Claim(t.Context(), id, 0, "w")
@@ -82,6 +82,13 @@ func TestReasonsAreToldApart(t *testing.T) {
 		t.Errorf("pending updates: %+v", w.waits.later)
 	}
 	handBack("d")
+	w.waits.apart = time.Millisecond // the hour is over
+	w.waits.mu.Lock()
+	for id, notice := range w.waits.later {
+		notice.at = time.Now()
+		w.waits.later[id] = notice
+	}
+	w.waits.mu.Unlock()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	go every(ctx, 10*time.Millisecond, w.waits.postLater)
