@@ -40,7 +40,7 @@ func TestClockJumps(t *testing.T) {
 		t.Fatal(err)
 	}
 	for begun := time.Now(); c.DBSize(ctx).Val() > 0; { // a timer removes it, because nothing reads it
-		if time.Since(begun) > 10*time.Second {
+		if time.Since(begun) > 2*time.Minute {
 			t.Fatal("the server's timers do not fire after a jump back")
 		}
 	}

@@ -162,7 +162,7 @@ func TestWait(t *testing.T) {
 // wakes fails the test if a change does not wake a Wait that has looked before it.
 func wakes(t *testing.T, s *slackfake.Server, what string, change func()) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second) // only to report a failure
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute) // only to report a failure
 	defer cancel()
 	looks := 0
 	looked := make(chan struct{}, 1)

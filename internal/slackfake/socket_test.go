@@ -60,7 +60,7 @@ func always(socketmode.Event) bool { return true }
 
 func await(t *testing.T, s *slackfake.Server, what string, done func(*slackfake.Server) bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	if err := s.Wait(ctx, done); err != nil {
 		t.Fatalf("%s: %v", what, err)

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/tasks"
@@ -70,6 +71,7 @@ func (r *remote) disk(dir string) func(*Config) {
 		if err != nil {
 			r.Fatal(err)
 		}
+		c.Timing.Pack, c.Timing.Shutdown = time.Minute, 2*time.Minute // a machine may be busy
 	}
 }
 

@@ -277,7 +277,7 @@ func TestDelegateWhileTheFrontDoorStops(t *testing.T) {
 	if err := d.door.Close(); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second) // less than it would wait
+	ctx, cancel := context.WithTimeout(t.Context(), 45*time.Second) // less than it would wait
 	defer cancel()
 	r, err := s.CallTool(ctx, &mcp.CallToolParams{Name: "status", Arguments: map[string]any{"task": made.Task, "wait_seconds": 50}})
 	if err != nil || r.IsError {
