@@ -231,7 +231,8 @@ func TestRunLeavesNoGoroutine(t *testing.T) {
 		b.run(t, ctx, Spec{Tools: []Tool{simple("now", func(context.Context) (string, error) { return "", nil })}}, &host{})
 	})
 	var left bytes.Buffer
-	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); runtime.Gosched() { // the last ones are just about to return
+	// The last ones are just about to return.
+	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); runtime.Gosched() {
 		left.Reset()
 		if err := pprof.Lookup("goroutine").WriteTo(&left, 1); err != nil {
 			t.Fatal(err)

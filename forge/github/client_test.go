@@ -98,7 +98,7 @@ func TestCredentialErrors(t *testing.T) {
 func TestReinstalled(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		life         time.Duration // of tokens; 0: the fake's. In the last minute of its life, a token counts as expired
+		life         time.Duration // of tokens; 0: the fake's. A token counts as expired a minute before
 		installation int64         // that the calls name
 	}{
 		"token revoked":               {},

@@ -171,9 +171,8 @@ func New(cfg Config) (*Source, error) {
 
 // assemble creates the parts of a source.
 func assemble(cfg Config) *Source {
-	log, mem, hubAPI := cfg.Log.With("source", sourceName), memory{cfg.Memory, cfg.Log}, api{
-		cfg.Forge, cfg.Now, cmp.Or(cfg.patience, defaultPatience),
-	}
+	log, mem := cfg.Log.With("source", sourceName), memory{cfg.Memory, cfg.Log}
+	hubAPI := api{cfg.Forge, cfg.Now, cmp.Or(cfg.patience, defaultPatience)}
 	g := &gate{
 		api: hubAPI, memory: mem, pacer: intake.Pacer{Limiter: cfg.Limiter},
 		bots: cfg.Bots, forkLabel: cfg.ForkLabel, forkRuns: cfg.ForkRuns, now: cfg.Now,

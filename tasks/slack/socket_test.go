@@ -201,7 +201,8 @@ func TestConnectionIsMadeAgain(t *testing.T) {
 // Pings keep a connection open for longer than one without them would live.
 func TestPingsAreLife(t *testing.T) {
 	t.Parallel()
-	f := newSocketDoor(t, func(r *timing) { r.dead = 3 * time.Second }, slackfake.Config{PingEvery: 50 * time.Millisecond})
+	fake := slackfake.Config{PingEvery: 50 * time.Millisecond}
+	f := newSocketDoor(t, func(r *timing) { r.dead = 3 * time.Second }, fake)
 	f.until("pings for four seconds", func() bool { return f.Pongs() >= 80 })
 	equal(t, "connections", f.Dialled(), 1)
 	f.mention("hello")
