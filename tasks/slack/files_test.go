@@ -239,7 +239,7 @@ func TestFilesThatDoNotCome(t *testing.T) {
 	t.Cleanup(hung.Close)
 	w := newWorkspace(t, Config{})
 	w.source.files.api, _ = url.Parse(hung.URL + "/api/")
-	w.source.files.limit = 50 * time.Millisecond
+	w.source.files.limit = 2 * time.Second
 	files := attachments{{Name: "a", URL: hung.URL + "/a"}, {Name: "b", URL: hung.URL + "/b"}, {Name: "c", URL: hung.URL + "/c"}}
 	task := w.task("")
 	o := mustOrigin(t, task)
