@@ -160,6 +160,27 @@ func TestReset(t *testing.T) {
 	}
 }
 
+// A refusal for good is repeated when another credential is free, and keeps its advice.
+func TestRefusedForGoodUntilAnotherIsFree(t *testing.T) {
+	t.Parallel()
+	for _, class := range []Class{ClassAuth, ClassBilling, ClassModel} {
+		for _, free := range []time.Time{{}, time.Now(), time.Now().Add(time.Hour)} {
+			e, want := NewError(class, ""), RetryReset
+			at := retryAt(class, nil, &API{FreeAt: free})
+			e.until(at)
+			if free.IsZero() {
+				want = RetryNever
+			}
+			if got := (Result{Error: e, RetryAt: at}).Retry(); !at.Equal(free) || got != want || e.User != NewError(class, "").User {
+				t.Errorf("%s, free at %v: again %s at %v: %s", class, free, got, at, e.User)
+			}
+		}
+	}
+	if at := retryAt(ClassContext, nil, &API{FreeAt: time.Now()}); !at.IsZero() {
+		t.Errorf("a conversation that is too long is repeated at %v", at)
+	}
+}
+
 // The reason of a refused start should have a specific remedy if the class's is too general.
 func TestRemedyOfARefusedStart(t *testing.T) {
 	t.Parallel()

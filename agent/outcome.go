@@ -99,8 +99,8 @@ func retryAt(c Class, limit *protocol.RateLimit, api *API) (at time.Time) {
 	switch c.Retry() {
 	case RetrySoon, RetryLater, RetryReset:
 	case RetryNever:
-		if api != nil && (c == ClassAuth || c == ClassBilling || c == ClassModel) && !api.FreeAt.After(time.Now()) {
-			return api.FreeAt // another credential can be used; zero: no other one can
+		if api != nil && (c == ClassAuth || c == ClassBilling || c == ClassModel) {
+			return api.FreeAt // of another credential; zero: no other one may help
 		}
 		return time.Time{}
 	default:

@@ -236,7 +236,8 @@ const soon = 15 * time.Minute
 
 // until removes the advice to try again soon from the sentence for the user if the wait is known to be longer.
 func (e *Error) until(at time.Time) {
-	if statement, _, advised := strings.Cut(e.User, ". "); advised && time.Until(at) > soon {
+	if statement, _, advised := strings.Cut(e.User, ". "); advised && e.Class.Retry() != RetryNever &&
+		time.Until(at) > soon {
 		e.User = statement + "."
 	}
 }

@@ -19,7 +19,7 @@ type keyed struct{ g *Gateway }
 
 func (t keyed) RoundTrip(req *http.Request) (*http.Response, error) {
 	ring := t.g.keys.ring
-	var tried []*key
+	var tried, denied []*key // denied ones are not held
 	k, held := t.g.keys.next(nil)
 	if k == nil {
 		return nil, http.ErrServerClosed
@@ -48,16 +48,14 @@ func (t keyed) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 		tried = append(tried, k)
 		other, otherHeld := t.g.keys.next(tried)
-		var freeAt time.Time // of no use to a run that meets the same refusal again
-		if t.holds(res, other == nil && len(tried) == 1) {
+		if t.holds(res, other == nil && len(denied) == 0) {
 			ring.hold(k, until, res.StatusCode)
-			freeAt = t.g.keys.freeAt()
-		} else if t.g.seen.noteOnce("denied " + k.Name) {
-			answer := redact.Clip(string(refusalText(res)), 300)
-			ring.log.Warn("a credential for the model is denied a model", "credential", k.Name, "answer", answer)
+		} else {
+			denied = append(denied, k)
+			t.logDenial(k, res)
 		}
 		if other == nil {
-			t.g.seen.keyed(req, k.Name, freeAt)
+			t.g.seen.keyed(req, k.Name, t.g.keys.freeAt(denied, len(denied) < len(tried)))
 			return res, nil
 		}
 		_ = res.Body.Close()
@@ -67,8 +65,16 @@ func (t keyed) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 }
 
-// holds reports whether a refusal is a reason to hold the credential for all runs. alone says that no other could be
-// used instead.
+// logDenial logs once a run that a credential lacks what the run asks for.
+func (t keyed) logDenial(k *key, res *http.Response) {
+	if t.g.seen.noteOnce("denied " + k.Name) {
+		answer := redact.Clip(string(refusalText(res)), 300)
+		t.g.keys.ring.log.Warn("a credential for the model is denied a model", "credential", k.Name, "answer", answer)
+	}
+}
+
+// holds reports whether a refusal is a reason to hold the credential for all runs. alone says that all others of its
+// kind are held.
 func (t keyed) holds(res *http.Response, alone bool) bool {
 	switch {
 	case deniesResource(res): // the run may have chosen what the account's policy forbids, and it has the rest

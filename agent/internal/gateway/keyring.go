@@ -158,14 +158,23 @@ func (l *lease) cloud(otherwise *key) cloud.Provider {
 	return cmp.Or(l.current, otherwise).Cloud
 }
 
-// freeAt returns when a run with the same permissions finds a credential that is not held, perhaps one of another kind.
-func (l *lease) freeAt() time.Time {
+// freeAt returns when a run with the same permissions finds a credential that may serve it; zero: that is unknown. The
+// denied ones are not held, although they lack what the run asks for. otherKinds says that one of the run's kind has
+// become held. Otherwise the next run would start with the same kind again.
+func (l *lease) freeAt(denied []*key, otherKinds bool) time.Time {
 	l.ring.mu.Lock()
 	defer l.ring.mu.Unlock()
-	if at := soonest(l.allowed).freeAt(); at.After(time.Now()) {
+	now := time.Now()
+	able := slices.DeleteFunc(slices.Clone(l.allowed), func(k *key) bool {
+		return slices.Contains(denied, k) || k.rejected(now) || !otherKinds && k.kind != l.kind
+	})
+	if len(able) == 0 {
+		return time.Time{}
+	}
+	if at := soonest(able).freeAt(); at.After(now) {
 		return at
 	}
-	return time.Now()
+	return now
 }
 
 // end returns the lease. It may be called again.

@@ -307,6 +307,76 @@ func TestNoOtherCredential(t *testing.T) {
 	}
 }
 
+// lacking answers that an account of AWS lacks the model.
+func lacking(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("X-Amzn-Errortype", "AccessDeniedException")
+	apiError(w, http.StatusForbidden, "an_error", "You don't have access to the model.")
+}
+
+// A run that no credential serves knows when one is free that may do so: neither one that lacks what the run asks for,
+// nor one that is held for another reason than a limit.
+func TestFreeCredentialThatMayServe(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	soon, later := now.Add(time.Minute), now.Add(2*time.Hour)
+	subscription := Named{Name: "s", Credential: Credential{OAuthToken: "token-s"}}
+	type answers map[string]func(http.ResponseWriter, *http.Request)
+	for name, c := range map[string]struct {
+		state   KeyState // of the first one
+		answers answers
+		third   Named
+		freeAt  time.Time // zero: never
+		held    string    // the names of those that are held then
+	}{
+		"one was held":          {KeyState{Until: soon, Status: 429}, answers{"key-b": lacking}, Named{}, soon, "ab"},
+		"one is held for long":  {KeyState{Until: later, Status: 429}, answers{"key-b": lacking}, Named{}, later, "ab"},
+		"one becomes held":      {KeyState{}, answers{"key-a": limited(later), "key-b": lacking}, Named{}, later, "ab"},
+		"the other becomes":     {KeyState{}, answers{"key-a": lacking, "key-b": limited(later)}, Named{}, later, "b"},
+		"one is rejected":       {KeyState{}, answers{"key-a": limited(later), "key-b": refusing(401)}, Named{}, later, "ab"},
+		"one was rejected":      {KeyState{Until: soon, Status: 401}, answers{"key-b": lacking}, Named{}, time.Time{}, "ab"},
+		"both are rejected":     {KeyState{}, answers{"key-a": refusing(401), "key-b": refusing(403)}, Named{}, time.Time{}, "ab"},
+		"both lack the model":   {KeyState{}, answers{"key-a": lacking, "key-b": lacking}, Named{}, time.Time{}, ""},
+		"another kind is free":  {KeyState{}, answers{"key-a": limited(later), "key-b": lacking}, subscription, now, "ab"},
+		"another kind, unasked": {KeyState{}, answers{"key-a": lacking, "key-b": lacking}, subscription, time.Time{}, ""},
+		"three, one is held": {
+			KeyState{Until: later, Status: 429}, answers{"key-b": lacking, "key-c": lacking}, apiKey("c"), later, "a",
+		},
+		"a cap ends": {KeyState{CappedUntil: later}, answers{"key-b": lacking}, Named{}, later, "b"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBank(t)
+			for key, answer := range c.answers {
+				b.says(key, answer)
+			}
+			all := []Named{apiKey("a"), apiKey("b"), c.third}
+			if c.third.Name == "" {
+				all = all[:2]
+			}
+			u, _ := several(t, b, all...)
+			c.state.HeldAt = now
+			u.keys.keys[0].state = c.state
+			g := open(t, u, "a", "b", "c", "s")
+			if status, _ := ask(t, g); status == http.StatusOK {
+				t.Errorf("answered with %s", g.Seen().Credential)
+			}
+			at := g.Seen().FreeAt
+			if late := at.Sub(c.freeAt); at.IsZero() != c.freeAt.IsZero() || late < -time.Second || late > 30*time.Second {
+				t.Errorf("free at %v, want %v", at, c.freeAt)
+			}
+			var held string
+			for _, k := range u.keys.keys {
+				if k.held(now) {
+					held += k.Name
+				}
+			}
+			if held != c.held {
+				t.Errorf("held %q, want %q", held, c.held)
+			}
+		})
+	}
+}
+
 // An answer streams as with one credential, and a question that the CLI withdraws holds nothing.
 func TestStreamsWithSeveralCredentials(t *testing.T) {
 	t.Parallel()

@@ -138,6 +138,18 @@ const tryAfter = time.Hour
 // held reports whether the model has refused a credential until later.
 func (k *key) held(now time.Time) bool { return k.state.Until.After(now) }
 
+// rejected reports whether a credential is held for a reason that does not end with time, such as a wrong key. Limits
+// end; with the status 400 only a cloud reports one.
+func (k *key) rejected(now time.Time) bool {
+	switch k.state.Status {
+	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
+		return false
+	case http.StatusBadRequest:
+		return k.held(now) && k.Cloud == nil
+	}
+	return k.held(now)
+}
+
 // usable reports whether a credential is not capped, and is not held or is due for a retry.
 func (k *key) usable(now time.Time) bool {
 	return (!k.held(now) || now.Sub(k.state.HeldAt) >= tryAfter) && !k.capped(now)

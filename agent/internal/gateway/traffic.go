@@ -48,7 +48,8 @@ type API struct {
 	// If there are several credentials:
 	Credential string           `json:"credential,omitempty"` // name of that of the latest answer
 	Shares     map[string]Share `json:"shares,omitempty"`     // parts of the cost by the name of the credential
-	FreeAt     time.Time        `json:"free_at,omitzero"`     // when a refused run has a usable credential; may be zero
+	// when a refused run has one that may serve it; may be zero
+	FreeAt time.Time `json:"free_at,omitzero"`
 }
 
 // Unreachable reports whether the latest call that ended did not reach the model.
