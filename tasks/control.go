@@ -213,8 +213,9 @@ func Edited(id, edit string) string {
 	return id[:min(len(id), maxID)]
 }
 
-// Withdraw ends a task that has not started, because its message was deleted. No message is posted. It returns false
-// and changes nothing if the task has started or ended, and ErrNotFound if it does not exist.
+// Withdraw ends a task that has not started, because its message was deleted. No message is posted. It may be repeated.
+// It returns false and changes nothing if the task has started or ended otherwise, and ErrNotFound if it does not
+// exist.
 func (d *Desk) Withdraw(ctx context.Context, id string) (bool, error) {
 	done, err := d.store.Withdraw(ctx, id, format.JSON(Ending{Kind: Withdrawn, At: time.Now()}))
 	if err != nil {
@@ -223,8 +224,14 @@ func (d *Desk) Withdraw(ctx context.Context, id string) (bool, error) {
 	if done {
 		d.audit(ctx, "withdraw", id, nil)
 		d.log.Info("task withdrawn", "run", id)
+		return true, nil
 	}
-	return done, nil
+	rec, err := d.store.Get(ctx, id)
+	if err != nil {
+		return false, d.notFound(id, err)
+	}
+	e, err := ReadEnding(rec)
+	return err == nil && e != nil && e.Kind == Withdrawn, nil
 }
 
 // Thread is what a thread's latest task passes on to its next one, which by default works in the same place with the

@@ -44,18 +44,20 @@ func (p plan) current() *plan {
 	return &plan{Task: p.Task, At: p.At}
 }
 
-// without returns the plan as it was before a request that has not started.
+// without returns the plan as it was before a request that made nothing. It keeps a plan that was posted.
 func (p plan) without(request string) plan {
 	switch {
 	case p.Task != "" && p.Approved == request:
 		p.Approved = ""
-		return p
-	case p.Task != request && p.Approved != request, !p.At.IsZero():
-		return p
-	case p.Before != nil:
+	case (p.Task == request || p.Approved == request) && p.At.IsZero():
+		if p.Before == nil {
+			return plan{}
+		}
 		return *p.Before
+	case p.Before != nil && p.Before.Task == request && p.Before.At.IsZero():
+		p.Before = nil
 	}
-	return plan{}
+	return p
 }
 
 const (
@@ -141,34 +143,41 @@ func (m memory) forgetRequest(ctx context.Context, h remarkEvent) error {
 	})
 }
 
-// planEnded records how the making of a plan ended.
+// planEnded records how the making of a plan ended. Only a plan that was made replaces the one before it.
 func (m memory) planEnded(ctx context.Context, t tasks.Task, o origin, e tasks.Ending) error {
 	if !t.Options.Plan {
 		return nil
 	}
 	return m.changeState(ctx, o, func(p *prState) error {
-		id := slices.Max(append(slices.Clone(e.Covers), t.ID))
-		made, before := e.Kind == tasks.Answered, p.Plan.Before
+		all := slices.Sorted(slices.Values(append(slices.Clone(e.Covers), t.ID)))
+		last, before := all[len(all)-1], p.Plan.Before
 		switch {
-		case made && id >= p.Plan.Task && p.Plan.Approved == "":
-			p.Plan = plan{Task: id, At: e.At}
-		case !made && id == p.Plan.Task:
-			p.Plan = plan{}
-		case before == nil || !p.Plan.At.IsZero():
-		case made && id >= before.Task:
-			p.Plan.Before = &plan{Task: id, At: e.At}
-		case !made && id == before.Task:
-			p.Plan.Before = nil
+		case e.Kind != tasks.Answered:
+			for _, id := range slices.Backward(all) {
+				p.Plan = p.Plan.without(id)
+			}
+		case last >= p.Plan.Task && p.Plan.Approved == "":
+			p.Plan = plan{Task: last, At: e.At}
+		case before != nil && p.Plan.At.IsZero() && last >= before.Task:
+			p.Plan.Before = &plan{Task: last, At: e.At}
 		}
 		return nil
 	})
 }
 
-// dropPlan forgets the plan of an issue that waits, and reports whether there was one.
+// dropPlan forgets the plan of an issue that waits, also if a request is changing it, and reports whether there was
+// one.
 func (m memory) dropPlan(ctx context.Context, h remarkEvent) (dropped bool, err error) {
+	known := func(p plan) bool { return !p.At.IsZero() && !h.at.Before(p.At.Truncate(time.Second)) }
 	err = m.changeState(ctx, h.origin(), func(p *prState) error {
-		if dropped = p.Plan.waits() && !p.Plan.At.IsZero() && !h.at.Before(p.Plan.At.Truncate(time.Second)); dropped {
+		dropped = true
+		switch {
+		case p.Plan.waits() && known(p.Plan):
 			p.Plan = plan{}
+		case p.Plan.waits() && p.Plan.Before != nil && known(*p.Plan.Before):
+			p.Plan.Before = nil
+		default:
+			dropped = false
 		}
 		return nil
 	})

@@ -1,8 +1,12 @@
 package github
 
 import (
+	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -10,13 +14,16 @@ import (
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/intake"
 )
 
 // planned is a front door with an issue, on which a plan was posted. ask writes a comment and returns its task; answer
 // posts the answer of a task and ends it.
-func plannedIssue(t *testing.T) (f front, n int, ask func(user, body string) tasks.Task, answer func(tasks.Task, string)) {
+func plannedIssue(
+	t *testing.T, change ...func(*config),
+) (f front, n int, ask func(user, body string) tasks.Task, answer func(tasks.Task, string)) {
 	t.Helper()
-	w := ticking(t)
+	w := ticking(t, change...)
 	f = w.listen()
 	n = w.issue("mallory", "Total is wrong", "It is one too much.")
 	ask = func(user, body string) tasks.Task {
@@ -85,8 +92,8 @@ func TestPlan(t *testing.T) {
 	isPlan(ask("ann", "@errand why so?"), false)
 }
 
-// A plan is dropped by /cancel and when the issue is worked on without it. A stranger's plan is none, and one that
-// failed is none either.
+// A plan is dropped by /cancel, also while it is being changed, and when the issue is worked on without it. A stranger's
+// plan is none.
 func TestPlanIsDropped(t *testing.T) {
 	t.Parallel()
 	for name, drop := range map[string]func(f front, n int, ask func(user, body string) tasks.Task){
@@ -99,9 +106,10 @@ func TestPlanIsDropped(t *testing.T) {
 				t.Fatal(err)
 			}
 		},
-		"failed": func(f front, _ int, ask func(user, body string) tasks.Task) {
-			task := ask("ann", "/plan")
-			f.close(task, tasks.Ending{Kind: tasks.Failed, Reason: "The model is overloaded.", At: ended})
+		"cancelled with a correction": func(f front, n int, ask func(user, body string) tasks.Task) {
+			task := ask("ann", "@errand and the tax as well")
+			f.signs(n, f.comment(n, "ann", "/cancel"), eyes, done)
+			f.close(task, tasks.Ending{Kind: tasks.Cancelled, By: "ann", At: ended})
 		},
 	} {
 		f, n, ask, _ := plannedIssue(t)
@@ -118,6 +126,90 @@ func TestPlanIsDropped(t *testing.T) {
 	f.close(refused, tasks.Ending{Kind: tasks.Refused, Reason: "cleo has no write access.", At: ended})
 	if task := ask("ann", "@errand why?"); !task.Options.Plan {
 		t.Errorf("%+v", task)
+	}
+}
+
+// A request that fails leaves the plan that it was to change, and without one there is none.
+func TestPlanWithAFailedRequest(t *testing.T) {
+	t.Parallel()
+	failed := tasks.Ending{Kind: tasks.Failed, Reason: "The model is overloaded.", At: ended}
+	for _, body := range []string{"/plan something else", "@errand and the tax"} {
+		for name, fail := range map[string]func(f front, first, second tasks.Task){
+			"one by one": func(f front, first, second tasks.Task) { f.close(first, failed); f.close(second, failed) },
+			"backwards":  func(f front, first, second tasks.Task) { f.close(second, failed); f.close(first, failed) },
+			"together": func(f front, first, second tasks.Task) {
+				e := failed
+				e.Covers = []string{second.ID}
+				f.close(first, e)
+			},
+			"stopped elsewhere": func(f front, first, second tasks.Task) {
+				f.close(first, tasks.Ending{Kind: tasks.Cancelled, By: "bob", At: ended})
+				f.close(second, failed)
+			},
+		} {
+			t.Run(body+" "+name, func(t *testing.T) {
+				t.Parallel()
+				f, n, ask, _ := plannedIssue(t)
+				fail(f, ask("ann", body), ask("ann", "@errand but use a library"))
+				if task := ask("ann", "/approve"); task.Options.Plan || task.Profile != agent.Write || task.Kind != kindIssue {
+					t.Errorf("the plan that was posted: %+v", task)
+				}
+				f.signs(n, f.comment(n, "ann", "/approve"), notDone)
+				other := f.issue("mallory", "Tax is wrong", "It is too high.")
+				request := func(body string) tasks.Task {
+					f.comment(other, "ann", body)
+					return f.latestTask()
+				}
+				fail(f, request("/plan"), request(strings.Replace(body, "/plan", "@errand", 1)))
+				if task := request("@errand why?"); task.Options.Plan {
+					t.Errorf("no plan was made: %+v", task)
+				}
+			})
+		}
+	}
+}
+
+// fragile is a memory that fails once.
+type fragile struct {
+	intake.Memory
+	fail atomic.Bool
+}
+
+func (m *fragile) ChangeMemo(ctx context.Context, name string, change func(json.RawMessage) (json.RawMessage, error)) error {
+	if m.fail.CompareAndSwap(true, false) {
+		return errors.New("no memory at the moment")
+	}
+	return m.Memory.ChangeMemo(ctx, name, change)
+}
+
+// A withdrawal that failed halfway is completed when its event is delivered again.
+func TestPlanWithdrawnAgain(t *testing.T) {
+	t.Parallel()
+	for name, withdraw := range map[string]func(f front, n int, id int64) error{
+		"deleted": func(f front, n int, id int64) error { return f.hub.DeleteComment(f.Context(), repo, n, id, "ann") },
+		"edited": func(f front, n int, id int64) error {
+			return f.hub.EditComment(f.Context(), repo, n, id, "ann", "Never mind.")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			memory := &fragile{}
+			f, n, _, _ := plannedIssue(t, func(c *config) { memory.Memory, c.Memory = c.Memory, memory })
+			id := f.comment(n, "ann", "/fix")
+			f.signs(n, id, eyes)
+			memory.fail.Store(true)
+			_ = withdraw(f, n, id) // its event is refused
+			if len(f.tasks()) > 0 || memory.fail.Load() {
+				t.Fatalf("%+v", f.tasks())
+			}
+			d, _ := f.hub.LastDelivery("issue_comment")
+			for range 2 {
+				if err := f.hub.Redeliver(t.Context(), d.GUID); err != nil {
+					t.Fatal(err)
+				}
+			}
+			f.signs(n, f.comment(n, "ann", "/approve"), eyes)
+		})
 	}
 }
 

@@ -210,7 +210,7 @@ func (i *interpreter) pull(ctx context.Context, h remarkEvent) (*github.PullRequ
 	return pr, err
 }
 
-// withdraw withdraws the task of a deleted comment, if it has not started.
+// withdraw withdraws the task of a deleted comment, if it has not started. It may be repeated.
 func (i *interpreter) withdraw(ctx context.Context, desk *tasks.Desk, d delivery) (response string, err error) {
 	h := d.remark
 	var done bool
@@ -256,6 +256,8 @@ func (i *interpreter) amend(ctx context.Context, desk *tasks.Desk, d delivery) (
 	}
 	st, err := desk.Status(ctx, h.task())
 	switch {
+	case err == nil && st.Ending != nil && st.Ending.Kind == tasks.Withdrawn: // perhaps not completely
+		return i.withdraw(ctx, desk, d)
 	case errors.Is(err, tasks.ErrNotFound), err == nil && !h.amendable(st):
 		return "", unamended
 	case err != nil:

@@ -16,9 +16,10 @@ import (
 )
 
 // ticking is a world in which a second passes with everything that happens on GitHub.
-func ticking(t *testing.T) *world {
+func ticking(t *testing.T, change ...func(*config)) *world {
 	clock := githubfake.NewClock(time.Date(2026, 11, 22, 8, 0, 0, 0, time.UTC), time.Second)
-	w := newWorld(t, githubfake.Config{Now: clock.Now}, []func(*config){func(c *config) { c.Hub.Token = "ghp_test" }})
+	change = append([]func(*config){func(c *config) { c.Hub.Token = "ghp_test" }}, change...)
+	w := newWorld(t, githubfake.Config{Now: clock.Now}, change)
 	w.talkers()
 	return w
 }
