@@ -16,8 +16,11 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/errand-fleet/errand/agent/internal/redact"
 )
@@ -68,34 +71,33 @@ func (d Dirs) Restore(a Archive, id, workDir string) error {
 }
 
 // Save packs the session as the CLI has saved it so far; nil if none can be used. The CLI may be writing to it, and so
-// may its tools: Save follows no link out of the directory, does not wait for a pipe, and bounds all sizes and numbers.
-// It removes the secrets of the redactor, which may be nil. The error says that there is too much to look for a
-// session.
+// may its tools: Save follows no link, does not wait for a pipe, and bounds all sizes and numbers. It removes the
+// secrets of the redactor, which may be nil. The error says that there is too much to look for a session.
 func (d Dirs) Save(id string, secrets *redact.Redactor) ([]byte, error) {
-	top, err := os.OpenRoot(d.Root)
+	top, err := os.Open(d.Root)
 	if err != nil {
 		return nil, nil
 	}
 	defer top.Close()
-	root, err := top.OpenRoot(filepath.Base(d.Config)) // the run may have put a link there
+	config, err := openAt(top, filepath.Base(d.Config), syscall.O_DIRECTORY) // the run may have put a link there
 	if err != nil {
 		return nil, nil
 	}
-	defer root.Close()
-	found, err := find(root, id)
-	if err != nil || found == "" {
+	defer config.Close()
+	project, err := findProject(config, id)
+	if err != nil || project == nil {
 		return nil, err
 	}
-	lines, err := readFile(root, found, maxSession)
+	defer project.Close()
+	lines, err := readFile(project, id+".jsonl", maxSession)
 	lines = lines[:bytes.LastIndexByte(lines, '\n')+1] // the CLI may have written part of the last one
 	if err != nil || len(lines) == 0 {
 		return nil, nil
 	}
-	c := collector{root: root, home: strings.TrimSuffix(found, ".jsonl"), room: maxSession - len(lines)}
-	c.collect(c.home)
-	a := Archive{
-		home: filepath.Join(d.Inside().Config, c.home), files: append([]file{{conversation, lines}}, c.files...),
-	}
+	c := collector{room: maxSession - len(lines)}
+	c.collect(project, id, "", 0)
+	home := filepath.Join(d.Inside().Config, "projects", filepath.Base(project.Name()), id)
+	a := Archive{home: home, files: append([]file{{conversation, lines}}, c.files...)}
 	for i, f := range a.files {
 		a.files[i].content = secrets.Bytes(f.content)
 	}
@@ -110,68 +112,105 @@ func (d Dirs) Save(id string, secrets *redact.Redactor) ([]byte, error) {
 	return data, nil
 }
 
-// find returns the name of the conversation; empty if there is none.
-func find(root *os.Root, id string) (found string, err error) {
-	projects, err := list(root, "projects", maxFiles)
-	for _, e := range projects {
-		name := path.Join("projects", e.Name(), id+".jsonl")
-		if _, err := root.Stat(name); err == nil && (found == "" || name < found) {
-			found = name
-		}
+// findProject opens the directory with the conversation; nil if there is none.
+func findProject(config *os.File, id string) (*os.File, error) {
+	projects, err := openAt(config, "projects", syscall.O_DIRECTORY)
+	if err != nil {
+		return nil, nil
 	}
+	defer projects.Close()
+	entries, err := list(projects, maxFiles)
 	if errors.Is(err, errTooMany) {
-		return "", fmt.Errorf("find the session: %w", err)
+		return nil, fmt.Errorf("find the session: %w", err)
 	}
-	return found, nil
+	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+	for _, e := range entries {
+		dir, err := openAt(projects, e.Name(), syscall.O_DIRECTORY)
+		if err != nil {
+			continue
+		}
+		var s unix.Stat_t
+		if unix.Fstatat(int(dir.Fd()), id+".jsonl", &s, unix.AT_SYMLINK_NOFOLLOW) == nil {
+			return dir, nil
+		}
+		_ = dir.Close()
+	}
+	return nil, nil
+}
+
+// openAt opens an entry of a directory for reading. It follows no link, and opens a pipe without its other end. However
+// deep the directory is, only the entry's name is resolved.
+func openAt(dir *os.File, name string, flags int) (*os.File, error) {
+	const always = unix.O_RDONLY | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_CLOEXEC
+	fd, err := unix.Openat(int(dir.Fd()), name, flags|always, 0)
+	if err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), filepath.Join(dir.Name(), name)), nil
 }
 
 // list returns what is in a directory. If that is more than limit, it returns a part of it and errTooMany: the tools of
 // a run may have made any number.
-func list(root *os.Root, dir string, limit int) ([]fs.DirEntry, error) {
-	f, err := root.OpenFile(dir, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_DIRECTORY, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	entries, err := f.ReadDir(limit + 1)
+func list(dir *os.File, limit int) ([]fs.DirEntry, error) {
+	entries, err := dir.ReadDir(limit + 1)
 	if len(entries) > limit {
 		return entries[:limit], errTooMany
 	}
 	return entries, err
 }
 
-// collector reads the files of a session below home, which need not exist.
+// collector reads the files in the directory of a session, which need not exist.
 type collector struct {
-	root  *os.Root
-	home  string
-	room  int // bytes that may still be read
-	seen  int // files and directories
-	files []file
+	room   int // bytes that may still be read
+	seen   int // files and directories
+	tried  int // files, pipes, links and the like
+	opened int // files and directories
+	files  []file
 }
 
-// collect reads the files below dir as far as there is room for them. It leaves out what cannot be read.
-func (c *collector) collect(dir string) {
-	entries, _ := list(c.root, dir, maxSeen-c.seen)
+// collect reads the files in an entry of parent, which is depth directories below that of the session, as far as there
+// is room for them. below is its path in that of the session. It leaves out what cannot be read.
+func (c *collector) collect(parent *os.File, name, below string, depth int) {
+	dir, err := openAt(parent, name, syscall.O_DIRECTORY)
+	if err != nil {
+		return
+	}
+	defer dir.Close()
+	c.opened++
+	entries, _ := list(dir, maxSeen-c.seen)
 	c.seen += len(entries)
 	for _, e := range entries {
-		name := path.Join(dir, e.Name())
+		named := path.Join(below, e.Name())
 		switch {
-		case len(c.files) >= maxFiles-1:
+		case c.tried >= maxFiles-1:
 			return
-		case e.IsDir() && len(name) < maxPath:
-			c.collect(name)
-		case !e.IsDir() && name != c.home+"/"+conversation: // which would pass for the conversation
-			if content, err := readFile(c.root, name, c.room); err == nil {
-				c.room -= len(content)
-				c.files = append(c.files, file{strings.TrimPrefix(name, c.home+"/"), content})
+		case len(named) > maxPath:
+		case e.IsDir():
+			if depth < maxDepth {
+				c.collect(dir, e.Name(), named, depth+1)
 			}
+		case named != conversation: // which would pass for the conversation
+			c.tried++
+			c.read(dir, e, named)
 		}
 	}
 }
 
-// readFile reads a regular file of at most limit bytes. Opening a pipe would wait for its other end without O_NONBLOCK.
-func readFile(root *os.Root, name string, limit int) ([]byte, error) {
-	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+// read reads an entry of dir if it is a regular file. named is its path in the directory of the session.
+func (c *collector) read(dir *os.File, e fs.DirEntry, named string) {
+	if !e.Type().IsRegular() {
+		return
+	}
+	c.opened++
+	if content, err := readFile(dir, e.Name(), c.room); err == nil {
+		c.room -= len(content)
+		c.files = append(c.files, file{named, content})
+	}
+}
+
+// readFile reads a regular file of at most limit bytes.
+func readFile(dir *os.File, name string, limit int) ([]byte, error) {
+	f, err := openAt(dir, name, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -207,9 +246,10 @@ const (
 const (
 	maxSession = 64 << 20 // bytes, unpacked; a session of hours has a few megabytes
 	maxPacked  = 8 << 20  // packed bytes that others store; above it, only the conversation is packed
-	maxFiles   = 10_000   // each long tool result is one, each sub-agent two
+	maxFiles   = 10_000   // each long tool result is one, each sub-agent two; pipes and links count as well
 	maxSeen    = 40_000   // files and directories that are looked at
-	maxPath    = 4096     // bytes of a directory's name; the CLI could not use a longer one
+	maxDepth   = 16       // directories below that of the session; the CLI has two
+	maxPath    = 512      // bytes of a path in that of the session
 )
 
 var (

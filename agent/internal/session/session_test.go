@@ -215,19 +215,7 @@ func TestSessionTooLargeWithItsResults(t *testing.T) {
 // Tools can make any number of directories where a session is looked for. They cost the worker little.
 func TestSessionAmongManyDirectories(t *testing.T) {
 	t.Parallel()
-	d := saved(t, map[string]string{sessionID + ".jsonl": "{}\n", sessionID + "/tool-results/good.txt": "good"})
-	own, deep := filepath.Join(d.Config, "projects", "-where-it-ran", sessionID), strings.Repeat("d/", maxPath/2)
-	root, err := os.OpenRoot(own)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer root.Close()
-	if err := errors.Join(root.MkdirAll(deep, 0o700), root.WriteFile(deep+"file", nil, 0o600)); err != nil {
-		t.Fatal(err)
-	}
-	if a, err := Unpack(packed(t, d, nil)); err != nil || len(a.files) != 2 {
-		t.Errorf("took %d files, %v", len(a.files), err)
-	}
+	d := saved(t, map[string]string{sessionID + ".jsonl": "{}\n"})
 	for i := range maxFiles {
 		if err := os.Mkdir(filepath.Join(d.Config, "projects", strconv.Itoa(i)), 0o700); err != nil {
 			t.Fatal(err)
@@ -235,6 +223,64 @@ func TestSessionAmongManyDirectories(t *testing.T) {
 	}
 	if data, err := d.Save(sessionID, nil); data != nil || !errors.Is(err, errTooMany) {
 		t.Errorf("took %d bytes, %v", len(data), err)
+	}
+}
+
+// However tools fill the directory of a session, few of its entries are opened.
+func TestSessionInAHostileTree(t *testing.T) {
+	t.Parallel()
+	wide, long := strings.Repeat("w", 200), strings.Repeat("d/", 3*maxDepth)
+	for name, c := range map[string]struct {
+		plant  func(root *os.Root) error
+		files  int // that are saved
+		opened int // entries below the session's directory
+	}{
+		"none": {func(*os.Root) error { return nil }, 0, 0},
+		"deep": {func(root *os.Root) error {
+			err := root.MkdirAll(long, 0o700)
+			for i := range 3 * maxDepth {
+				err = errors.Join(err, root.WriteFile(long[:2*i+2]+"file", nil, 0o600))
+			}
+			return err
+		}, maxDepth, 2 * maxDepth},
+		"long names": {func(root *os.Root) error {
+			dir := wide + "/" + wide + "/" + wide
+			return errors.Join(root.MkdirAll(dir, 0o700), root.WriteFile(dir+"/file", nil, 0o600), root.WriteFile(wide+"/file", nil, 0o600))
+		}, 1, 3},
+		"links": {func(root *os.Root) error {
+			return errors.Join(root.MkdirAll(long, 0o700), root.Symlink(long, "0dir"), root.Symlink(long+"file", "0file"),
+				root.WriteFile(long+"file", nil, 0o600))
+		}, 0, maxDepth},
+		"pipes": {func(root *os.Root) error {
+			var all error
+			for i := range maxFiles {
+				all = errors.Join(all, unix.Mkfifo(filepath.Join(root.Name(), strconv.Itoa(i)), 0o600))
+			}
+			return all
+		}, 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			root, err := os.OpenRoot(dir)
+			if err == nil {
+				err = c.plant(root)
+				_ = root.Close()
+			}
+			parent, openErr := os.Open(filepath.Dir(dir))
+			if err := errors.Join(err, openErr); err != nil {
+				t.Fatal(err)
+			}
+			defer parent.Close()
+			all := collector{room: maxSession}
+			all.collect(parent, filepath.Base(dir), "", 0)
+			if len(all.files) != c.files || all.opened != 1+c.opened || all.tried > maxFiles {
+				t.Errorf("took %d files of %d, opened %d, want %d and %d", len(all.files), all.tried, all.opened, c.files, 1+c.opened)
+			}
+			if name == "pipes" && all.tried != maxFiles-1 {
+				t.Errorf("%d pipes count", all.tried)
+			}
+		})
 	}
 }
 
