@@ -92,6 +92,7 @@ import (
 	"github.com/errand-fleet/errand/agent/internal/sandbox"
 	"github.com/errand-fleet/errand/agent/internal/session"
 	"github.com/errand-fleet/errand/agent/internal/tools"
+	"github.com/errand-fleet/errand/internal/dirtree"
 )
 
 // Config says how a Runner runs the CLI. LogDir is required.
@@ -166,10 +167,11 @@ type Runner struct {
 	network *egress.Network   // how they reach other hosts
 
 	// Limits for the CLI's first answer, its exit after the end of the session, its silence, its answer to a ping, for
-	// the keeper after Grace, and for a run's wait for the first measurement of its disk; and the interval at which the
-	// CLI is asked for its usage. Tests shorten them.
+	// the keeper after Grace, and for the wait of a run or a script for the first measurement of its disk; and the
+	// interval at which the CLI is asked for its usage. Tests shorten them.
 	startLimit, exitLimit, pingAfter, pingLimit, keeperLimit, diskPatience, usedEvery time.Duration
 
+	walk  dirtree.Walker   // measures the disk; tests delay it
 	lines *protocol.Budget // memory of all runs for long lines of the CLI's output
 
 	silentLimit time.Duration // silence of the worker after which a keeper ends its run; tests shorten it
@@ -186,7 +188,7 @@ func New(c Config) (*Runner, error) {
 		cfg: c, log: c.Log, getenv: c.Getenv,
 		startLimit: time.Minute, exitLimit: 20 * time.Second, pingAfter: pingAfter, pingLimit: pingLimit,
 		keeperLimit: keeper.EndTimeout, diskPatience: diskPatience, usedEvery: usedEvery,
-		silentLimit: keeper.WorkerTimeout, keepers: &keeper.Program{Path: c.Keeper, Log: c.Log},
+		silentLimit: keeper.WorkerTimeout, keepers: &keeper.Program{Path: c.Keeper, Log: c.Log}, walk: dirtree.Walk,
 	}
 	r.lines = protocol.NewBudget(protocol.MaxLines)
 	if r.log == nil {

@@ -24,7 +24,7 @@ const (
 	diskQuiet = 5 * time.Second // at least, between measurements if the file systems do not grow
 	diskEvery = time.Minute     // at most, between those
 
-	diskPatience = 5 * time.Second // at most, before a run begins to work
+	diskPatience = 5 * time.Second // at most, before a run or a script begins to work
 )
 
 // More than this slows down the machine and each measurement, however little disk it takes.
@@ -60,6 +60,7 @@ type diskUse struct{ bytes, entries int64 }
 // removed and still holds open.
 type diskWatch struct {
 	dirs   []string
+	walk   dirtree.Walker
 	limit  int64         // bytes that the run may add; 0: any number, and nothing is measured
 	most   int64         // entries that the directories may have; 0: any number
 	before diskUse       // of the directories when the run began to write
@@ -69,7 +70,9 @@ type diskWatch struct {
 
 // newDiskWatch returns a watch of a run of s, whose own directory is root.
 func (r *Runner) newDiskWatch(s Spec, root string) *diskWatch {
-	w := &diskWatch{dirs: append(s.further(), s.Dir, root), limit: r.cfg.MaxDisk, begun: make(chan struct{})}
+	w := &diskWatch{
+		dirs: append(s.further(), s.Dir, root), walk: r.walk, limit: r.cfg.MaxDisk, begun: make(chan struct{}),
+	}
 	for _, l := range s.Layers {
 		w.dirs = append(w.dirs, l.Changes)
 	}
@@ -85,8 +88,8 @@ func (w *diskWatch) begin(ctx context.Context) {
 	}
 }
 
-// wait waits until begin has measured, so that all that the run writes is counted. A large directory on a slow disk
-// does not delay the run for longer than limit.
+// wait waits until begin has measured, so that all that the run or the script writes is counted. A large directory on a
+// slow disk does not delay it for longer than limit.
 func (w *diskWatch) wait(limit time.Duration) {
 	select {
 	case <-w.begun:
@@ -94,10 +97,26 @@ func (w *diskWatch) wait(limit time.Duration) {
 	}
 }
 
-// run measures, after begin, until ctx ends. If the processes of p add more than the run may, run calls exceeded and
+// beginWithin calls begin and waits for it, at most for limit. stop ends begin.
+func (w *diskWatch) beginWithin(ctx context.Context, limit time.Duration) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	go w.begin(ctx)
+	w.wait(limit)
+	return func() {
+		cancel()
+		<-w.begun
+	}
+}
+
+// run measures, once begin has, until ctx ends. If the processes of p add more than the run may, run calls exceeded and
 // has p killed: while a CLI ends in an orderly way, its tools could fill the disk.
 func (w *diskWatch) run(ctx context.Context, p *keeper.Process, exceeded func(error)) {
 	if w.limit == 0 {
+		return
+	}
+	select {
+	case <-w.begun:
+	case <-ctx.Done():
 		return
 	}
 	held, measured, took := w.held(), time.Now(), time.Duration(0)
@@ -159,7 +178,7 @@ func (w *diskWatch) size(ctx context.Context) (use diskUse, err error) {
 		return ctx.Err()
 	}
 	for _, dir := range w.dirs {
-		err = dirtree.Walk(dir, maxNested, count)
+		err = w.walk(dir, maxNested, count)
 		if errors.Is(err, errTooMany) || errors.Is(err, dirtree.ErrTooDeep) {
 			return use, err
 		}

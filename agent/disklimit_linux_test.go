@@ -2,16 +2,17 @@ package agent
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/errand-fleet/errand/agent/internal/agenttest"
-	"github.com/errand-fleet/errand/agent/internal/runlog"
 	"github.com/errand-fleet/errand/internal/dirtree"
 	"github.com/errand-fleet/errand/internal/nobody"
 )
@@ -51,42 +52,49 @@ func TestTooMuchDisk(t *testing.T) {
 	}
 }
 
-// A run does not wait long until its directories are measured. What it adds afterwards counts all the same.
+// Neither a run nor a script waits long until its directories are measured. What it adds afterwards counts all the same.
 func TestSlowMeasurement(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, "shell")
-	b.cfg.MaxDisk, b.diskPatience, b.pingAfter = 40<<20, time.Millisecond, 5*time.Minute
-	working, measured := filepath.Join(b.dir, "working"), filepath.Join(b.dir, "measured")
-	if err := errors.Join(syscall.Mkfifo(working, 0o600), syscall.Mkfifo(measured, 0o600)); err != nil {
-		t.Fatal(err)
+	const line, limit = "echo >working; read <measured; head -c 60M /dev/zero >big; sleep 1000", 5 * time.Minute
+	for name, exceeds := range map[string]func(t *testing.T, b *bench) bool{
+		"run": func(t *testing.T, b *bench) bool {
+			res := b.run(t, t.Context(), Spec{Prompt: Message{Text: line}, Profile: Write, Limit: limit}, &host{})
+			return res.Outcome == Failed && res.Error.Class == ClassDisk
+		},
+		"script": func(t *testing.T, b *bench) bool {
+			s, err := b.Script(t.Context(), Script{ID: unique("slow"), Dir: b.dir, Line: line, Limit: limit})
+			return err == nil && s.Outcome == Failed && strings.Contains(s.Output, "MiB to the disk, more than a run may")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t, "shell")
+			b.cfg.MaxDisk, b.diskPatience, b.pingAfter = 40<<20, time.Millisecond, limit
+			working, measured := filepath.Join(b.dir, "working"), filepath.Join(b.dir, "measured")
+			if err := errors.Join(syscall.Mkfifo(working, 0o600), syscall.Mkfifo(measured, 0o600)); err != nil {
+				t.Fatal(err)
+			}
+			var first sync.Once
+			b.walk = func(dir string, depth int, visit func(*os.Root, fs.DirEntry) error) error {
+				delayed := false
+				first.Do(func() {
+					delayed = true
+					_, err := os.ReadFile(working)
+					if err = errors.Join(err, dirtree.Walk(dir, depth, visit), os.WriteFile(measured, []byte("\n"), 0)); err != nil {
+						t.Error(err)
+					}
+				})
+				if delayed {
+					return nil
+				}
+				return dirtree.Walk(dir, depth, visit)
+			}
+			if !exceeds(t, b) {
+				t.Error("what it adds does not count")
+			}
+			b.gone(t)
+		})
 	}
-	s := Spec{ID: unique("slow-measurement"), Dir: b.dir, Profile: Write, Limit: 5 * time.Minute}
-	s.Prompt.Text = "echo >working; read <measured; head -c 60M /dev/zero >big; sleep 1000"
-	log, err := runlog.Open(b.cfg.LogDir, s.ID, nil, b.cfg.Redactor, time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer log.Close()
-	l, e := b.launch(t.Context(), invocation{cli: self, spec: s, host: &host{}, log: log})
-	if e != nil {
-		t.Fatal(e)
-	}
-	defer l.removeDirs()
-	l.hosted.Go(func() {
-		_, err := os.ReadFile(working)
-		l.disk.begin(l.ctx)
-		if err = errors.Join(err, os.WriteFile(measured, []byte("\n"), 0)); err != nil {
-			t.Error(err)
-		}
-		l.disk.run(l.ctx, l.process, l.cancel)
-	})
-	finished, cause := l.converse(t.Context())
-	l.wait()
-	l.closeNetwork()
-	if res := l.result(finished, cause); res.Outcome != Failed || res.Error.Class != ClassDisk {
-		t.Errorf("result %+v, %v", res, res.Error)
-	}
-	b.gone(t)
 }
 
 // What a tool hides from an ordinary user counts, and so does the number of files and of directories below one another.
@@ -100,7 +108,7 @@ func TestDiskOfHiddenFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 		err = nobody.Call(t, dir, func() error {
-			w := &diskWatch{dirs: []string{dir}}
+			w := &diskWatch{dirs: []string{dir}, walk: dirtree.Walk}
 			if err := os.Chmod(hidden, mode); err != nil {
 				return err
 			}

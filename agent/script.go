@@ -90,7 +90,7 @@ func (r *Runner) Script(ctx context.Context, s Script) (Scripted, error) {
 		order.Ports = r.ports(spec, false)
 	}
 	disk := r.newDiskWatch(spec, dirs.Root)
-	disk.begin(ctx)
+	defer disk.beginWithin(ctx, r.diskPatience)()
 	p, err := r.start(ctx, spec, place, order)
 	if err != nil {
 		if ctx.Err() != nil {

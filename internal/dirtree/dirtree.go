@@ -132,6 +132,9 @@ func open(parent *os.Root, name string) (*os.Root, error) {
 	return dir, nil
 }
 
+// Walker is a function like [Walk].
+type Walker = func(dir string, depth int, visit func(parent *os.Root, e fs.DirEntry) error) error
+
 // Walk calls visit for dir and each entry below it, for a directory before it is read. It makes directories without
 // permissions readable while it reads them, and leaves out what vanishes meanwhile and what is another user's. Modes
 // that others set meanwhile stay. A directory below more than depth others ends the walk with ErrTooDeep.
