@@ -17,6 +17,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/errand-fleet/errand/internal/goroutines"
 	"github.com/errand-fleet/errand/internal/redisserver"
 	"github.com/errand-fleet/errand/tasks"
 )
@@ -141,13 +142,13 @@ func TestEachStopWaits(t *testing.T) {
 	for range 2 {
 		go func() { stop(); stopped <- struct{}{} }()
 	}
-	select {
-	case <-stopped:
+	if !goroutines.Await(func() bool { return len(stopped) > 0 }, 2, "webhook.TestEachStopWaits", "sync.(*Once)") {
 		t.Error("it does not wait for a request")
-	case <-time.After(200 * time.Millisecond):
 	}
 	close(answers)
-	<-stopped
+	for range 2 {
+		<-stopped
+	}
 }
 
 // A receiver for some repositories gets tasks whose repositories are all among them.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/internal/goroutines"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/google/go-cmp/cmp"
@@ -234,11 +235,19 @@ func TestAbsorbedInOrder(t *testing.T) {
 	for range 3 {
 		m = run.rest()
 		order = append(order, m.Text)
-		ctx, cancel := context.WithTimeout(run.ctx, 30*time.Millisecond)
-		if m, ok := run.host.Next(ctx); ok { // a message passed at rest is sent first
-			t.Errorf("overtaken by %q", m.Text)
+		ctx, cancel := context.WithCancel(run.ctx)
+		overtaken := make(chan bool, 1)
+		go func() {
+			_, ok := run.host.Next(ctx)
+			overtaken <- ok
+		}()
+		over := func() bool { return len(overtaken) > 0 }
+		// A message passed at rest is sent first.
+		if !goroutines.Await(over, 1, "worker.TestAbsorbedInOrder", "worker.(*mailbox).Next(", "[select") {
+			t.Error("overtaken")
 		}
 		cancel()
+		<-overtaken
 		run.take(m)
 	}
 	run.end <- answer("done")

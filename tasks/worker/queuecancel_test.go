@@ -9,6 +9,7 @@ import (
 	"github.com/hibiken/asynq"
 
 	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/internal/goroutines"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 )
@@ -59,19 +60,22 @@ func TestAsynqCancelIsOurs(t *testing.T) {
 func TestDrainWaitsForRunWithoutDelivery(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
-	steps, drained, ended := make(chan string, 10), make(chan struct{}), make(chan bool, 1)
+	steps, drained, end := make(chan string, 10), make(chan struct{}), make(chan struct{})
 	f.agent.do = func(ctx context.Context, s agent.Spec, h agent.Host) (agent.Result, error) {
 		r, err := untilStopped(steps)(ctx, s, h)
 		steps <- "stopped"
-		select {
-		case <-drained:
-			ended <- false
-		case <-time.After(300 * time.Millisecond):
-			ended <- true
-		}
+		<-end
 		return r, err
 	}
-	stop := f.worker()
+	w := f.idle()
+	ctx, drain := context.WithCancel(t.Context())
+	defer drain()
+	go func() {
+		defer close(drained)
+		if err := w.Run(ctx); err != nil {
+			t.Error(err)
+		}
+	}()
 	f.subscribed(2)
 	id := f.submit(f.task("a", "x"))
 	<-steps
@@ -86,10 +90,20 @@ func TestDrainWaitsForRunWithoutDelivery(t *testing.T) {
 		}
 		active = info.State == asynq.TaskStateActive
 	}
-	go func() { stop(); close(drained) }()
-	if !<-ended {
+	drain()
+	over := func() bool {
+		select {
+		case <-drained:
+			return true
+		default:
+			return false
+		}
+	}
+	const test = "worker.TestDrainWaitsForRunWithoutDelivery"
+	if !goroutines.Await(over, 1, test, "worker.(*Worker).shutdown(", "[select") {
 		t.Error("the worker stopped before its run")
 	}
+	close(end)
 	<-drained
 	if s, err := f.desk.Status(t.Context(), id); err != nil || s.State != string(store.Ended) {
 		t.Errorf("state %s, %v", s.State, err)

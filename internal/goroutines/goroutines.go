@@ -1,0 +1,45 @@
+// Package goroutines lets tests wait until goroutines wait for something, so that they need not sleep to see that
+// nothing happens.
+package goroutines
+
+import (
+	"runtime"
+	"strings"
+	"time"
+)
+
+// Await returns true once n goroutines wait whose traces contain all marks: functions such as "(*Worker).Run(", which
+// may be that of the test, or a state such as "[select". It returns false if over returns true before.
+func Await(over func() bool, n int, marks ...string) bool {
+	for ; !over(); <-time.After(time.Millisecond) {
+		if waiting(traces(), marks) >= n {
+			return true
+		}
+	}
+	return false
+}
+
+// traces returns the traces of all goroutines.
+func traces() string {
+	for size := 1 << 20; ; size *= 2 {
+		text := make([]byte, size)
+		if n := runtime.Stack(text, true); n < size {
+			return string(text[:n])
+		}
+	}
+}
+
+// waiting counts the goroutines with these marks that wait.
+func waiting(traces string, marks []string) (n int) {
+	for trace := range strings.SplitSeq(traces, "\n\n") {
+		state, _, _ := strings.Cut(trace, "\n")
+		found := !strings.Contains(state, "[run") // running or runnable
+		for _, mark := range marks {
+			found = found && strings.Contains(trace, mark)
+		}
+		if found {
+			n++
+		}
+	}
+	return n
+}
