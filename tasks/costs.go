@@ -226,9 +226,29 @@ type Bill struct {
 	Near    []string `json:"near,omitempty"`        // the daily budgets that the task pushed above 80 %
 }
 
+func (b Budgets) contact() string { return cmp.Or(strings.TrimSpace(b.Contact), "An operator") }
+
+// Exhausted explains to the asker which budget ended a run that was allowed to cost run: the task's own, of which
+// earlier runs had spent a part, or what the budgets of the day had left. It is empty if the run had no budget.
+func (b Budgets) Exhausted(own, earlier, run float64) string {
+	said := fmt.Sprintf("The agent used up its budget of %s for this task. ", legible.Dollars(own))
+	switch {
+	case run <= 0:
+		return ""
+	case own <= 0 || run < own-earlier-0.005:
+		return fmt.Sprintf("The agent used up the %s that a budget for today had left. %s can raise it (budgets in "+
+			"errand.yaml); a new day begins at midnight UTC.", legible.Dollars(run), b.contact())
+	case b.Task > 0 && own >= b.Task:
+		return said + b.contact() + " can raise it (budgets.task in errand.yaml)."
+	case b.Task > 0:
+		return said + fmt.Sprintf("Ask again with a larger budget, up to %s.", legible.Dollars(b.Task))
+	}
+	return said + "Ask again with a larger budget."
+}
+
 // Refusal explains to the asker which budget refused the task.
 func (b Budgets) Refusal(over *store.OverBudget) *InputError {
-	who, whose := cmp.Or(strings.TrimSpace(b.Contact), "An operator"), BudgetName(over.Scope)
+	who, whose := b.contact(), BudgetName(over.Scope)
 	return &InputError{Sentence: fmt.Sprintf("%s is used up: %s of %s. %s can raise it; a new "+
 		"day begins at midnight UTC.",
 		strings.ToUpper(whose[:1])+whose[1:], legible.Dollars(over.Spent), legible.Dollars(over.Budget), who)}

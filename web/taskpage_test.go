@@ -218,7 +218,8 @@ func TestAttempts(t *testing.T) {
 	}
 	used := agent.Resources{CPU: 90 * time.Second, Peak: 3 << 29, Disk: 300 << 20}
 	h.End(claim, tasks.Ending{Kind: tasks.Answered, Result: agent.Result{Text: "ok", Duration: time.Minute, Resources: used}})
-	h.contains(h.get("/tasks/"+id), http.StatusOK, "The last attempt used 1m30s of CPU time, 1.5 GiB of memory, 300 MiB added to the disk.")
+	h.contains(h.get("/tasks/"+id), http.StatusOK, "The last attempt used 1m30s of CPU time, 1.5 GiB of memory, 300 MiB added to the disk.",
+		`ran <span id="elapsed">1m</span>`, ", 1m\n")
 }
 
 // A step has its duration and its own link. What the run absorbed is linked, with its author.

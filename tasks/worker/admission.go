@@ -133,7 +133,9 @@ func (a *admission) afford(r *run, t tasks.Task) (maxUSD float64, err error) {
 	maxUSD = t.Options.MaxUSD
 	if maxUSD > 0 {
 		if maxUSD -= r.claim.Record().Cost; maxUSD <= 0 { // its interrupted runs have used it up
-			return 0, agent.NewError(agent.ClassBudget, "spent before the run")
+			e := agent.NewError(agent.ClassBudget, "spent before the run")
+			e.User = b.Exhausted(t.Options.MaxUSD, 0, t.Options.MaxUSD)
+			return 0, e
 		}
 	}
 	left, err := r.claim.Reserve(r.ctx, cmp.Or(maxUSD, b.Reserve, 1), b.Daily()...)

@@ -141,8 +141,51 @@ func TestInterruptedRunsAreSettled(t *testing.T) {
 	f.next(started)
 	stop()
 	f.worker()
-	if e := f.ending(spent); e.Kind != tasks.Failed || e.Result.Error == nil || e.Result.Error.Class != agent.ClassBudget {
+	if e := f.ending(spent); e.Kind != tasks.Failed || e.Result.Error == nil || e.Result.Error.Class != agent.ClassBudget ||
+		!strings.Contains(e.Reason, "its budget of $1.00 for this task") {
 		t.Errorf("ending = %+v", e)
+	}
+}
+
+// A run that has used up its budget says which one it was, and who can raise it.
+func TestExhaustedBudgetIsNamed(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		budgets tasks.Budgets
+		asked   float64
+		want    string
+	}{
+		"its own": {
+			tasks.Budgets{Task: 5},
+			2, "The agent used up its budget of $2.00 for this task. Ask again with a larger budget, up to $5.00.",
+		},
+		"the fleet's": {
+			tasks.Budgets{Task: 5, Contact: "Ann"},
+			0, "The agent used up its budget of $5.00 for this task. Ann can raise it (budgets.task in errand.yaml).",
+		},
+		"no other": {tasks.Budgets{}, 2, "The agent used up its budget of $2.00 for this task. Ask again with a larger budget."},
+		"the day's": {
+			tasks.Budgets{Task: 5, Day: 3},
+			0, "The agent used up the $3.00 that a budget for today had left. " +
+				"An operator can raise it (budgets in errand.yaml); a new day begins at midnight UTC.",
+		},
+		"none": {tasks.Budgets{}, 0, "The agent used up its budget for this task."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := budgeted(t, c.budgets)
+			f.agent.do = func(context.Context, agent.Spec, agent.Host) (agent.Result, error) {
+				r := costing(1)
+				r.Outcome, r.Error = agent.Failed, agent.NewError(agent.ClassBudget, "x")
+				return r, nil
+			}
+			f.worker()
+			task := f.task("a", "x")
+			task.Options.MaxUSD = c.asked
+			if e := f.ending(f.submit(task)); e.Reason != c.want {
+				t.Errorf("%q, want %q", e.Reason, c.want)
+			}
+		})
 	}
 }
 

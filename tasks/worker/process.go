@@ -337,6 +337,9 @@ func (w *Worker) conclude(r *run, j job) (e tasks.Ending, err error) {
 		e.Kind = tasks.Answered
 	case agent.Failed:
 		e.Kind, e.Reason = tasks.Failed, r.result.Error.User+given
+		if r.result.Error.Class == agent.ClassBudget {
+			e.Reason = cmp.Or(w.cfg.Policy.Budgets.Exhausted(j.maxUSD, bill.Earlier, j.task.Options.MaxUSD), e.Reason)
+		}
 	case agent.Limit:
 		e.Kind, e.Limit = tasks.TimedOut, tasks.Lasted(j.task.Options.Limit)
 	case agent.Stalled:

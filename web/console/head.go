@@ -143,11 +143,10 @@ func newMeter(s tasks.Status, used tasks.Logged, now time.Time) meter {
 	usage, usd := used.Event.Usage, used.Event.CostUSD
 	switch e := s.Ending; {
 	case e != nil && e.Result.Duration > 0:
-		m.Elapsed, usage, usd = tasks.Lasted(e.Result.Duration), &e.Result.Usage, e.CostUSD()
+		m.Elapsed, usage, usd = tasks.Lasted(lastRun(s)), &e.Result.Usage, e.CostUSD()
 		m.Machine = machineUse(e.Result.Resources)
-	// it was stopped before it had a result
-	case e != nil && s.Ended.Sub(s.Started) >= time.Second && !s.Started.IsZero():
-		m.Elapsed, usd = tasks.Lasted(s.Ended.Sub(s.Started)), e.CostUSD()
+	case e != nil && lastRun(s) >= time.Second && !s.Started.IsZero(): // it was stopped before it had a result
+		m.Elapsed, usd = tasks.Lasted(lastRun(s)), e.CostUSD()
 	case e == nil && s.State == string(store.Running):
 		m.Since, m.Elapsed = s.Started, tasks.Lasted(max(0, now.Sub(s.Started)))
 		if limit := s.Task.Options.Limit; limit > 0 {
@@ -164,6 +163,11 @@ func newMeter(s tasks.Status, used tasks.Logged, now time.Time) meter {
 		m.Budget = view.USD(s.Task.Options.MaxUSD)
 	}
 	return m
+}
+
+// lastRun returns how long the last run of an ended task took, as its result has it, or else until its task ended.
+func lastRun(s tasks.Status) time.Duration {
+	return cmp.Or(max(0, s.Ending.Result.Duration), s.Ended.Sub(s.Started))
 }
 
 // machineUse says what a run took of its machine.
@@ -196,17 +200,17 @@ type attempt struct {
 func attempts(s tasks.Status) (list []attempt) {
 	for i, r := range s.Runs {
 		a := attempt{Run: r, N: len(list) + 1}
-		last := i == len(s.Runs)-1
+		last, took := i == len(s.Runs)-1, r.Ended.Sub(r.Started)
 		switch {
 		case !r.Ended.IsZero():
 		case last && !s.Ended.IsZero():
-			a.Ended = s.Ended
+			a.Ended, took = s.Ended, lastRun(s) // as in the head
 			a.Why = strings.ToLower(s.Ending.Kind.Info().Title)
 		case last:
 			a.Now = s.State == string(store.Running)
 		}
 		a.Why, a.Worker = legible.Line(a.Why), legible.Line(a.Worker)
-		if took := a.Ended.Sub(r.Started); !a.Ended.IsZero() {
+		if !a.Ended.IsZero() {
 			a.Took = tasks.Lasted(took)
 			if took < briefRun && !last {
 				continue
