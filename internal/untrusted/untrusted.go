@@ -33,7 +33,10 @@ func withoutInvisible(s string) string {
 }
 
 // Line returns text as one visible line of at most n characters.
-func Line(s string, n int) string { return Cut(strings.Join(strings.Fields(Plain(s)), " "), n) }
+func Line(s string, n int) string { return Short(Plain(s), n) }
+
+// Short returns text on one line of at most n characters. What cannot be seen stays.
+func Short(s string, n int) string { return Cut(strings.Join(strings.Fields(s), " "), n) }
 
 // Cut returns the first n characters.
 func Cut(s string, n int) string {

@@ -51,6 +51,9 @@ func TestLine(t *testing.T) {
 	if got := Line("äöüäöü", 4); got != "äöü…" {
 		t.Errorf("cut to %q", got)
 	}
+	if got := Short(" a\n\tb\u200bc ", 10); got != "a b\u200bc" {
+		t.Errorf("short: %q", got)
+	}
 }
 
 func TestQuote(t *testing.T) {

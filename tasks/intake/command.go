@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/errand-fleet/errand/internal/untrusted"
 	"github.com/errand-fleet/errand/tasks"
 )
 
@@ -147,7 +148,7 @@ const maxTitle = 80
 
 // Describe returns the state of one task in a sentence.
 func Describe(st tasks.Status, now time.Time) string {
-	title := "“" + shorten(st.Task.Title(), maxTitle) + "”"
+	title := "“" + untrusted.Short(st.Task.Title(), maxTitle) + "”"
 	switch {
 	case st.Ending != nil:
 		h := st.Ending.Headline()
@@ -162,15 +163,6 @@ func Describe(st tasks.Status, now time.Time) string {
 	return title + " has been added to the run in this thread."
 }
 
-// shorten returns text in one line of at most n characters.
-func shorten(text string, n int) string {
-	runes := []rune(strings.Join(strings.Fields(text), " "))
-	if len(runes) <= n {
-		return string(runes)
-	}
-	return string(runes[:n-1]) + "…"
-}
-
 // maxAnswer is how much of an answer is quoted, in characters.
 const maxAnswer = 300
 
@@ -182,7 +174,7 @@ func AnsweredBefore(a tasks.Answer) string {
 	if a.Expired {
 		return NotWaiting
 	}
-	return fmt.Sprintf("%s has already answered: %s", shorten(a.By, 100), shorten(a.Text, maxAnswer))
+	return fmt.Sprintf("%s has already answered: %s", untrusted.Short(a.By, 100), untrusted.Short(a.Text, maxAnswer))
 }
 
 // Outcome returns the line below a question that shows its answer; empty while the question is open. person and quote
@@ -196,6 +188,6 @@ func Outcome(q tasks.Question, person, quote func(string) string) string {
 	case a.Expired:
 		return "⏱ Not answered in time."
 	default:
-		return "✅ " + person(shorten(a.By, 100)) + ": " + quote(shorten(a.Text, maxAnswer))
+		return "✅ " + person(untrusted.Short(a.By, 100)) + ": " + quote(untrusted.Short(a.Text, maxAnswer))
 	}
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/forge"
 	"github.com/errand-fleet/errand/internal/markdown"
+	"github.com/errand-fleet/errand/internal/untrusted"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/slack/render"
 )
@@ -182,7 +183,7 @@ func quoteMessage(m slack.Message, me who, o origin) string {
 	if isTS(m.Timestamp) {
 		author += timeOf(m.Timestamp).UTC().Format(", 2006-01-02 15:04 UTC")
 	}
-	return author + ":\n" + markdown.Fenced("", render.Cut(wordsOf(m), maxMessage)) + "\n\n"
+	return author + ":\n" + markdown.Fenced("", untrusted.Cut(wordsOf(m), maxMessage)) + "\n\n"
 }
 
 // reviewPrompt tells the agent how to look at a pull request without changing it.
@@ -252,7 +253,7 @@ func (d *downloader) attachments(ctx context.Context, t tasks.Task, o origin,
 	var b strings.Builder
 	b.WriteString("Attached files:\n")
 	for i, f := range o.Files[:min(len(o.Files), maxFiles)] {
-		name := render.Line(f.Name, 100)
+		name := untrusted.Short(f.Name, 100)
 		path := filepath.Join(dir, fmt.Sprintf("%s-%d-%s", o.TS, i+1, fileName(f.Name)))
 		data, err := d.download(ctx, f)
 		if err == nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/slack-go/slack"
 
+	"github.com/errand-fleet/errand/internal/untrusted"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/intake"
 	"github.com/errand-fleet/errand/tasks/slack/render"
@@ -182,7 +183,7 @@ func (b *buttons) vote(ctx context.Context, p press) (string, error) {
 		return "", err
 	}
 	vote := strings.TrimPrefix(p.action, submitted)
-	reason := render.Cut(b.redact(strings.TrimSpace(p.detail)), render.MaxVoteReason)
+	reason := untrusted.Cut(b.redact(strings.TrimSpace(p.detail)), render.MaxVoteReason)
 	counts, err := b.ballot.Vote(ctx, st.Task.ID, p.origin.User, vote, reason)
 	if err != nil {
 		return "", err

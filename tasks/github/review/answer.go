@@ -26,6 +26,8 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"github.com/errand-fleet/errand/internal/untrusted"
 )
 
 // Bounds of an answer. Longer text is cut: GitHub would refuse it. The schema does not state the bounds, because then
@@ -123,7 +125,7 @@ func Read(raw json.RawMessage) (Answer, error) {
 			return Answer{}, fmt.Errorf("read earlier finding %d: unknown status %q", i+1, c.Status)
 		}
 	}
-	a.Summary = plain(cut(strings.TrimSpace(a.Summary), maxSummary))
+	a.Summary = plain(untrusted.Cut(strings.TrimSpace(a.Summary), maxSummary))
 	return a, nil
 }
 
@@ -146,7 +148,7 @@ func plain(s string) string {
 
 // tidy brings a finding into bounds.
 func (f *Finding) tidy() error {
-	f.Claim = plain(oneLine(f.Claim, maxClaim))
+	f.Claim = plain(untrusted.Short(f.Claim, maxClaim))
 	switch {
 	case !f.Severity.Known():
 		return fmt.Errorf("unknown severity %q", f.Severity)
@@ -173,7 +175,7 @@ func (f *Finding) tidy() error {
 	if f.StartLine <= 0 || f.StartLine >= f.Line {
 		f.StartLine = 0
 	}
-	f.Evidence = plain(cut(strings.TrimSpace(f.Evidence), maxEvidence))
+	f.Evidence = plain(untrusted.Cut(strings.TrimSpace(f.Evidence), maxEvidence))
 	f.Suggestion, f.Original = trimLines(f.Suggestion), trimLines(f.Original)
 	if len(f.Suggestion) > maxSuggestion || strings.TrimSpace(f.Suggestion) == "" {
 		f.Suggestion = ""
@@ -184,15 +186,4 @@ func (f *Finding) tidy() error {
 // trimLines removes the last line break. A single carriage return also ends a line of Markdown.
 func trimLines(s string) string {
 	return strings.TrimSuffix(strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(s), "\n")
-}
-
-// oneLine joins text into one line of at most n characters.
-func oneLine(s string, n int) string { return cut(strings.Join(strings.Fields(s), " "), n) }
-
-// cut keeps the first n characters.
-func cut(s string, n int) string {
-	if r := []rune(s); len(r) > n {
-		return string(r[:n-1]) + "…"
-	}
-	return s
 }

@@ -8,6 +8,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/errand-fleet/errand/internal/untrusted"
 )
 
 // Ledger remembers the findings of one pull request. It is plain data, stored as JSON. Its methods change it, and give
@@ -283,7 +285,7 @@ func (l *Ledger) adopt(t Thread) Known {
 	if _, word, _ := strings.Cut(said, "**"); Severity(word).Known() {
 		f.Severity, text = Severity(word), claim
 	}
-	f.Claim = oneLine(text, maxClaim)
+	f.Claim = untrusted.Short(text, maxClaim)
 	return Known{Finding: f, Status: Open}
 }
 

@@ -19,6 +19,7 @@ import (
 
 	"github.com/errand-fleet/errand/forge"
 	"github.com/errand-fleet/errand/internal/markdown"
+	"github.com/errand-fleet/errand/internal/untrusted"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/intake"
 )
@@ -102,7 +103,7 @@ func Question(t tasks.Task, user string, q tasks.Question, foot string, buttons 
 		if i == 0 {
 			b.WriteByte('\n')
 		}
-		fmt.Fprintf(&b, "\n%d. %s", i+1, Line(option, MaxSentence))
+		fmt.Fprintf(&b, "\n%d. %s", i+1, untrusted.Short(option, MaxSentence))
 	}
 	return Parts(mark, "<@"+user+"> I have a question before I continue.", b.String(), foot, buttons...)
 }
@@ -112,7 +113,7 @@ const maxAsked = 3_000
 
 // Asked shows a request that the bot posts for a person, in mrkdwn.
 func Asked(user, text string) string {
-	return "<@" + user + "> asks: " + Escape(NoPings(Cut(text, maxAsked)))
+	return "<@" + user + "> asks: " + Escape(NoPings(untrusted.Cut(text, maxAsked)))
 }
 
 // HowToAnswer says how to answer a question to the bot that is called me, with the deadline in the reader's time zone.
@@ -212,7 +213,7 @@ func (p Part) Message(preview int) []slack.MsgOption {
 	if len(p.Buttons) > 0 {
 		blocks = append(blocks, buttonRow(p.Buttons))
 	}
-	text := Lines(p.Lead, mrkdwn(Cut(p.Body, preview)))
+	text := Lines(p.Lead, mrkdwn(untrusted.Cut(p.Body, preview)))
 	if text == "" {
 		text = p.Foot
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/slack-go/slack"
 
+	"github.com/errand-fleet/errand/internal/untrusted"
 	"github.com/errand-fleet/errand/tasks"
 )
 
@@ -31,7 +32,7 @@ const maxHome = 150
 // homeTask is one task in mrkdwn: what was asked, its state, and where more of it is.
 func (c Console) homeTask(st tasks.Status, thread string, now time.Time) string {
 	h := st.Headline(now)
-	h.Detail = Line(h.Detail, maxHome)
+	h.Detail = untrusted.Short(h.Detail, maxHome)
 	state := Headline(h)
 	if st.Ending != nil {
 		state = Ended(*st.Ending)

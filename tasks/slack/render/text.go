@@ -10,6 +10,7 @@ import (
 	"github.com/slack-go/slack"
 
 	"github.com/errand-fleet/errand/internal/markdown"
+	"github.com/errand-fleet/errand/internal/untrusted"
 	"github.com/errand-fleet/errand/tasks"
 )
 
@@ -33,7 +34,7 @@ var escaper = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
 func Escape(text string) string { return escaper.Replace(text) }
 
 // Literal is the mrkdwn that shows at most n characters of text in one line, literally and without notifying anybody.
-func Literal(text string, n int) string { return Escape(NoPings(Line(text, n))) }
+func Literal(text string, n int) string { return Escape(NoPings(untrusted.Short(text, n))) }
 
 var (
 	inline  = regexp.MustCompile("`[^`]+`")
@@ -92,17 +93,6 @@ func convertInline(text string) string {
 	})
 	return strong.ReplaceAllString(text, "*$1*")
 }
-
-// Cut keeps at most n characters.
-func Cut(text string, n int) string {
-	if utf8.RuneCountInString(text) <= n {
-		return text
-	}
-	return string([]rune(text)[:n-1]) + "…"
-}
-
-// Line is text in one line of at most n characters.
-func Line(text string, n int) string { return Cut(strings.Join(strings.Fields(text), " "), n) }
 
 // Lines joins the texts that are not empty, each on a separate line.
 func Lines(a, b string) string {
@@ -273,7 +263,8 @@ func AnswerButtons(t tasks.Task, q tasks.Question) []Button {
 	var list []Button
 	for i, option := range q.Options {
 		b := Button{
-			Text: Line(option, maxButton), Action: ActionAnswer + "/" + strconv.Itoa(i), Value: t.ID + " " + q.Key,
+			Text: untrusted.Short(option, maxButton), Action: ActionAnswer + "/" + strconv.Itoa(i),
+			Value: t.ID + " " + q.Key,
 		}
 		switch {
 		case b.Text == "":
@@ -351,7 +342,7 @@ func RepositoryMenu(id string, repositories []string) (text string, blocks []sla
 		" I will start when you choose one. If this menu is gone, ask again and begin with [repo=owner/name]."
 	var options []*slack.OptionBlockObject
 	for _, repo := range repositories[:min(len(repositories), maxMenu)] {
-		options = append(options, slack.NewOptionBlockObject(repo, plainText(Cut(repo, maxButton)), nil))
+		options = append(options, slack.NewOptionBlockObject(repo, plainText(untrusted.Cut(repo, maxButton)), nil))
 	}
 	options = append(options, slack.NewOptionBlockObject(NoRepository, plainText("No repository"), nil))
 	menu := slack.NewOptionsSelectBlockElement(slack.OptTypeStatic, plainText("Choose a repository"),

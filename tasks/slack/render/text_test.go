@@ -97,12 +97,6 @@ func TestMrkdwnOfQuietTextPingsNobody(t *testing.T) {
 	}
 }
 
-func TestLine(t *testing.T) {
-	t.Parallel()
-	equal(t, "short", Line(" a\n\tb ", 3), "a b")
-	equal(t, "cut", Line("äöü ß", 4), "äöü…")
-}
-
 // A table that Slack would not show is still readable.
 func TestTables(t *testing.T) {
 	t.Parallel()
