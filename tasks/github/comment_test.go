@@ -333,7 +333,7 @@ func TestNoCommentAtTheBeginning(t *testing.T) {
 		}
 		r.Update(use("Reading"))
 		cancel()
-		<-r.(*report).done
+		<-r.(*report).actions.done
 		for _, route := range []string{createComment, "POST /repos/{o}/{r}/pulls/{n}/reviews", "POST /repos/{o}/{r}/issues/{n}/reactions"} {
 			if got := w.hub.Calls(route); len(got) != 0 {
 				w.Errorf("%s: %d calls", route, len(got))

@@ -44,15 +44,10 @@ type issueStatus struct {
 	Pull string `json:"pull,omitempty"` // URL of the latest pull request for the issue
 }
 
-// showStates starts to write the states that Update passes on.
-func (r *reply) showStates(ctx context.Context, show func(context.Context, string) error) {
-	r.states, r.stop, r.done = showLatest(ctx, r.by.pause, r.log, show)
-}
-
 // Update shows that the agent works, or that it waits for an answer.
 func (r *reply) Update(e agent.Event) {
 	switch {
-	case r.done == nil:
+	case r.states == nil:
 	case e.Kind == agent.Started, e.Kind == tasks.Replied:
 		r.states.put(stateWorking)
 	case e.Kind == tasks.Asked:

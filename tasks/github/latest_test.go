@@ -66,8 +66,9 @@ func TestUpdatesAreLatestWins(t *testing.T) {
 		<-time.After(time.Second)
 		r.Update(use("Asking @octocat\nto \u202ehelp"))
 		synctest.Wait()
-		r.stop()
-		<-r.done
+		if err := r.actions.close(t.Context()); err != nil {
+			t.Error(err)
+		}
 		r.Update(use("late")) // it is not shown, and nothing waits
 		r.Update(use("later"))
 		want := []string{"0s The agent has started.", "15s Reading 99.go", "1m1s Asking @\u200boctocat to help"}
@@ -85,13 +86,13 @@ func TestStatesArePaced(t *testing.T) {
 	pause := w.src.reports.pause
 	synctest.Test(t, func(t *testing.T) {
 		logged := &logs{}
-		r := &reply{by: &reporter{pause: pause}, log: slog.New(slog.NewTextHandler(logged, nil))}
+		r := &reply{log: slog.New(slog.NewTextHandler(logged, nil))}
 		start := time.Now()
 		var (
 			log   []string
 			fails atomic.Int32
 		)
-		r.showStates(t.Context(), func(_ context.Context, state string) error {
+		r.states = showLatest(t.Context(), pause, r.log, func(_ context.Context, state string) error {
 			log = append(log, fmt.Sprintf("%s %s", time.Since(start), state))
 			if fails.Add(-1) >= 0 {
 				return errors.New("502")
@@ -113,8 +114,9 @@ func TestStatesArePaced(t *testing.T) {
 		<-time.After(time.Second)
 		r.Update(working)
 		<-time.After(time.Minute)
-		r.stop()
-		<-r.done
+		if err := r.states.close(t.Context()); err != nil {
+			t.Error(err)
+		}
 		want := []string{
 			"0s " + stateWorking, "30s " + stateAsking, "1m0s " + stateAsking, "1m30s " + stateWorking, "6m10s " + stateAsking, "6m40s " + stateWorking,
 		}
@@ -133,7 +135,7 @@ func TestReportEndsWithItsContext(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		r := startReport(ctx, &fakeIndicator{})
 		cancel()
-		<-r.done // or the bubble is deadlocked
+		<-r.actions.done // or the bubble is deadlocked
 		if err := r.Close(t.Context(), tasks.Ending{Kind: tasks.Cancelled}); err != nil {
 			t.Error(err)
 		}

@@ -232,19 +232,20 @@ func TestUpdateFails(t *testing.T) {
 	const route = "PATCH /repos/{o}/{r}/check-runs/{id}"
 	w.hub.Fail(route, githubfake.Failure{Status: 500, Times: 2})
 	before := len(w.hub.Calls(route))
-	l, stop, done := showLatest(t.Context(), time.Millisecond, r.log, r.show)
+	l := showLatest(t.Context(), time.Millisecond, r.log, r.show)
 	l.put("one")
 	w.wait(func() bool { return len(w.hub.Calls(route)) == before+3 }) // the last one succeeds
-	stop()
-	<-done
+	if err := l.close(t.Context()); err != nil {
+		t.Error(err)
+	}
 	if got := strings.Count(w.logs.String(), "show progress"); got != 1 {
 		t.Errorf("said %d times:\n%s", got, w.logs)
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	l, _, done = showLatest(ended, time.Millisecond, r.log, r.show) // the worker stops: no complaint
+	l = showLatest(ended, time.Millisecond, r.log, r.show) // the worker stops: no complaint
 	l.put("two")
-	<-done
+	<-l.done
 	if got := strings.Count(w.logs.String(), "show progress"); got != 1 {
 		t.Errorf("said %d times:\n%s", got, w.logs)
 	}

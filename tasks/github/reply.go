@@ -26,9 +26,7 @@ type reply struct {
 	task   tasks.Task
 	log    *slog.Logger
 
-	states *latest // for the comment with the state
-	stop   context.CancelFunc
-	done   chan struct{} // closed when no state is being written; nil if the report shows no states
+	states *latest // for the comment with the state; nil if the report shows no states
 }
 
 // openReply opens the report. Nothing is posted before the agent starts.
@@ -38,7 +36,7 @@ func (r *reporter) openReply(ctx context.Context, t tasks.Task, o origin) (tasks
 		return nil, r.api.reportError("reach "+o.String(), err)
 	}
 	if o.Issue != 0 {
-		p.showStates(ctx, p.showState)
+		p.states = showLatest(ctx, r.pause, p.log, p.showState)
 	}
 	return p, nil
 }
@@ -51,12 +49,9 @@ func (r *reporter) newReply(ctx context.Context, t tasks.Task, o origin) (*reply
 // Close posts the answer, and then ends the comment with the state. If GitHub refuses something for good, it logs that;
 // after any other error the next attempt finds what was posted.
 func (r *reply) Close(ctx context.Context, e tasks.Ending) error {
-	if r.done != nil {
-		r.stop()
-		select {
-		case <-r.done:
-		case <-ctx.Done():
-			return context.Cause(ctx)
+	if r.states != nil {
+		if err := r.states.close(ctx); err != nil {
+			return err
 		}
 	}
 	refused, err := r.post(ctx, e)

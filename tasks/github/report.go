@@ -50,8 +50,6 @@ type report struct {
 	log       *slog.Logger
 
 	actions *latest
-	stop    context.CancelFunc
-	done    chan struct{} // closed when no write is running
 }
 
 // openReview finds or creates the task's status indicator. If GitHub does not allow one, the report continues without.
@@ -74,7 +72,7 @@ func (r *reporter) openReview(ctx context.Context, t tasks.Task, o origin) (task
 // start starts the goroutine of a report.
 func (r *reporter) start(ctx context.Context, t *report) *report {
 	t.by = r
-	t.actions, t.stop, t.done = showLatest(ctx, t.indicator.Interval(), t.log, t.show)
+	t.actions = showLatest(ctx, t.indicator.Interval(), t.log, t.show)
 	return t
 }
 
@@ -97,11 +95,8 @@ func (r *report) Update(e agent.Event) {
 // complete indicator means that everything is posted. A permanent refusal by GitHub is logged and shown by the
 // indicator. Any other error is returned, and the next attempt finds what this one has posted.
 func (r *report) Close(ctx context.Context, e tasks.Ending) error {
-	r.stop()
-	select {
-	case <-r.done:
-	case <-ctx.Done():
-		return context.Cause(ctx)
+	if err := r.actions.close(ctx); err != nil {
+		return err
 	}
 	if e.Found {
 		return nil
@@ -186,6 +181,8 @@ func (r *report) recordTextOutcome(ctx context.Context, result outcome) (outcome
 type latest struct {
 	text    atomic.Pointer[string]
 	changed chan struct{}
+	stop    context.CancelFunc
+	done    chan struct{} // closed when no write is running
 }
 
 // put never blocks.
@@ -197,14 +194,24 @@ func (l *latest) put(text string) {
 	}
 }
 
-// showLatest returns a latest whose texts show writes at intervals, stop, which ends that, and a channel that is closed
-// when no write is running. The first failure is logged.
+// close ends the writing, and waits for a write that is running.
+func (l *latest) close(ctx context.Context) error {
+	l.stop()
+	select {
+	case <-l.done:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// showLatest returns a latest whose texts show writes at intervals. The first failure is logged.
 func showLatest(
 	ctx context.Context, interval time.Duration, log *slog.Logger, show func(context.Context, string) error,
-) (l *latest, stop context.CancelFunc, done chan struct{}) {
-	l, done = &latest{changed: make(chan struct{}, 1)}, make(chan struct{})
-	l.text.Store(new(string))
+) *latest {
 	stopped, stop := context.WithCancel(ctx)
+	l := &latest{changed: make(chan struct{}, 1), stop: stop, done: make(chan struct{})}
+	l.text.Store(new(string))
 	warned := false
 	write := func(text string) (time.Duration, bool) {
 		// The writes use ctx, not stopped: a cancelled one could still arrive, after the final text.
@@ -216,11 +223,11 @@ func showLatest(
 		return interval, err == nil
 	}
 	go func() {
-		defer close(done)
+		defer close(l.done)
 		value := func() string { return *l.text.Load() }
 		intake.Throttle[string]{Value: value, Changed: l.changed, Write: write}.Run(stopped, "", 0)
 	}()
-	return l, stop, done
+	return l
 }
 
 // openIndicator finds or creates the status indicator of a review.
