@@ -91,14 +91,7 @@ func (p *poller) note(queue string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.look[queue] = true
-	p.signal()
-}
-
-func (p *poller) signal() {
-	select {
-	case p.wake <- struct{}{}:
-	default:
-	}
+	signal(p.wake)
 }
 
 // done records that a delivery has been processed.
@@ -106,7 +99,7 @@ func (p *poller) done(queue string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.busy[queue]--
-	p.signal()
+	signal(p.wake)
 }
 
 // stop answers all polls from now on, so that asynq's loop can end.
