@@ -67,29 +67,26 @@ func (d *Desk) Status(ctx context.Context, id string) (Status, error) {
 
 // complete returns the status of a record, including what is stored outside the record.
 func (d *Desk) complete(ctx context.Context, rec store.Record) (Status, error) {
-	s := d.status(rec)
+	list := []Status{d.status(rec)}
+	s := &list[0]
 	if s.flaw != "" {
-		return s, nil
+		return *s, nil
 	}
 	var err error
 	switch rec.State {
 	case store.Waiting:
 		s.Position, _ = d.store.Position(ctx, rec.ID) // the task may have started in the meantime
 		s.follows(s.Position)
-		list := []Status{s}
 		d.noteUnable(ctx, list)
-		s = list[0]
 	case store.Running:
-		list := []Status{s}
 		err = d.askOpen(ctx, []store.Record{rec}, list)
-		s = list[0]
 	case store.Ended:
 		s.Votes, err = readVotes(ctx, d, s.Task)
 	}
 	if rec.Into != "" {
-		err = d.shared(ctx, &s)
+		err = d.shared(ctx, s)
 	}
-	return s, err
+	return *s, err
 }
 
 // status returns the status of a record. If the record cannot be read, the prompt and the ending say so.
