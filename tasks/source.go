@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -159,6 +161,21 @@ type Brief struct {
 	Fresh  bool            // do not continue the thread's conversation
 	Lines  int             // changed lines of the change that is reviewed; 0: it is no review
 	Schema json.RawMessage // JSON schema of the answer; nil: free text
+}
+
+// WriteFile writes a file for the agent to a thread's directory, and returns its path. An agent may have written there
+// before: os.Root does not follow links out of the directory.
+func WriteFile(dir, name string, data []byte) (path string, err error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return "", fmt.Errorf("open directory for files: %w", err)
+	}
+	defer root.Close()
+	_ = root.Remove(name) // of an earlier run, and perhaps a link by now
+	if err := root.WriteFile(name, data, 0o600); err != nil {
+		return "", fmt.Errorf("write %s: %w", name, err)
+	}
+	return filepath.Join(dir, name), nil
 }
 
 // Absorbed is the kind of event that records that the live run of another task absorbed a message. Among the run's

@@ -10,8 +10,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -254,10 +252,10 @@ func (d *downloader) attachments(ctx context.Context, t tasks.Task, o origin,
 	b.WriteString("Attached files:\n")
 	for i, f := range o.Files[:min(len(o.Files), maxFiles)] {
 		name := untrusted.Short(f.Name, 100)
-		path := filepath.Join(dir, fmt.Sprintf("%s-%d-%s", o.TS, i+1, fileName(f.Name)))
+		var path string
 		data, err := d.download(ctx, f)
 		if err == nil {
-			err = writeFile(path, data)
+			path, err = tasks.WriteFile(dir, fmt.Sprintf("%s-%d-%s", o.TS, i+1, fileName(f.Name)), data)
 		}
 		if err != nil {
 			d.log.Warn("download file", "run", t.ID, "thread", t.Thread, "err", err)
@@ -340,22 +338,6 @@ func (d *downloader) isSlack(address string) bool {
 		return false
 	}
 	return u.Host == d.api.Host || strings.HasSuffix(u.Host, "."+d.api.Host)
-}
-
-// writeFile writes a file for the agent. An agent may have written to the directory before: os.Root does not follow
-// links out of it.
-func writeFile(path string, data []byte) error {
-	root, err := os.OpenRoot(filepath.Dir(path))
-	if err != nil {
-		return fmt.Errorf("open directory for files: %w", err)
-	}
-	defer root.Close()
-	name := filepath.Base(path)
-	_ = root.Remove(name) // of an earlier attempt, and perhaps a link by now
-	if err := root.WriteFile(name, data, 0o600); err != nil {
-		return fmt.Errorf("write file: %w", err)
-	}
-	return nil
 }
 
 var oddInName = regexp.MustCompile(`[^A-Za-z0-9._-]+`)

@@ -249,27 +249,6 @@ func TestFilesThatDoNotCome(t *testing.T) {
 	equal(t, "waits", len(asked), 1)
 }
 
-// An agent may have put a link in a file's place.
-func TestFilesDoNotFollowLinks(t *testing.T) {
-	t.Parallel()
-	dir, outside := t.TempDir(), filepath.Join(t.TempDir(), "precious")
-	if err := os.WriteFile(outside, []byte("precious"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(dir, "1-a")
-	if err := os.Symlink(outside, path); err != nil {
-		t.Fatal(err)
-	}
-	if err := writeFile(path, []byte("new")); err != nil {
-		t.Error(err)
-	}
-	for file, want := range map[string]string{outside: "precious", path: "new"} {
-		if got, err := os.ReadFile(file); err != nil || string(got) != want {
-			t.Errorf("%s holds %q, %v", file, got, err)
-		}
-	}
-}
-
 // An unusual file affects only itself.
 func TestOddFiles(t *testing.T) {
 	t.Parallel()

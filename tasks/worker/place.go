@@ -11,14 +11,15 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/google/uuid"
+	"golang.org/x/sys/unix"
+
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/environment"
 	"github.com/errand-fleet/errand/internal/untrusted"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/internal/format"
 	"github.com/errand-fleet/errand/workspace"
-	"github.com/google/uuid"
-	"golang.org/x/sys/unix"
 )
 
 const (
@@ -229,7 +230,7 @@ func (l *placer) writeChanges(ctx context.Context, c workspace.Clone, b briefing
 		if err != nil {
 			return "", err
 		}
-		path, err := leave(b.files, "changes.diff", text)
+		path, err := tasks.WriteFile(b.files, "changes.diff", []byte(text))
 		if err != nil {
 			return "", err
 		}
@@ -248,7 +249,7 @@ func (l *placer) writeChanges(ctx context.Context, c workspace.Clone, b briefing
 	} else if err != nil {
 		return "", err
 	}
-	path, err := leave(b.files, "since.diff", s.Text)
+	path, err := tasks.WriteFile(b.files, "since.diff", []byte(s.Text))
 	if err != nil {
 		return "", err
 	}
@@ -318,21 +319,6 @@ func (w *Worker) spec(t tasks.Task, b tasks.Brief, s setting) agent.Spec {
 			"task " + t.Title(), "worker " + w.id,
 		},
 	}
-}
-
-// leave writes a file to the thread's directory. An agent may have written there before; os.Root does not follow
-// links out of the directory.
-func leave(files, name, text string) (path string, err error) {
-	root, err := os.OpenRoot(files)
-	if err != nil {
-		return "", fmt.Errorf("open directory for files: %w", err)
-	}
-	defer root.Close()
-	_ = root.Remove(name) // from an earlier run, perhaps a link
-	if err := root.WriteFile(name, []byte(text), 0o600); err != nil {
-		return "", fmt.Errorf("write %s: %w", name, err)
-	}
-	return filepath.Join(files, name), nil
 }
 
 // read reads a file from the run's directories.
