@@ -79,7 +79,7 @@ type discussion struct {
 		Name string `json:"name"`
 	} `json:"category"`
 	Comments struct {
-		Nodes    []discussionComment `json:"nodes"`
+		Nodes    []graphComment `json:"nodes"`
 		PageInfo struct {
 			More  bool   `json:"hasPreviousPage"`
 			Start string `json:"startCursor"`
@@ -89,22 +89,22 @@ type discussion struct {
 	remarks []remark // the comments and the replies
 }
 
-// discussionComment is a comment or a reply.
-type discussionComment struct {
+// graphComment is a comment in a discussion or on a line, or a reply, as GraphQL returns it.
+type graphComment struct {
 	Node        string    `json:"id"`
 	ID          int64     `json:"databaseId"`
 	URL         string    `json:"url"`
 	Body        string    `json:"body"`
 	Created     time.Time `json:"createdAt"`
-	Edited      time.Time `json:"lastEditedAt"`
+	Edited      time.Time `json:"lastEditedAt"` // zero: never
 	Association string    `json:"authorAssociation"`
 	Author      actor     `json:"author"`
 	Replies     struct {
-		Nodes []discussionComment `json:"nodes"`
+		Nodes []graphComment `json:"nodes"`
 	} `json:"replies"`
 }
 
-func (c discussionComment) remark(thread int64) remark {
+func (c graphComment) remark(thread int64) remark {
 	r := remark{
 		spot: spot{Place: inReplies, ID: c.ID, Thread: thread}, node: c.Node, author: c.Author.login(),
 		bot: c.Author.Kind == "Bot", association: c.Association, body: c.Body, at: c.Created, edited: c.Edited,

@@ -176,7 +176,7 @@ func located(path string, at int) string {
 func quoteOthers(others []thread, at time.Time) string {
 	var b strings.Builder
 	for _, t := range others[max(0, len(others)-maxOthers):] {
-		if c := t.Comments.Nodes[0]; !c.Created.After(at) && (c.Edited == nil || !c.Edited.After(at)) {
+		if c := t.Comments.Nodes[0]; !c.Created.After(at) && !c.Edited.After(at) {
 			fmt.Fprintf(&b, "- %s: %s\n", located(t.Path, t.Line), untrusted.Line(c.Body, maxOther))
 		}
 	}
@@ -228,17 +228,8 @@ type thread struct {
 		} `json:"nodes"`
 	} `json:"first"` // comment
 	Comments struct {
-		Nodes []threadComment `json:"nodes"`
+		Nodes []graphComment `json:"nodes"`
 	} `json:"comments"`
-}
-
-type threadComment struct {
-	ID          int64      `json:"databaseId"`
-	Body        string     `json:"body"`
-	Association string     `json:"authorAssociation"`
-	Created     time.Time  `json:"createdAt"`
-	Edited      *time.Time `json:"lastEditedAt"`
-	Author      actor      `json:"author"`
 }
 
 // actor is an account; it is empty if the account was deleted.

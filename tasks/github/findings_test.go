@@ -330,11 +330,11 @@ func TestOthersThreads(t *testing.T) {
 	at := time.Unix(1_000, 0)
 	comment := func(body string, created, edited time.Duration) thread {
 		th := thread{Path: "a.go", Line: 3}
-		c := threadComment{Body: body, Created: at.Add(created)}
+		c := graphComment{Body: body, Created: at.Add(created)}
 		if edited != 0 {
-			c.Edited = new(at.Add(edited))
+			c.Edited = at.Add(edited)
 		}
-		th.Comments.Nodes = []threadComment{c}
+		th.Comments.Nodes = []graphComment{c}
 		return th
 	}
 	got := quoteOthers([]thread{
