@@ -8,15 +8,17 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/errand-fleet/errand/internal/redisserver"
 	"github.com/redis/go-redis/v9"
+
+	"github.com/errand-fleet/errand/internal/redisserver"
+	"github.com/errand-fleet/errand/internal/redisserver/redistest"
 )
 
 // The backup of docs/deploy.md: a snapshot of a running Redis replaces the append-only file of another one.
 func TestBackupOfRedisIsRestored(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	from := dial(t, redisserver.ForTest(t))
+	from := dial(t, redistest.Start(t))
 	if err := from.Set(ctx, "errand:mark", "kept", 0).Err(); err != nil {
 		t.Fatal(err)
 	}

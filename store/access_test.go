@@ -9,9 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/errand-fleet/errand/internal/redisserver"
 	"github.com/google/go-cmp/cmp"
 	"github.com/redis/go-redis/v9"
+
+	"github.com/errand-fleet/errand/internal/redisserver/redistest"
 )
 
 // acl creates a Redis user with these rights and a store that uses it.
@@ -37,7 +38,7 @@ func acl(t *testing.T, cfg Config, admin *redis.Client, address string, rights .
 // Without INFO nothing shows that a replica took over, which is an error where that may happen.
 func TestDiagnoseWithoutInfo(t *testing.T) {
 	t.Parallel()
-	address := redisserver.ForTest(t)
+	address := redistest.Start(t)
 	admin := dial(t, address)
 	for _, c := range []struct {
 		config Config
@@ -53,7 +54,7 @@ func TestDiagnoseWithoutInfo(t *testing.T) {
 // An ACL user needs only the documented rights. A missing right is reported.
 func TestDiagnoseUserOfACLs(t *testing.T) {
 	t.Parallel()
-	address := redisserver.ForTest(t)
+	address := redistest.Start(t)
 	admin := dial(t, address)
 	all := []any{"~errand:*", "~asynq:*", "&asynq:*", "&errand:*", "+@all", "-@admin", "-@dangerous", "+info"}
 	for name, c := range map[string]struct {
@@ -95,7 +96,7 @@ func TestDiagnoseUserOfACLs(t *testing.T) {
 // A Redis that needs no password is open, even if its address contains one.
 func TestDiagnoseOpenRedis(t *testing.T) {
 	t.Parallel()
-	address := redisserver.ForTest(t)
+	address := redistest.Start(t)
 	admin := dial(t, address)
 	const found = "error: " + OpenRedis + ",warning: appendonly is off"
 	check := func(want string, s *Store) {
@@ -134,7 +135,7 @@ func TestDiagnoseOpenRedis(t *testing.T) {
 // Readiness probes should not each open connections: the result of the access check is reused for some seconds.
 func TestDiagnoseAsksForAccessOnce(t *testing.T) {
 	t.Parallel()
-	admin := dial(t, redisserver.ForTest(t))
+	admin := dial(t, redistest.Start(t))
 	s, err := New(Config{Redis: admin})
 	if err != nil {
 		t.Fatal(err)

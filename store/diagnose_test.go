@@ -4,8 +4,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/errand-fleet/errand/internal/redisserver"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/errand-fleet/errand/internal/redisserver/redistest"
 )
 
 // brief returns findings without the texts for people.
@@ -19,7 +20,7 @@ func brief(found []Finding) (list []string) {
 // The diagnosis should report the server's current settings: a problem as soon as it exists, and none after the fix.
 func TestDiagnose(t *testing.T) {
 	t.Parallel()
-	client := dial(t, redisserver.ForTest(t))
+	client := dial(t, redistest.Start(t))
 	s, err := New(Config{Redis: client})
 	if err != nil {
 		t.Fatal(err)

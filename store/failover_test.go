@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/errand-fleet/errand/internal/redisserver"
+	"github.com/errand-fleet/errand/internal/redisserver/redistest"
 )
 
 // onReplica runs a test on a real Redis. The function that test gets makes the data what a replica has that lacks all
@@ -17,7 +17,7 @@ import (
 func onReplica(t *testing.T, test func(h *harness, behind func() (promote func()))) {
 	t.Helper()
 	t.Parallel()
-	h := newHarness(t, redisserver.ForTest(t), nil)
+	h := newHarness(t, redistest.Start(t), nil)
 	test(h, func() func() {
 		type value struct {
 			dump string
@@ -144,12 +144,12 @@ func TestLostEnding(t *testing.T) {
 // Steps that people are told about wait for replicas, if that is configured.
 func TestReplicas(t *testing.T) {
 	t.Parallel()
-	h := newHarness(t, redisserver.ForTest(t), nil)
+	h := newHarness(t, redistest.Start(t), nil)
 	ctx, one := h.Context(), h.store(Config{Replicas: 1})
 	if _, _, err := one.Submit(ctx, task(1)); !errors.Is(err, ErrNotReplicated) {
 		h.Errorf("submit without a replica: %v", err)
 	}
-	replica := dial(t, redisserver.ForTest(t))
+	replica := dial(t, redistest.Start(t))
 	master := h.rdb.Options()
 	host, port, _ := net.SplitHostPort(master.Addr)
 	h.ok(replica.ConfigSet(ctx, "masterauth", master.Password).Err())
@@ -184,7 +184,7 @@ func TestReplicas(t *testing.T) {
 // as always.
 func TestDoubt(t *testing.T) {
 	t.Parallel()
-	h := newHarness(t, redisserver.ForTest(t), nil)
+	h := newHarness(t, redistest.Start(t), nil)
 	ctx, s := h.Context(), h.store(Config{})
 	old := h.put(s, kin(1), kin(2), kin(3))
 	first := h.claim(s, old[0])

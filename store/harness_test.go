@@ -11,7 +11,7 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 
-	"github.com/errand-fleet/errand/internal/redisserver"
+	"github.com/errand-fleet/errand/internal/redisserver/redistest"
 )
 
 // harness is one empty server with a separate client, so that tests do not read through the store.
@@ -28,7 +28,7 @@ func onBoth(t *testing.T, test func(*harness)) {
 	t.Parallel()
 	t.Run("redis", func(t *testing.T) {
 		t.Parallel()
-		test(newHarness(t, redisserver.ForTest(t), nil))
+		test(newHarness(t, redistest.Start(t), nil))
 	})
 	t.Run("miniredis", func(t *testing.T) { onMini(t, test) })
 }

@@ -13,9 +13,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/errand-fleet/errand/internal/redisserver"
 	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/redis/go-redis/v9"
+
+	"github.com/errand-fleet/errand/internal/redisserver/redistest"
 )
 
 // world has three tasks of one thread, and the claim that the first has or had.
@@ -192,7 +193,7 @@ func TestStateMachine(t *testing.T) {
 		}
 	}
 	t.Parallel()
-	h := newHarness(t, redisserver.ForTest(t), nil) // miniredis takes 20 times as long for it
+	h := newHarness(t, redistest.Start(t), nil) // miniredis takes 20 times as long for it
 	s, happen := h.store(Config{}), map[string]bool{}
 	for situation, bring := range situations {
 		for name, step := range steps {

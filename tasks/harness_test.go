@@ -4,10 +4,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/errand-fleet/errand/agent"
-	"github.com/errand-fleet/errand/internal/redisserver"
-	"github.com/errand-fleet/errand/store"
 	"github.com/redis/go-redis/v9"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/internal/redisserver/redistest"
+	"github.com/errand-fleet/errand/store"
 )
 
 // fleet is a desk on a real Redis, without workers.
@@ -23,7 +24,7 @@ type fleet struct {
 
 func newFleet(t *testing.T) *fleet {
 	t.Helper()
-	f := &fleet{T: t, url: redisserver.ForTest(t), policy: Policy{Limit: time.Hour}}
+	f := &fleet{T: t, url: redistest.Start(t), policy: Policy{Limit: time.Hour}}
 	client := f.redis()
 	f.store = f.open(store.Config{Redis: client})
 	f.queue = NewQueue(f.store, client, time.Hour)

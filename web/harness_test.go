@@ -15,7 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/errand-fleet/errand/agent"
-	"github.com/errand-fleet/errand/internal/redisserver"
+	"github.com/errand-fleet/errand/internal/redisserver/redistest"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/taskstest"
@@ -37,7 +37,7 @@ type harness struct {
 // newHarness starts a console with a changed configuration.
 func newHarness(t *testing.T, set ...func(*Config)) *harness {
 	t.Helper()
-	opt, err := redis.ParseURL(redisserver.ForTest(t))
+	opt, err := redis.ParseURL(redistest.Start(t))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,15 +14,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/errand-fleet/errand/agent"
-	"github.com/errand-fleet/errand/internal/redisserver"
-	"github.com/errand-fleet/errand/store"
-	"github.com/errand-fleet/errand/tasks"
-	"github.com/errand-fleet/errand/tasks/taskstest"
 	"github.com/redis/go-redis/v9"
 	"github.com/yuin/goldmark"
 	"github.com/yuin/goldmark/ast"
 	"github.com/yuin/goldmark/text"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/internal/redisserver/redistest"
+	"github.com/errand-fleet/errand/store"
+	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/taskstest"
 )
 
 const (
@@ -286,7 +287,7 @@ func toolbox(t *testing.T) string {
 // startDocsDoor starts `enqueue serve` with the hook of docs/automation.md, and a worker that answers every task.
 func startDocsDoor(t *testing.T) (url string) {
 	t.Helper()
-	redisURL := redisserver.ForTest(t)
+	redisURL := redistest.Start(t)
 	_, hooks, _ := strings.Cut(read(t, repoRoot, "docs/automation.md"), "```yaml\nhooks:\n")
 	hooks, _, found := strings.Cut(hooks, "```")
 	file := filepath.Join(t.TempDir(), "errand.yaml")

@@ -13,8 +13,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hibiken/asynq"
+	"github.com/redis/go-redis/v9"
+
 	"github.com/errand-fleet/errand/agent"
-	"github.com/errand-fleet/errand/internal/redisserver"
+	"github.com/errand-fleet/errand/internal/redisserver/redistest"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/chat"
@@ -22,8 +25,6 @@ import (
 	"github.com/errand-fleet/errand/tasks/taskstest"
 	"github.com/errand-fleet/errand/tasks/webhook"
 	"github.com/errand-fleet/errand/web"
-	"github.com/hibiken/asynq"
-	"github.com/redis/go-redis/v9"
 )
 
 const (
@@ -53,7 +54,7 @@ type frontDoor struct {
 
 func newFrontDoor(t *testing.T) *frontDoor {
 	t.Helper()
-	opt, err := redis.ParseURL(redisserver.ForTest(t))
+	opt, err := redis.ParseURL(redistest.Start(t))
 	if err != nil {
 		t.Fatal(err)
 	}

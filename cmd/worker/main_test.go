@@ -23,7 +23,7 @@ import (
 	"github.com/errand-fleet/errand/internal/githubfake"
 	"github.com/errand-fleet/errand/internal/modelfake"
 	"github.com/errand-fleet/errand/internal/redissentinel"
-	"github.com/errand-fleet/errand/internal/redisserver"
+	"github.com/errand-fleet/errand/internal/redisserver/redistest"
 	"github.com/errand-fleet/errand/internal/slackfake"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks/worker"
@@ -80,7 +80,7 @@ const (
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{T: t, slack: slackfake.New(slackfake.Config{}), model: modelfake.New(), redis: redisserver.ForTest(t)}
+	w := &world{T: t, slack: slackfake.New(slackfake.Config{}), model: modelfake.New(), redis: redistest.Start(t)}
 	t.Cleanup(w.slack.Close)
 	t.Cleanup(w.model.Close)
 	var err error

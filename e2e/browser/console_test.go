@@ -11,7 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/errand-fleet/errand/agent"
-	"github.com/errand-fleet/errand/internal/redisserver"
+	"github.com/errand-fleet/errand/internal/redisserver/redistest"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/taskstest"
@@ -30,7 +30,7 @@ type console struct {
 
 func newConsole(t *testing.T, env ...string) *console {
 	t.Helper()
-	url, state := redisserver.ForTest(t), t.TempDir()
+	url, state := redistest.Start(t), t.TempDir()
 	c := &console{Worker: taskstest.Worker{T: t}, logs: filepath.Join(state, "logs"), born: time.Now().Add(-50 * time.Hour)}
 	c.base = program(t, append([]string{"REDIS_URL=" + url, "ERRAND_STATE_DIR=" + state, "ERRAND_CONSOLE_TOKEN=" + token}, env...),
 		"enqueue serve", "errand listens at ")[0]

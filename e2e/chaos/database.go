@@ -14,6 +14,7 @@ import (
 	"github.com/errand-fleet/errand/internal/redisclock"
 	"github.com/errand-fleet/errand/internal/redissentinel"
 	"github.com/errand-fleet/errand/internal/redisserver"
+	"github.com/errand-fleet/errand/internal/redisserver/redistest"
 )
 
 // database is the Redis of the fleet. One fault at a time is injected.
@@ -43,7 +44,7 @@ type single struct {
 
 // newSingle starts a server. With an error it also returns what it has started.
 func newSingle(dir string) (d *single, err error) {
-	path, ok := redisserver.FindForTest()
+	path, ok := redistest.Find()
 	if !ok {
 		return nil,
 			errors.New("start redis: there is no redis-server: run make setup (or apt-get install redis-server)")

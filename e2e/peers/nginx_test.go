@@ -24,7 +24,7 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/errand-fleet/errand/internal/redisserver"
+	"github.com/errand-fleet/errand/internal/redisserver/redistest"
 )
 
 // The addresses of the front door and of nginx in the network of the test. A front door believes no proxy on its own
@@ -54,7 +54,7 @@ func TestNginx(t *testing.T) {
 	address(t, "lo:2", proxyIP)
 
 	front := run(t, []string{
-		"ERRAND_STATE_DIR=" + t.TempDir(), "ERRAND_HTTP_ADDR=" + doorIP + ":8080", "ERRAND_CONSOLE_TOKEN=" + console, "REDIS_URL=" + redisserver.ForTest(t),
+		"ERRAND_STATE_DIR=" + t.TempDir(), "ERRAND_HTTP_ADDR=" + doorIP + ":8080", "ERRAND_CONSOLE_TOKEN=" + console, "REDIS_URL=" + redistest.Start(t),
 		"ERRAND_TRUSTED_PROXY_HEADER=X-Forwarded-Email", "ERRAND_TRUSTED_PROXY_GROUPS=X-Forwarded-Groups", "ERRAND_TRUSTED_PROXIES=" + proxyIP,
 	}, "errand listens at ", "../../bin/enqueue", "serve")
 	oauth(t)

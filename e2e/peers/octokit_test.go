@@ -16,7 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/errand-fleet/errand/internal/githubfake"
-	"github.com/errand-fleet/errand/internal/redisserver"
+	"github.com/errand-fleet/errand/internal/redisserver/redistest"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -42,7 +42,7 @@ func TestOctokit(t *testing.T) {
 	}
 	t.Cleanup(hub.Close)
 	base := run(t, []string{
-		"ERRAND_STATE_DIR=" + t.TempDir(), "ERRAND_HTTP_ADDR=127.0.0.1:0", "ERRAND_CONSOLE_TOKEN=" + console, "REDIS_URL=" + redisserver.ForTest(t),
+		"ERRAND_STATE_DIR=" + t.TempDir(), "ERRAND_HTTP_ADDR=127.0.0.1:0", "ERRAND_CONSOLE_TOKEN=" + console, "REDIS_URL=" + redistest.Start(t),
 		"GITHUB_API_URL=" + hub.APIURL(), "GITHUB_TOKEN=ghp_test", "GITHUB_WEBHOOK_SECRET=github-secret",
 	}, "errand listens at", filepath.Join("..", "..", "bin", "enqueue"), "serve")
 

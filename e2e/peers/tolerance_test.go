@@ -18,7 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/errand-fleet/errand/internal/githubfake"
-	"github.com/errand-fleet/errand/internal/redisserver"
+	"github.com/errand-fleet/errand/internal/redisserver/redistest"
 	"github.com/errand-fleet/errand/internal/slackfake"
 )
 
@@ -177,7 +177,7 @@ func (r *recorder) all() []recorded {
 // door starts a separate front door.
 func door(t *testing.T, env ...string) string {
 	t.Helper()
-	return run(t, append(env, "ERRAND_STATE_DIR="+t.TempDir(), "ERRAND_HTTP_ADDR=127.0.0.1:0", "ERRAND_CONSOLE_TOKEN="+console, "REDIS_URL="+redisserver.ForTest(t)),
+	return run(t, append(env, "ERRAND_STATE_DIR="+t.TempDir(), "ERRAND_HTTP_ADDR=127.0.0.1:0", "ERRAND_CONSOLE_TOKEN="+console, "REDIS_URL="+redistest.Start(t)),
 		"errand listens at", filepath.Join(root, "bin", "enqueue"), "serve")
 }
 

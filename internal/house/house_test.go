@@ -42,7 +42,7 @@ var skipped = []string{
 	"bench", "e2e", "tools", "node_modules", "internal/slackfake", "internal/githubfake", "internal/modelfake",
 	"tasks/taskstest", "internal/contract", "internal/openapi", "internal/oidcfake", "internal/s3server",
 	"internal/cloudfake", "internal/redissentinel", "internal/redisclock", "internal/nobody", "agent/internal/agenttest",
-	"cmd/enqueue/internal/termtest", "internal/goroutines",
+	"cmd/enqueue/internal/termtest", "internal/goroutines", "internal/redisserver/redistest",
 }
 
 // TestNumbers fails for each breach that is not excepted and prints its number.

@@ -12,9 +12,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"testing"
 	"time"
 
-	"github.com/errand-fleet/errand/internal/redisserver"
+	"github.com/errand-fleet/errand/internal/redisserver/redistest"
 )
 
 //go:embed clock.c.txt
@@ -58,11 +59,11 @@ func (c *Clock) Set(ahead time.Duration) error {
 }
 
 // ForTest starts a server with its own clock for one test, stops it when the test ends, and returns its URL.
-func ForTest(tb redisserver.TB) (url string, c *Clock) {
+func ForTest(tb testing.TB) (url string, c *Clock) {
 	tb.Helper()
 	c, err := New(context.Background(), tb.TempDir())
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return redisserver.ForTest(tb, c.Env()...), c
+	return redistest.Start(tb, c.Env()...), c
 }

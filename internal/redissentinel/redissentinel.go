@@ -22,6 +22,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/errand-fleet/errand/internal/redisserver"
+	"github.com/errand-fleet/errand/internal/redisserver/redistest"
 )
 
 // name is the master's name at the Sentinels.
@@ -55,7 +56,7 @@ func Start(ctx context.Context, dir string) (*Redis, error) {
 
 func startAll(ctx context.Context, r *Redis) (*Redis, error) {
 	var ok bool
-	if r.path, ok = redisserver.FindForTest(); !ok {
+	if r.path, ok = redistest.Find(); !ok {
 		return r, errors.New("start redis: there is no redis-server: run make setup (or apt-get install redis-server)")
 	}
 	if r.secure {

@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 		fmt.Println(os.Getpid())
 		<-hup
 	case os.Getenv(orphanEnv) != "":
-		path, _ := FindForTest()
+		path, _ := findForTest()
 		s, err := Start(context.Background(), Config{Path: path})
 		if err != nil {
 			fmt.Println(err)

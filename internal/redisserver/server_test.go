@@ -10,15 +10,31 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
 )
 
+// findForTest is redistest.Find, whose package imports this one.
+func findForTest() (path string, ok bool) {
+	if path = os.Getenv("ERRAND_TEST_REDIS"); path != "" {
+		return path, true
+	}
+	return Find()
+}
+
+func itoa(n int) string { return strconv.Itoa(n) }
+
+// writer hands every write to itself.
+type writer func([]byte)
+
+func (w writer) Write(p []byte) (int, error) { w(p); return len(p), nil }
+
 func begin(t *testing.T, cfg Config) *Server {
 	t.Helper()
-	path, ok := FindForTest()
+	path, ok := findForTest()
 	if !ok {
 		t.Fatal("redis-server is missing: run make setup (or apt-get install redis-server)")
 	}
@@ -152,7 +168,7 @@ func TestATakenPortIsTriedAgain(t *testing.T) {
 			_ = c.Close()
 		}
 	}()
-	path, _ := FindForTest()
+	path, _ := findForTest()
 	tries := 0
 	s, err := startOn(t.Context(), Config{Path: path, Dir: t.TempDir(), Password: "pw", Fsync: "no"}, func(ctx context.Context) (int, error) {
 		if tries++; tries == 1 {
@@ -171,7 +187,7 @@ func TestATakenPortIsTriedAgain(t *testing.T) {
 
 func TestAFailedStartSaysWhyAndLeavesNothing(t *testing.T) {
 	t.Parallel()
-	path, _ := FindForTest()
+	path, _ := findForTest()
 	if _, err := Start(t.Context(), Config{Path: path, Dir: "/does/not/exist"}); err == nil || !strings.Contains(err.Error(), "No such file") {
 		t.Errorf("start = %v, want the server's own words", err)
 	}

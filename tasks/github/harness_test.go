@@ -26,7 +26,7 @@ import (
 	"github.com/errand-fleet/errand/agent"
 	hub "github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/internal/githubfake"
-	"github.com/errand-fleet/errand/internal/redisserver"
+	"github.com/errand-fleet/errand/internal/redisserver/redistest"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 )
@@ -99,7 +99,7 @@ func newApp(t *testing.T, fake githubfake.Config, change ...func(*config)) *worl
 
 func newWorld(t *testing.T, fake githubfake.Config, change []func(*config)) *world {
 	t.Helper()
-	w := &world{T: t, hub: must(githubfake.New(fake)), logs: &logs{}, redis: redisserver.ForTest(t)}
+	w := &world{T: t, hub: must(githubfake.New(fake)), logs: &logs{}, redis: redistest.Start(t)}
 	t.Cleanup(w.hub.Close)
 	w.db = w.store(must(redis.ParseURL(w.redis)))
 	w.repo = must(w.hub.CreateRepo("acme", "api", map[string]string{"main.go": "package main\n"}))

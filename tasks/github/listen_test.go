@@ -20,6 +20,7 @@ import (
 	hub "github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/internal/githubfake"
 	"github.com/errand-fleet/errand/internal/redisserver"
+	"github.com/errand-fleet/errand/internal/redisserver/redistest"
 	"github.com/errand-fleet/errand/tasks"
 )
 
@@ -299,7 +300,7 @@ func TestUnreachableRedis(t *testing.T) {
 // A Redis that is there and says nothing is answered for before GitHub gives up, whatever the client's own patience.
 func TestHangingRedis(t *testing.T) {
 	t.Parallel()
-	path, _ := redisserver.FindForTest()
+	path, _ := redistest.Find()
 	server := must(redisserver.Start(t.Context(), redisserver.Config{Path: path}))
 	proc := must(os.FindProcess(server.Pid()))
 	t.Cleanup(func() {

@@ -11,7 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/errand-fleet/errand/agent"
-	"github.com/errand-fleet/errand/internal/redisserver"
+	"github.com/errand-fleet/errand/internal/redisserver/redistest"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/taskstest"
@@ -37,7 +37,7 @@ type door struct {
 
 func newFleet(t *testing.T, at time.Time, policy tasks.Policy) *fleet {
 	t.Helper()
-	f := &fleet{Worker: taskstest.Worker{T: t}, redis: redisserver.ForTest(t), now: at}
+	f := &fleet{Worker: taskstest.Worker{T: t}, redis: redistest.Start(t), now: at}
 	f.Store, f.Desk = f.connect(policy)
 	return f
 }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/errand-fleet/errand/internal/redisserver"
+	"github.com/errand-fleet/errand/internal/redisserver/redistest"
 	"github.com/errand-fleet/errand/internal/slackfake"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
@@ -212,7 +212,7 @@ func TestSlashCommandLasts(t *testing.T) {
 func TestSlashCommandFails(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t, Config{}, tasks.Policy{})
-	opt, err := redis.ParseURL(redisserver.ForTest(t))
+	opt, err := redis.ParseURL(redistest.Start(t))
 	if err != nil {
 		t.Fatal(err)
 	}

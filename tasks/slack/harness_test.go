@@ -21,7 +21,7 @@ import (
 	"github.com/slack-go/slack"
 
 	"github.com/errand-fleet/errand/agent"
-	"github.com/errand-fleet/errand/internal/redisserver"
+	"github.com/errand-fleet/errand/internal/redisserver/redistest"
 	"github.com/errand-fleet/errand/internal/slackfake"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
@@ -174,7 +174,7 @@ type frontDoor struct {
 func newFrontDoor(t *testing.T, cfg Config, policy tasks.Policy, fake ...slackfake.Config) *frontDoor {
 	t.Helper()
 	f := &frontDoor{workspace: newWorkspace(t, cfg, fake...)}
-	opt, err := redis.ParseURL(redisserver.ForTest(t))
+	opt, err := redis.ParseURL(redistest.Start(t))
 	if err != nil {
 		t.Fatal(err)
 	}

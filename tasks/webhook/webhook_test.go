@@ -18,7 +18,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/errand-fleet/errand/internal/goroutines"
-	"github.com/errand-fleet/errand/internal/redisserver"
+	"github.com/errand-fleet/errand/internal/redisserver/redistest"
 	"github.com/errand-fleet/errand/tasks"
 )
 
@@ -64,7 +64,7 @@ var noon = time.Date(2026, 11, 27, 12, 0, 0, 0, time.UTC)
 // fleet makes webhooks on one real Redis.
 func fleet(t *testing.T) func(hooks ...Webhook) *Webhooks {
 	t.Helper()
-	opt, err := redis.ParseURL(redisserver.ForTest(t))
+	opt, err := redis.ParseURL(redistest.Start(t))
 	if err != nil {
 		t.Fatal(err)
 	}

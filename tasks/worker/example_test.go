@@ -9,13 +9,15 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/internal/redisserver"
+	"github.com/errand-fleet/errand/internal/redisserver/redistest"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/worker"
 	"github.com/errand-fleet/errand/workspace"
-	"github.com/redis/go-redis/v9"
 )
 
 // printer is a source that prints answers.
@@ -69,7 +71,7 @@ func runOneTask(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	redisPath, ok := redisserver.FindForTest()
+	redisPath, ok := redistest.Find()
 	if !ok {
 		return errors.New("redis-server is not on PATH")
 	}

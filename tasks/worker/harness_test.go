@@ -15,13 +15,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hibiken/asynq"
+	"github.com/redis/go-redis/v9"
+
 	"github.com/errand-fleet/errand/agent"
-	"github.com/errand-fleet/errand/internal/redisserver"
+	"github.com/errand-fleet/errand/internal/redisserver/redistest"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/workspace"
-	"github.com/hibiken/asynq"
-	"github.com/redis/go-redis/v9"
 )
 
 func TestMain(m *testing.M) {
@@ -51,7 +52,7 @@ type fleet struct {
 
 func newFleet(t *testing.T) *fleet {
 	t.Helper()
-	return newFleetOn(t, redisserver.ForTest(t))
+	return newFleetOn(t, redistest.Start(t))
 }
 
 func newFleetOn(t *testing.T, url string) *fleet {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/errand-fleet/errand/internal/redisserver"
+	"github.com/errand-fleet/errand/internal/redisserver/redistest"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/web/auth"
@@ -77,7 +77,7 @@ func (p slowPoster) Post(context.Context, *tasks.Desk, url.Values, []tasks.Pictu
 
 func TestBusyServerRefusesCalls(t *testing.T) {
 	t.Parallel()
-	opt, err := redis.ParseURL(redisserver.ForTest(t))
+	opt, err := redis.ParseURL(redistest.Start(t))
 	if err != nil {
 		t.Fatal(err)
 	}

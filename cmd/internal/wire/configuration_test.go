@@ -15,7 +15,7 @@ import (
 	"testing"
 
 	"github.com/errand-fleet/errand/config"
-	"github.com/errand-fleet/errand/internal/redisserver"
+	"github.com/errand-fleet/errand/internal/redisserver/redistest"
 	"github.com/errand-fleet/errand/web"
 )
 
@@ -70,7 +70,7 @@ mcp:
 // The pages and the API show the configuration, and nothing of a secret in it. Neither does what workers publish.
 func TestNoSecretIsShown(t *testing.T) {
 	t.Parallel()
-	address := redisserver.ForTest(t)
+	address := redistest.Start(t)
 	for name, unset := range map[string][]string{"App": {"GITHUB_TOKEN"}, "token": {"GITHUB_APP_ID", "GITHUB_APP_PRIVATE_KEY"}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

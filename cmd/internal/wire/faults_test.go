@@ -20,7 +20,7 @@ import (
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/internal/redissentinel"
-	"github.com/errand-fleet/errand/internal/redisserver"
+	"github.com/errand-fleet/errand/internal/redisserver/redistest"
 	"github.com/errand-fleet/errand/tasks"
 )
 
@@ -196,7 +196,7 @@ func (b *broken) start(inMemory bool) {
 		b.settings["REDIS_URL"] = "redis://:pw@" + b.memory.Addr()
 		return
 	}
-	b.settings["REDIS_URL"] = redisserver.ForTest(b)
+	b.settings["REDIS_URL"] = redistest.Start(b)
 	b.address, _ = url.Parse(b.settings["REDIS_URL"])
 	o, err := redis.ParseURL(b.settings["REDIS_URL"])
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"testing"
 
 	"github.com/errand-fleet/errand/config"
-	"github.com/errand-fleet/errand/internal/redisserver"
+	"github.com/errand-fleet/errand/internal/redisserver/redistest"
 )
 
 // A hook needs no login but its signature, at a whole front door, and its secret is in no log.
@@ -22,7 +22,7 @@ func TestHookAtTheFrontDoor(t *testing.T) {
 	const secret = "a-secret-of-the-hook"
 	t.Setenv("ALERTS_SECRET", secret)
 	c := config.Config{
-		Redis: config.Redis{URL: config.RedisURL(redisserver.ForTest(t))}, HTTP: config.HTTP{ConsoleToken: consoleToken}, Paths: config.Paths{State: t.TempDir()},
+		Redis: config.Redis{URL: config.RedisURL(redistest.Start(t))}, HTTP: config.HTTP{ConsoleToken: consoleToken}, Paths: config.Paths{State: t.TempDir()},
 		Routing: config.Routing{Hooks: map[string]config.Hook{"alerts": {Secret: `{{env "ALERTS_SECRET"}}`, Template: "Look at {{.title}}"}}},
 	}
 	var log bytes.Buffer

@@ -18,7 +18,7 @@ import (
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/config"
 	"github.com/errand-fleet/errand/forge"
-	"github.com/errand-fleet/errand/internal/redisserver"
+	"github.com/errand-fleet/errand/internal/redisserver/redistest"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/taskstest"
 )
@@ -36,7 +36,7 @@ type delegation struct {
 func newDelegation(t *testing.T) *delegation {
 	t.Helper()
 	c := config.Config{
-		Redis: config.Redis{URL: config.RedisURL(redisserver.ForTest(t))}, HTTP: config.HTTP{ConsoleToken: consoleToken}, Paths: config.Paths{State: t.TempDir()},
+		Redis: config.Redis{URL: config.RedisURL(redistest.Start(t))}, HTTP: config.HTTP{ConsoleToken: consoleToken}, Paths: config.Paths{State: t.TempDir()},
 		Routing: config.Routing{Repositories: map[string]config.Repository{"acme/api": {}, "acme/web": {}}},
 	}
 	p, err := New(c, slog.New(slog.DiscardHandler), Options{})

@@ -8,7 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/errand-fleet/errand/internal/redisserver"
+	"github.com/errand-fleet/errand/internal/redisserver/redistest"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/store/objects"
 	"github.com/errand-fleet/errand/tasks"
@@ -19,7 +19,7 @@ import (
 func TestMemoryOfTasks(t *testing.T) {
 	t.Parallel()
 	const n, waiting, live = 1000, 4 << 10, 60 << 10 // bytes
-	opt, err := redis.ParseURL(redisserver.ForTest(t))
+	opt, err := redis.ParseURL(redistest.Start(t))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/errand-fleet/errand/config"
-	"github.com/errand-fleet/errand/internal/redisserver"
+	"github.com/errand-fleet/errand/internal/redisserver/redistest"
 )
 
 // address is the address of a hosted Redis: new connections lead to where it was moved to, old ones stay.
@@ -71,7 +71,7 @@ func TestAddressMoves(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			old, promoted := parse(t, redisserver.ForTest(t)), parse(t, redisserver.ForTest(t))
+			old, promoted := parse(t, redistest.Start(t)), parse(t, redistest.Start(t))
 			if err := promoted.ConfigSet(t.Context(), "requirepass", old.Options().Password).Err(); err != nil {
 				t.Fatal(err)
 			}

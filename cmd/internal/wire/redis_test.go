@@ -9,7 +9,7 @@ import (
 	"github.com/alicebob/miniredis/v2"
 
 	"github.com/errand-fleet/errand/config"
-	"github.com/errand-fleet/errand/internal/redisserver"
+	"github.com/errand-fleet/errand/internal/redisserver/redistest"
 )
 
 // A process is not ready on a Redis that may drop tasks, is on one in memory, and says at its start what is wrong with
@@ -39,7 +39,7 @@ func TestRedisIsLookedAt(t *testing.T) {
 			t.Errorf("%q is not said:\n%s", said, logged.String())
 		}
 	}
-	p := on(redisserver.ForTest(t))
+	p := on(redistest.Start(t))
 	check(p, "", `level=WARN msg=redis what="appendonly is off"`)
 	for _, args := range [][2]string{{"maxmemory", "1gb"}, {"maxmemory-policy", "allkeys-lru"}} {
 		if err := p.Redis.ConfigSet(t.Context(), args[0], args[1]).Err(); err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/config"
 	"github.com/errand-fleet/errand/internal/githubfake"
-	"github.com/errand-fleet/errand/internal/redisserver"
+	"github.com/errand-fleet/errand/internal/redisserver/redistest"
 	"github.com/errand-fleet/errand/internal/slackfake"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/worker"
@@ -100,7 +100,7 @@ people:
 		t.Fatal(err)
 	}
 	env := map[string]string{
-		"REDIS_URL": redisserver.ForTest(t), "ERRAND_CONFIG": file, "ERRAND_STATE_DIR": t.TempDir(), "ERRAND_CONSOLE_TOKEN": consoleToken,
+		"REDIS_URL": redistest.Start(t), "ERRAND_CONFIG": file, "ERRAND_STATE_DIR": t.TempDir(), "ERRAND_CONSOLE_TOKEN": consoleToken,
 		"ERRAND_PUBLIC_URL": w.base, "ERRAND_LOGIN_SECRET": "github-client-secret",
 		"SLACK_API_URL": w.slack.APIURL(), "SLACK_BOT_TOKEN": "xoxb-test", "SLACK_SIGNING_SECRET": "slack-secret",
 		"GITHUB_API_URL": w.github.APIURL(), "GITHUB_URL": w.github.URL(), "GITHUB_TOKEN": "ghp_test", "GITHUB_WEBHOOK_SECRET": "github-secret",

@@ -11,7 +11,7 @@ import (
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/config"
-	"github.com/errand-fleet/errand/internal/redisserver"
+	"github.com/errand-fleet/errand/internal/redisserver/redistest"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/taskstest"
 )
@@ -27,7 +27,7 @@ func TestWebhookOfTheFrontDoor(t *testing.T) {
 	}))
 	t.Cleanup(receiver.Close)
 	c := config.Config{
-		Redis: config.Redis{URL: config.RedisURL(redisserver.ForTest(t))}, HTTP: config.HTTP{ConsoleToken: consoleToken}, Paths: config.Paths{State: t.TempDir()},
+		Redis: config.Redis{URL: config.RedisURL(redistest.Start(t))}, HTTP: config.HTTP{ConsoleToken: consoleToken}, Paths: config.Paths{State: t.TempDir()},
 		Routing: config.Routing{Webhooks: map[string]config.Webhook{"ops": {URL: receiver.URL, Secret: `{{env "OPS_SECRET"}}`, Endings: []string{"answered"}}}},
 	}
 	var log bytes.Buffer

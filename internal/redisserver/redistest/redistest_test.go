@@ -1,29 +1,33 @@
-package redisserver
+package redistest
 
 import (
 	"fmt"
-	"strconv"
 	"testing"
+
+	"github.com/redis/go-redis/v9"
 )
 
-func itoa(n int) string { return strconv.Itoa(n) }
+func ping(t *testing.T, address string) error {
+	t.Helper()
+	opt, err := redis.ParseURL(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := redis.NewClient(opt)
+	defer c.Close()
+	return c.Ping(t.Context()).Err()
+}
 
-// writer hands every write to itself.
-type writer func([]byte)
-
-func (w writer) Write(p []byte) (int, error) { w(p); return len(p), nil }
-
-func TestForTestServes(t *testing.T) {
+func TestStartServesOneTest(t *testing.T) {
 	t.Parallel()
-	var addr string
+	var address string
 	t.Run("one test", func(t *testing.T) {
-		c := connect(t, ForTest(t))
-		addr = c.Options().Addr
-		if err := c.Ping(t.Context()).Err(); err != nil {
+		address = Start(t)
+		if err := ping(t, address); err != nil {
 			t.Error(err)
 		}
 	})
-	if err := connect(t, "redis://"+addr).Ping(t.Context()).Err(); err == nil {
+	if err := ping(t, address); err == nil {
 		t.Error("the server outlives its test")
 	}
 }
@@ -37,13 +41,13 @@ type failing struct {
 func (f *failing) Helper()           {}
 func (f *failing) Fatal(args ...any) { f.said = fmt.Sprint(args...); panic(f) }
 
-func TestForTestSaysWhatToInstall(t *testing.T) {
+func TestStartSaysWhatToInstall(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	t.Setenv("ERRAND_TEST_REDIS", "")
 	f := &failing{TB: t}
 	func() {
 		defer func() { _ = recover() }()
-		ForTest(f)
+		Start(f)
 	}()
 	if want := "redis-server is missing: run make setup (or apt-get install redis-server)"; f.said != want {
 		t.Errorf("said %q, want %q", f.said, want)
