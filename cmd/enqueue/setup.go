@@ -262,14 +262,7 @@ func doctorCommand(t *terminal, flags *flag.FlagSet) runFunc {
 
 // outlook prints what a run in a repository would get.
 func (t *terminal) outlook(ctx context.Context, repo string) error {
-	var o tasks.Outlook
-	text, err := t.api.call(ctx, "GET /api/health/repository?repo="+url.QueryEscape(repo), nil, &o)
-	switch {
-	case err != nil:
-		return err
-	case t.raw:
-		err = t.printJSON(text)
-	default:
+	o, err := shown(ctx, t, "GET /api/health/repository?repo="+url.QueryEscape(repo), nil, func(o tasks.Outlook) {
 		for _, f := range o.Facts {
 			name := f.Name
 			for _, value := range append(f.Values, "–")[:max(1, len(f.Values))] {
@@ -279,7 +272,7 @@ func (t *terminal) outlook(ctx context.Context, repo string) error {
 		}
 		printf(t.stdout, "\n")
 		t.printFindings("", o.Findings)
-	}
+	})
 	if err == nil && failed(o.Findings) {
 		return exitFailed
 	}
