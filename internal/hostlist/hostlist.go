@@ -64,9 +64,6 @@ var presets = map[string][]string{
 // Presets returns the names of all presets.
 func Presets() []string { return slices.Sorted(maps.Keys(presets)) }
 
-// PresetHosts returns the hosts of a preset.
-func PresetHosts(name string) []string { return slices.Clone(presets[name]) }
-
 // Default is the list of a fleet that declares none: all presets.
 func Default() List { return List{Mode: Listed, Hosts: Presets()} }
 
