@@ -87,6 +87,7 @@ import (
 	"github.com/errand-fleet/errand/agent/internal/egress"
 	"github.com/errand-fleet/errand/agent/internal/gateway"
 	"github.com/errand-fleet/errand/agent/internal/keeper"
+	"github.com/errand-fleet/errand/agent/internal/keeper/supervise"
 	"github.com/errand-fleet/errand/agent/internal/protocol"
 	"github.com/errand-fleet/errand/agent/internal/redact"
 	"github.com/errand-fleet/errand/agent/internal/sandbox"
@@ -303,7 +304,7 @@ func (r *Runner) check(s Spec) *Error {
 
 // KeeperMain must be the first call of main and of TestMain. In a process that was started as the keeper of a run it
 // runs the keeper and exits; in any other process it returns at once.
-func KeeperMain() { keeper.Main() }
+func KeeperMain() { supervise.Main() }
 
 // MakePrivate makes this process unreadable to other processes of its user, such as the shells of an agent's tools.
 // Call it at the start of a process that holds secrets. It returns a notice for the operator if that does not help.

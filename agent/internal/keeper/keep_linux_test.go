@@ -11,14 +11,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/errand-fleet/errand/agent/internal/agenttest"
-	"github.com/errand-fleet/errand/agent/internal/keeper"
 	"golang.org/x/sys/unix"
+
+	"github.com/errand-fleet/errand/agent/internal/agenttest"
+	"github.com/errand-fleet/errand/agent/internal/keeper/supervise"
 )
 
 // TestMain lets the test binary be a keeper.
 func TestMain(m *testing.M) {
-	keeper.Main()
+	supervise.Main()
 	agenttest.MoreParallel()
 	os.Exit(m.Run())
 }

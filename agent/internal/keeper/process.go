@@ -54,9 +54,6 @@ const (
 	WorkerVariable = "ERRAND_WORKER" // WorkerMark of the worker
 )
 
-// Main runs the keeper and exits if this process was started as one. In any other process it returns at once.
-func Main() { supervise.Main() }
-
 // StartError says that the CLI could not be executed.
 type StartError struct {
 	Message string
