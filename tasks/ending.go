@@ -280,8 +280,10 @@ func (c *Verification) Line() string {
 	return strings.Join(said, "; ")
 }
 
-// maxVerification bounds the Markdown of a verification, in bytes. The first results are kept.
-const maxVerification = 12_000
+const (
+	maxVerification = 12_000 // bytes of Markdown; the first results are kept
+	maxCommand      = 300    // characters of one command
+)
 
 // Markdown renders the results for the description of a pull request; empty if there are none.
 func (c *Verification) Markdown() string {
@@ -298,14 +300,14 @@ func (c *Verification) Markdown() string {
 	fmt.Fprintf(&b, "**%s.**\n", markdown.NeutralLine(untrusted.Line(headline, 1000)))
 	var blocks []string
 	for _, one := range c.Ran {
-		block := fmt.Sprintf("\n%s %s.\n", codeSpan(one.Command), one.fate())
+		block := fmt.Sprintf("\n%s %s.\n", untrusted.Code(one.Command, maxCommand), one.fate())
 		if text := strings.TrimSpace(one.Said); text != "" {
 			block += "\n" + markdown.Neutral(markdown.Fenced("", text)+"\n")
 		}
 		blocks = append(blocks, block)
 	}
 	for _, command := range c.Unrun {
-		blocks = append(blocks, fmt.Sprintf("\n%s was not run.\n", codeSpan(command)))
+		blocks = append(blocks, fmt.Sprintf("\n%s was not run.\n", untrusted.Code(command, maxCommand)))
 	}
 	left := maxVerification
 	for _, block := range blocks {
@@ -316,11 +318,6 @@ func (c *Verification) Markdown() string {
 		b.WriteString(block)
 	}
 	return b.String() + "\n---\n"
-}
-
-// codeSpan formats untrusted text as a code span.
-func codeSpan(s string) string {
-	return "`" + strings.ReplaceAll(untrusted.Line(s, 300), "`", "'") + "`"
 }
 
 // fate says how a command ended and how long it took.

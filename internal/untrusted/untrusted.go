@@ -35,6 +35,9 @@ func withoutInvisible(s string) string {
 // Line returns text as one visible line of at most n characters.
 func Line(s string, n int) string { return Short(Plain(s), n) }
 
+// Code returns text as inline code of Markdown, of at most n characters.
+func Code(s string, n int) string { return "`" + strings.ReplaceAll(Line(s, n), "`", "'") + "`" }
+
 // Short returns text on one line of at most n characters. What cannot be seen stays.
 func Short(s string, n int) string { return Cut(strings.Join(strings.Fields(s), " "), n) }
 

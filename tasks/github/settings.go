@@ -301,7 +301,7 @@ var (
 // plainYAMLError rewrites an error of the YAML package, which mentions Go types, for people.
 func plainYAMLError(e string) string {
 	if m := unknownField.FindStringSubmatch(e); m != nil {
-		return fmt.Sprintf("Line %s: unknown setting %s.", m[1], code(m[2]))
+		return fmt.Sprintf("Line %s: unknown setting %s.", m[1], untrusted.Code(m[2], maxEntry))
 	}
 	if m := wrongKind.FindStringSubmatch(e); m != nil {
 		return "L" + m[1][1:] + ": the value has the wrong type."
@@ -311,7 +311,7 @@ func plainYAMLError(e string) string {
 
 // validated drops settings that could be read but make no sense.
 func (c settings) validated(wrong []string) (settings, []string) {
-	refuse := func(key, why string) { wrong = append(wrong, code(key)+" "+why+".") }
+	refuse := func(key, why string) { wrong = append(wrong, untrusted.Code(key, maxEntry)+" "+why+".") }
 	for _, kind := range slices.Sorted(maps.Keys(c.Triggers)) {
 		if !kinds()[kind].automatic {
 			refuse("triggers."+kind, "is not a kind of automatic work")
@@ -388,8 +388,3 @@ func (c *settings) dropUnknownWords(refuse func(key, why string)) {
 
 // modelForm matches what tasks accepts as the name of a model.
 var modelForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:\[\]-]{0,99}$`)
-
-// code formats text from others as inline code.
-func code(s string) string {
-	return "`" + strings.ReplaceAll(untrusted.Line(s, maxEntry), "`", "'") + "`"
-}
