@@ -12,7 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/errand-fleet/errand/config"
-	"github.com/errand-fleet/errand/internal/redisserver"
+	"github.com/errand-fleet/errand/internal/redisserver/redistest"
 )
 
 // frontDoor returns a front door on a Redis, and a function that asks it for a page.
@@ -69,7 +69,7 @@ func TestFrontDoorNamesTheFault(t *testing.T) {
 // Metrics say that the fleet does not work if Redis can be read and not be used, and still what is in it.
 func TestMetricsOfARedisThatRefusesWrites(t *testing.T) {
 	t.Parallel()
-	url := redisserver.ForTest(t)
+	url := redistest.Start(t)
 	expect := func(line string) {
 		t.Helper()
 		get := frontDoor(t, url) // a front door keeps the result of its last write for 5 s
