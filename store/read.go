@@ -99,7 +99,7 @@ func (s *Store) LiveAfter(ctx context.Context, after string, n int) (live []Live
 // liveFields are the fields that a reconciler reads. A whole record may be large.
 var liveFields = []string{
 	"thread", "class", "pool", "state", "delivery", "at", "attempt", "crashes", "fence", "created",
-	"started", "retried", "cancel_by", "cancel_cause", "scopes", "blocked", "lent",
+	"started", "retried", "cancel_by", "cancel_cause", "scopes", "blocked", "lent", "worker",
 }
 
 // readable returns those of the given tasks that wait or run and can be read.

@@ -52,6 +52,10 @@ func (f *Fleet) Load(ctx context.Context, live []store.LiveRecord, workers []sto
 		return uses[scope]
 	}
 	next := map[string][]string{}
+	credentials := map[string]string{} // by worker
+	for _, w := range workers {
+		credentials[w.ID] = w.Credential
+	}
 	for _, rec := range live {
 		switch {
 		case sees != nil && !sees(rec.Scopes):
@@ -59,19 +63,15 @@ func (f *Fleet) Load(ctx context.Context, live []store.LiveRecord, workers []sto
 			for _, scope := range rec.Scopes {
 				use(scope).Runs++
 			}
+			if name := credentials[rec.Worker]; name != "" && sees == nil {
+				use(credentialScope + name).Runs++
+			}
 		case rec.State == store.Waiting:
 			if rec.Blocked.Scope != "" {
 				use(rec.Blocked.Scope).Waiting++
 			}
 			if len(next[rec.Class]) < maxNext {
 				next[rec.Class] = append(next[rec.Class], rec.ID)
-			}
-		}
-	}
-	if sees == nil {
-		for _, w := range workers {
-			if w.Credential != "" {
-				use(credentialScope + w.Credential).Runs += w.Running
 			}
 		}
 	}

@@ -130,17 +130,21 @@ func TestFleetAtWork(t *testing.T) {
 		h.End(h.Claim(h.inRepo(i+1, "acme/ended")), tasks.Ending{Kind: kind, At: time.Now()})
 	}
 	h.Claim(h.inRepo(9, "acme/app"))
-	asks, err := h.Store.Claim(t.Context(), h.submit(10, func(t *tasks.Task) { t.Repo, t.Thread = "acme/app", "chat/asks" }), 0, "w", store.Cap{Scope: "repo:", Max: 2})
+	asks, err := h.Store.Claim(t.Context(), h.submit(10, func(t *tasks.Task) { t.Repo, t.Thread = "acme/app", "chat/asks" }), 0, "worker-1", store.Cap{Scope: "repo:", Max: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := asks.Lend(t.Context()); err != nil { // it waits for a person
 		t.Fatal(err)
 	}
+	w := store.Worker{ID: "worker-1", Host: "mill.test", Credential: "team", Running: 2, Health: json.RawMessage(`{"ok":true}`)}
+	if _, err := h.Store.Workers.Beat(t.Context(), w); err != nil {
+		t.Fatal(err)
+	}
 	a := h.get("/fleet")
 	h.contains(a, http.StatusOK, `role="img" aria-labelledby="ended-title ended-desc"`, "<b>4</b> ended in 24 h", "<b>75%</b> did not fail",
 		`<rect class="done"`, `<rect class="failed"`, `<rect class="stopped"`, "done: 2", "≤ ",
-		"Runs at once, each repository", "at most 2", "acme/app <b>1</b>", "$0.00 of $50.00", "!acme/ended <b>")
+		"Runs at once, each repository", "at most 2", "acme/app <b>1</b>", "each credential", "team <b>1</b>", "$0.00 of $50.00", "!acme/ended <b>")
 	limited := []string{"Authorization", "Bearer " + h.apiToken("team", "operator", "other/*")}
 	h.contains(h.get("/fleet", append(limited, "Accept", "text/html")...), http.StatusOK, "at most 2", "!acme/app")
 	h.redirects(h.get("/health?services=1"), "/fleet?services=1")
