@@ -119,9 +119,13 @@ func (k *talk) ask(ctx context.Context, q tasks.Question) (tasks.Answer, error) 
 	}
 }
 
-// next returns the key of a question: its content and how often this run has asked it. So a repeated run finds its
-// answers, and one approval does not approve all later calls.
+// next returns the key of a question: its content, when the task was retried, and how often this run has asked it. So a
+// repeated run finds its answers, a retried task asks again in a new message, and one approval does not approve all
+// later calls.
 func (k *talk) next(content []string) string {
+	if retried := k.claim.Record().Retried; !retried.IsZero() {
+		content = slices.Concat(content, []string{retried.UTC().Format(time.RFC3339Nano)})
+	}
 	sum := format.Hash(content...)
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -281,6 +281,25 @@ func TestQuestionIsPostedAfterACrash(t *testing.T) {
 	}
 }
 
+// A retried task asks again. Sources find what they have posted by its key, so the question has another one.
+func TestRetriedTaskAsksAgain(t *testing.T) {
+	t.Parallel()
+	f, s := talking(t, func(_ context.Context, call func(string, string) string) string {
+		return call("ask_user", `{"question":"Which?"}`)
+	})
+	f.talker(s, func(c *Config) { c.Timing.Answer = time.Millisecond })
+	id := f.submit(f.task("a", "x"))
+	first := <-s.asked
+	f.ending(id)
+	if _, err := f.desk.Retry(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	if second := <-s.asked; second.Text != first.Text || second.Key == first.Key {
+		t.Errorf("asked %q with key %s, and before with %s", second.Text, second.Key, first.Key)
+	}
+	f.ending(id)
+}
+
 // A run that has lost its claim while it posted a question leaves the question to the new owner.
 func TestQuestionOfALostClaimStaysOpen(t *testing.T) {
 	t.Parallel()
