@@ -362,19 +362,28 @@ func TestCloudWithoutTheModel(t *testing.T) {
 	}
 }
 
-// A run that asks for what the policy of its accounts forbids takes none of them from the others, and is not repeated: it
-// would meet the same refusal.
-func TestForbiddenProfileHoldsNothing(t *testing.T) {
+// A run that was served and then asks for what its accounts lack or their policy forbids takes none of them from the
+// others, and is not repeated: it would meet the same refusal.
+func TestChoiceOfARunHoldsNothing(t *testing.T) {
 	t.Parallel()
-	for _, accounts := range [][]string{{"aws"}, {"aws", "aws2"}} {
-		u := denying(t, "x is not authorized to perform: bedrock:InvokeModel on resource: y", accounts...)
+	const forbidden = "x is not authorized to perform: bedrock:InvokeModel on resource: y"
+	for _, c := range []struct {
+		message  string
+		accounts []string
+	}{
+		{forbidden, []string{"aws"}},
+		{forbidden, []string{"aws", "aws2"}},
+		{"You don't have access to the model.", []string{"aws"}},
+	} {
+		u := denying(t, c.message, c.accounts...)
 		g := open(t, u)
-		for _, c := range []struct {
+		for _, q := range []struct {
 			model  string
 			status int
 		}{{"claude-sonnet-5", http.StatusOK}, {"claude-opus-5-5", http.StatusForbidden}} {
-			if status, text := send(t, http.MethodPost, u.Access(g).Cloud["SKY_URL"]+"/ask/"+c.model, `{}`); status != c.status {
-				t.Errorf("%s: %d %s", c.model, status, text)
+			status, text := send(t, http.MethodPost, u.Access(g).Cloud["SKY_URL"]+"/ask/"+q.model, `{}`)
+			if status != q.status {
+				t.Errorf("%s: %d %s", q.model, status, text)
 			}
 		}
 		for name, state := range u.States() {
@@ -383,7 +392,7 @@ func TestForbiddenProfileHoldsNothing(t *testing.T) {
 			}
 		}
 		if at := g.Seen().FreeAt; !at.IsZero() {
-			t.Errorf("with %v the run is to be repeated at %v", accounts, at)
+			t.Errorf("with %v the run is to be repeated at %v", c.accounts, at)
 		}
 	}
 }

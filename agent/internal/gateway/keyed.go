@@ -76,11 +76,8 @@ func (t keyed) logDenial(k *key, res *http.Response) {
 // holds reports whether a refusal is a reason to hold the credential for all runs. alone says that all others of its
 // kind are held.
 func (t keyed) holds(res *http.Response, alone bool) bool {
-	switch {
-	case deniesResource(res): // the run may have chosen what the account's policy forbids, and it has the rest
+	if deniesResource(res) || deniesModel(res) { // the run may have chosen what the account lacks, and it has the rest
 		return alone && !t.g.seen.served()
-	case deniesModel(res):
-		return alone // otherwise it may have the other models
 	}
 	return true
 }
