@@ -146,7 +146,7 @@ func CheckModel(ctx context.Context, r *Runner, model string) (list []ModelCheck
 	for _, c := range r.model.Check(ctx, model) {
 		one := ModelCheck{Name: c.Name, Host: c.Host, Closed: c.Closed}
 		if c.Problem != "" {
-			one.Problem = NewError(checkedClass(c.Status), r.cfg.Redactor.String(c.Problem))
+			one.Problem = NewError(checkedClass(c), r.cfg.Redactor.String(c.Problem))
 		}
 		list = append(list, one)
 	}
@@ -154,8 +154,11 @@ func CheckModel(ctx context.Context, r *Runner, model string) (list []ModelCheck
 }
 
 // checkedClass returns the class of a refusal. Status 0 means no answer, perhaps for lack of a credential.
-func checkedClass(status int) Class {
-	switch status {
+func checkedClass(p gateway.Probe) Class {
+	if p.Denied {
+		return ClassModel
+	}
+	switch p.Status {
 	case 0, http.StatusUnauthorized, http.StatusForbidden:
 		return ClassAuth
 	case http.StatusPaymentRequired:

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/errand-fleet/errand/agent/internal/gateway"
 )
 
 // Every class has its row in the table and in docs/errors.md, and the two say the same.
@@ -65,4 +67,21 @@ func constants(t *testing.T, typ string) (values []string) {
 		return true
 	})
 	return values
+}
+
+// A check of the model blames the credential only if the refusal is not about the model.
+func TestClassOfARefusedCheck(t *testing.T) {
+	t.Parallel()
+	for probe, want := range map[gateway.Probe]Class{
+		{}:                          ClassAuth,
+		{Status: 403}:               ClassAuth,
+		{Status: 403, Denied: true}: ClassModel,
+		{Status: 404}:               ClassModel,
+		{Status: 429}:               ClassRateLimit,
+		{Status: 500}:               ClassOverloaded,
+	} {
+		if got := checkedClass(probe); got != want {
+			t.Errorf("%+v: %s", probe, got)
+		}
+	}
 }

@@ -26,6 +26,7 @@ type Probe struct {
 	Host    string // the host of the request, or the name of a cloud
 	Status  int    // HTTP status; 0 without an answer
 	Problem string // empty on success
+	Denied  bool   // the account lacks the model, or its policy forbids it
 	Closed  bool   // no request was sent: only the CLI may use a subscription
 }
 
@@ -72,7 +73,7 @@ func (u *Upstream) check(ctx context.Context, k *key, model string) Probe {
 	}
 	defer res.Body.Close()
 	if c.Status = res.StatusCode; c.Status != http.StatusOK {
-		c.Problem = sentence(res)
+		c.Problem, c.Denied = sentence(res), deniesModel(res) || deniesResource(res)
 	}
 	return c
 }

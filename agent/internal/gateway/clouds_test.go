@@ -360,6 +360,11 @@ func TestCloudWithoutTheModel(t *testing.T) {
 	if next := open(t, u); next.start.Name != "key" {
 		t.Errorf("the next run has %s", next.start.Name)
 	}
+	for _, p := range u.Check(t.Context(), "claude-opus-5-5") {
+		if p.Denied != (p.Name == "aws") {
+			t.Errorf("checked %+v", p)
+		}
+	}
 }
 
 // A run that was served and then asks for what its accounts lack or their policy forbids takes none of them from the
