@@ -437,6 +437,23 @@ func TestSecretsAfterACommit(t *testing.T) {
 	}
 }
 
+// A run that gets no secrets itself, because it only reads, may leave the code of a commit in the clone, too.
+func TestSecretsAfterACommitWasRead(t *testing.T) {
+	t.Parallel()
+	r, _, publishing := publishingFleet(t, func(r *remote, s agent.Spec) { r.write(s.Dir, "work", s.ID+"\n") })
+	r.worker(r.disk(t.TempDir()), publishing, func(c *Config) {
+		c.Exposed = func(string) map[string]string { return map[string]string{"TOKEN": "npm_secret-1"} }
+	})
+	named, later := r.repoTask("a"), r.repoTask("a")
+	named.Ref, later.Ref = r.git(filepath.Join(r.root, "acme", "api.git"), "rev-parse", "main"), "main"
+	named.Profile = agent.Read
+	r.ending(r.submit(named))
+	r.ending(r.submit(later))
+	if r.agent.specs()[1].Secrets["TOKEN"] != "" {
+		t.Error("the later run has the secret")
+	}
+}
+
 // After a rebuild the next run sets up a new environment. A run that uses the old one goes on; then the janitor removes it.
 func TestRebuild(t *testing.T) {
 	t.Parallel()

@@ -46,16 +46,16 @@ func (w *Worker) protected(repo string, c workspace.Clone) string {
 // request that no source considers a stranger's. A commit may be from anywhere, such as a fork that nobody has
 // approved.
 func (w *Worker) exposed(r *run, t tasks.Task, c workspace.Clone) (map[string]string, error) {
-	if w.cfg.Exposed == nil || t.Profile != agent.Write || !w.cfg.Runner.Sandboxed() {
-		return nil, nil
+	var secrets map[string]string
+	if w.cfg.Exposed != nil && t.Profile == agent.Write && w.cfg.Runner.Sandboxed() {
+		secrets = w.cfg.Exposed(t.Repo)
 	}
-	secrets := w.cfg.Exposed(t.Repo)
-	if len(secrets) == 0 {
+	if len(secrets) == 0 && !commitID.MatchString(t.Ref) {
 		return nil, nil
 	}
 	named, err := namedCommit(r.ctx, w.cfg.Store.Memos, t)
 	switch trusted := w.protected(t.Repo, c); {
-	case err != nil:
+	case err != nil, len(secrets) == 0: // a later run in the clone may get secrets
 		return nil, err
 	case len(c.With) > 0: // the other repositories decide, too, what the run executes
 		r.notice("The run gets no secrets, because code of " + strings.Join(c.With, ", ") + " may be in its clone")
