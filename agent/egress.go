@@ -113,8 +113,8 @@ func (r *Runner) enclose(env map[string]string, s Spec, d session.Dirs) {
 		for _, name := range trustVariables {
 			env[name] = filepath.Join(d.Root, trustFile)
 		}
-		java += " -Djavax.net.ssl.trustStoreType=PKCS12 -Djavax.net.ssl.trustStore=" +
-			filepath.Join(d.Root, javaTrustFile) +
+		java += " -Djavax.net.ssl.trustStoreType=PKCS12" +
+			" -Djavax.net.ssl.trustStore=" + filepath.Join(d.Root, javaTrustFile) +
 			" -Djavax.net.ssl.trustStorePassword=" + javaTrustPassword
 	}
 	for name, options := range map[string]string{

@@ -87,8 +87,9 @@ func (r *Runner) Health(ctx context.Context, minVersion string) Health {
 		minVersion = MinCLI
 	}
 	if h.Version == "" || older(h.Version, minVersion) {
-		return fail(ClassCLIVersion, fmt.Sprintf("claude %s is older than %s", cmp.Or(h.Version, "(unknown)"),
-			minVersion), "run npm ci, which installs the pinned version")
+		return fail(ClassCLIVersion,
+			fmt.Sprintf("claude %s is older than %s", cmp.Or(h.Version, "(unknown)"), minVersion),
+			"run npm ci, which installs the pinned version")
 	}
 	// Exit code 1 means "no", so only the JSON counts.
 	out, err = r.ask(ctx, cli, dirs, "auth", "status")

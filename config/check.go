@@ -80,8 +80,8 @@ func checkPool(p *Problems, s setting, _ string) {
 func checkOneOf(p *Problems, s setting, bound string) {
 	words := strings.Fields(bound)
 	if last := len(words) - 1; !slices.Contains(words, s.field.String()) {
-		p.add(s.name, fmt.Sprintf("must be %s or %s, not %q", strings.Join(words[:last], ", "), words[last], s.value),
-			"")
+		others := strings.Join(words[:last], ", ")
+		p.add(s.name, fmt.Sprintf("must be %s or %s, not %q", others, words[last], s.value), "")
 	}
 }
 

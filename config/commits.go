@@ -28,8 +28,7 @@ var author = regexp.MustCompile(`^[^<>\x00-\x1f\x7f]*[^<>\x00-\x20\x7f] <[^<>\s]
 
 func checkAuthor(p *Problems, s setting, _ string) {
 	if !author.MatchString(s.field.String()) {
-		p.add(s.name,
-			fmt.Sprintf("must be a name and an address like `errand-bot "+
-				"<1234+errand-bot@users.noreply.github.com>`, not %q", s.value), "")
+		p.add(s.name, fmt.Sprintf("must be a name and an address "+
+			"like `errand-bot <1234+errand-bot@users.noreply.github.com>`, not %q", s.value), "")
 	}
 }

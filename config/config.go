@@ -77,6 +77,7 @@ type Redis struct {
 	AllowOpen bool `env:"ERRAND_ALLOW_OPEN_REDIS" envDefault:"false"` // start even if Redis has no password
 
 	// With TLS, for the Sentinels as well.
+
 	// absolute; certificates of the CA that signed Redis' certificate; empty: those of the system
 	CAFile   string `env:"ERRAND_REDIS_CA_FILE"`
 	CertFile string `env:"ERRAND_REDIS_CERT_FILE"` // absolute; the client certificate, if Redis requires one

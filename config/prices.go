@@ -74,8 +74,9 @@ func (v routingCheck) prices(r Routing) {
 				"cache_read": &p.CacheRead,
 			} {
 				if usd := *cmp.Or(amount, new(float64)); !(usd >= 0 && usd <= maxPrice) { // also true for .nan
-					v.add("is not an amount", fmt.Sprintf("write US dollars per million tokens, at most %d",
-						int(maxPrice)), append(at, key)...)
+					v.add("is not an amount",
+						fmt.Sprintf("write US dollars per million tokens, at most %d", int(maxPrice)),
+						append(at, key)...)
 				}
 			}
 		}

@@ -245,8 +245,8 @@ func (r RedisURL) check(p *Problems) {
 func (r *Redis) readFiles(p *Problems, read readFunc) {
 	const ca, cert, key = "ERRAND_REDIS_CA_FILE", "ERRAND_REDIS_CERT_FILE", "ERRAND_REDIS_KEY_FILE"
 	before, given := len(*p), r.CAFile+r.CertFile+r.KeyFile
-	r.CA, r.Cert, r.Key = readFile(p, read, ca, &r.CAFile), readFile(p, read, cert,
-		&r.CertFile), Secret(readFile(p, read, key, &r.KeyFile))
+	r.CA, r.Cert = readFile(p, read, ca, &r.CAFile), readFile(p, read, cert, &r.CertFile)
+	r.Key = Secret(readFile(p, read, key, &r.KeyFile))
 	if len(*p) > before || given == "" {
 		return
 	}

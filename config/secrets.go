@@ -63,8 +63,8 @@ func (r Repository) SecretFiles() (files []string) {
 
 // ReadSecrets sets the values of Secrets. The error names all that cannot be read, and shows no value. run returns what
 // the program of a command prints; nil: commands are left out.
-func (r Repository) ReadSecrets(getenv func(string) string, readFile readFunc,
-	run func(command string) ([]byte, error),
+func (r Repository) ReadSecrets(
+	getenv func(string) string, readFile readFunc, run func(command string) ([]byte, error),
 ) (wrong error) {
 	for _, name := range slices.Sorted(maps.Keys(r.Secrets)) {
 		s := r.Secrets[name]

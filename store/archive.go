@@ -113,8 +113,8 @@ func earlier(events []Event, than string) []Event {
 
 // ReadBefore returns the latest events before an event's ID, oldest first, for paging back; "" starts at the end. more
 // reports whether there are older events. limit must be positive.
-func (s *EventLog) ReadBefore(ctx context.Context, id, before string,
-	limit int,
+func (s *EventLog) ReadBefore(
+	ctx context.Context, id, before string, limit int,
 ) (events []Event, more bool, err error) {
 	if !ValidEventID(before) {
 		return nil, false, fmt.Errorf("read events of %s: %q is no event ID", id, before)

@@ -62,8 +62,8 @@ func (s *Credentials) Admit(ctx context.Context, credential string) error {
 
 // Hold prevents runs from starting with a credential until a time by workers' clocks; the latest such time counts.
 // Afterwards runs start at least interval apart, until enough calls of [Credentials.Ease] and [Credentials.Admit].
-func (s *Credentials) Hold(ctx context.Context, credential string, until time.Time, interval time.Duration,
-	why string,
+func (s *Credentials) Hold(
+	ctx context.Context, credential string, until time.Time, interval time.Duration, why string,
 ) error {
 	_, err := s.run(ctx, "hold", credential, micros(until), interval.Microseconds(), why)
 	return wrapf(err, "hold credential")
@@ -94,8 +94,8 @@ func (s *Credentials) Ease(ctx context.Context, credential string) error {
 // ShareOpen publishes what the open runs of a worker have spent with each credential in US dollars, until its next
 // heartbeats fail, and returns what those of the other live workers have. A reader has no worker and nothing to
 // publish.
-func (s *Credentials) ShareOpen(ctx context.Context, worker string,
-	own map[string]float64,
+func (s *Credentials) ShareOpen(
+	ctx context.Context, worker string, own map[string]float64,
 ) (others map[string]float64, err error) {
 	var text []byte
 	if len(own) > 0 {

@@ -58,8 +58,8 @@ var errContended = errors.New("others keep changing it")
 // ChangeMemo reads a memo (nil if it does not exist), calls change and writes the result. It starts over if another
 // process changed the memo meanwhile. If change returns nil, the memo stays as it is. ChangeMemo returns change's
 // error, and [ErrTooLarge] beyond 256 KiB.
-func (s *Memos) ChangeMemo(ctx context.Context, name string, change func(json.RawMessage) (json.RawMessage,
-	error),
+func (s *Memos) ChangeMemo(
+	ctx context.Context, name string, change func(json.RawMessage) (json.RawMessage, error),
 ) error {
 	for range changeTries {
 		m, err := s.memo(ctx, name)
@@ -79,8 +79,8 @@ func (s *Memos) ChangeMemo(ctx context.Context, name string, change func(json.Ra
 
 // Allow is a rate limiter that the fleet shares under a name: one turn per interval, and up to burst turns at once
 // after a pause. It does not block. It returns 0 if it took a turn, and otherwise the time until the next turn.
-func (s *Memos) Allow(ctx context.Context, name string, every time.Duration,
-	burst int,
+func (s *Memos) Allow(
+	ctx context.Context, name string, every time.Duration, burst int,
 ) (wait time.Duration, err error) {
 	r, err := s.run(ctx, "allow", name, every.Microseconds(), max(burst, 1))
 	return time.Duration(r.number(1)) * time.Microsecond, wrapf(err, "take a turn of %s", name)

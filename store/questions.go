@@ -62,8 +62,8 @@ func (s *Questions) FirstWhileWaiting(ctx context.Context, id, key string) (bool
 // the ID that the answer would have as a task, or empty. If it becomes the answer, submitting it or answering with it
 // again returns [ErrSpent], for as long as the task is kept. Answer returns [ErrNotFound] if the question does not
 // exist, [ErrEnded] if the task has ended, and [ErrTooLarge] beyond 16 KiB.
-func (s *Questions) Answer(ctx context.Context, id, key string, answer json.RawMessage,
-	message string,
+func (s *Questions) Answer(
+	ctx context.Context, id, key string, answer json.RawMessage, message string,
 ) (first json.RawMessage, err error) {
 	if len(answer) > maxEvent {
 		return nil, fmt.Errorf("answer %s: %d bytes, limit %d: %w", id, len(answer), maxEvent, ErrTooLarge)

@@ -151,8 +151,8 @@ func (s *db) pipelined(ctx context.Context, fn func(redis.Pipeliner) error) erro
 }
 
 // each sends a read for each of some names in one round trip. A read may fail with wrongType.
-func each[C redis.Cmder](ctx context.Context, s *db, names []string,
-	read func(p redis.Pipeliner, name string) C,
+func each[C redis.Cmder](
+	ctx context.Context, s *db, names []string, read func(p redis.Pipeliner, name string) C,
 ) ([]C, error) {
 	replies := make([]C, len(names))
 	err := s.pipelined(ctx, func(p redis.Pipeliner) error {

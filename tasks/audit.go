@@ -80,8 +80,8 @@ type trail struct {
 // As runs do, the action of a person in a source, and records it in the audit log. The desk records changes of tasks
 // itself. For other changes, and for refusals, As records one entry with the action and its target, a task or thread.
 // If changed is false and there is no error, nothing is recorded. As returns the error of do.
-func (l *trail) As(ctx context.Context, by Sender, what, target string,
-	do func(context.Context) (changed bool, err error),
+func (l *trail) As(
+	ctx context.Context, by Sender, what, target string, do func(context.Context) (changed bool, err error),
 ) error {
 	a := &acting{Sender: by}
 	ctx = context.WithValue(ctx, senderKey{}, a)

@@ -41,8 +41,8 @@ func (c Cancellation) Ending() Ending {
 // none of them starts in the meantime, and so are the messages that the run absorbed: those that the agent has not read
 // would start when the run stops. governs reports whether by may stop a task; spared counts the tasks for which it
 // returns false.
-func (d *Desk) StopAll(ctx context.Context, thread, before, by string,
-	governs func(Task) bool,
+func (d *Desk) StopAll(
+	ctx context.Context, thread, before, by string, governs func(Task) bool,
 ) (stopped, spared int, err error) {
 	open, err := d.Open(ctx, thread)
 	if err != nil {

@@ -20,8 +20,8 @@ const credentialsFor = 8 * 24 * time.Hour
 
 // ShareCredentials adds what a worker knows of the credentials for the model to what the fleet knows, and returns that.
 // The newer state wins.
-func ShareCredentials(ctx context.Context, s *store.Store,
-	own map[string]agent.CredentialState,
+func ShareCredentials(
+	ctx context.Context, s *store.Store, own map[string]agent.CredentialState,
 ) (fleet map[string]agent.CredentialState, err error) {
 	err = s.Memos.ChangeMemo(ctx, credentialsMemo, func(body json.RawMessage) (json.RawMessage, error) {
 		fleet = readCredentials(body)
@@ -75,8 +75,8 @@ func (c CredentialUse) CappedAt(now time.Time) time.Time {
 
 // UseCredentials adds to states what their credentials have spent today, also in the open runs of other workers than
 // the one whose states they are. It publishes what those of this one have spent; a reader has none.
-func UseCredentials(ctx context.Context, s *store.Store, worker string,
-	states map[string]agent.CredentialState,
+func UseCredentials(
+	ctx context.Context, s *store.Store, worker string, states map[string]agent.CredentialState,
 ) (list []CredentialUse, err error) {
 	own := map[string]float64{}
 	for name, state := range states {

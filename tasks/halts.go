@@ -79,8 +79,8 @@ func (f *Fleet) Uncordon(ctx context.Context, name string) (Halted, error) {
 }
 
 // halted reads back who did it first.
-func (f *Fleet) halted(ctx context.Context, name string, all func(context.Context) (map[string]store.Halt,
-	error),
+func (f *Fleet) halted(
+	ctx context.Context, name string, all func(context.Context) (map[string]store.Halt, error),
 ) (Halted, error) {
 	list, err := all(ctx)
 	if h, ok := list[name]; ok && err == nil {

@@ -203,8 +203,8 @@ return 1`
 
 // Server returns an asynq server for all classes in a pool, the most urgent first. concurrency is the number of
 // deliveries that it processes at once. Its requests to Redis pass the hook.
-func (q *Queue) Server(pool string, concurrency int, hook redis.Hook, shutdown time.Duration,
-	log *slog.Logger,
+func (q *Queue) Server(
+	pool string, concurrency int, hook redis.Hook, shutdown time.Duration, log *slog.Logger,
 ) *asynq.Server {
 	o := q.redis.Options()
 	client := q.redis.WithTimeout(o.ReadTimeout) // a copy with the same connections: hooks are for whole clients

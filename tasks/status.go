@@ -137,8 +137,8 @@ func (d *Desk) shared(ctx context.Context, s *Status) error {
 	host := d.status(rec)
 	switch {
 	case s.Ending == nil:
-		s.Started, s.Worker, s.Attempt, s.Cancel = host.Started, host.Worker, host.Attempt, cmp.Or(s.Cancel,
-			host.Cancel)
+		s.Started, s.Worker, s.Attempt = host.Started, host.Worker, host.Attempt
+		s.Cancel = cmp.Or(s.Cancel, host.Cancel)
 	case host.Ending != nil && host.Ending.At.Equal(s.Ending.At):
 		s.Started, s.Worker, s.Attempt, s.Ending, s.Posted = host.Started, host.Worker, host.Attempt,
 			host.Ending, host.Posted

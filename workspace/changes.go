@@ -121,8 +121,8 @@ func (s *shadow) throughLink(name string) bool {
 
 // commit creates the commits of index and files. Files larger than most are left out and listed as missing. It creates
 // none if most is 0 or nothing has changed. It returns errLong if there are more than raw bytes to read.
-func (s *shadow) commit(ctx context.Context, head string, c changes, most,
-	raw int64,
+func (s *shadow) commit(
+	ctx context.Context, head string, c changes, most, raw int64,
 ) (work string, missing []string, err error) {
 	var gone, there []change
 	total := int64(0)

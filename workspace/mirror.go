@@ -192,8 +192,8 @@ func (m mirror) withPulls(ctx context.Context, fetch func(refspecs ...string) er
 	if !malformed(err) {
 		return err
 	}
-	m.w.log.WarnContext(ctx, "pull requests are left out of the mirror: git finds something malformed", "dir",
-		m.dir, "err", err)
+	m.w.log.WarnContext(ctx, "pull requests are left out of the mirror: git finds something malformed",
+		"dir", m.dir, "err", err)
 	return fetch()
 }
 

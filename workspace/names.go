@@ -75,8 +75,8 @@ func repoAt(dir, name string) string {
 func (w *Workspace) threadDir(thread string) string {
 	slug := strings.Trim(notSlug.ReplaceAllString(strings.ToLower(thread), "-"), "-")
 	slug = slug[:min(len(slug), 40)]
-	return filepath.Join(w.cfg.Dir, "threads", fmt.Sprintf("%s-%x", slug,
-		sha256.Sum256([]byte(thread)))[:len(slug)+1+16])
+	name := fmt.Sprintf("%s-%x", slug, sha256.Sum256([]byte(thread)))
+	return filepath.Join(w.cfg.Dir, "threads", name[:len(slug)+1+16])
 }
 
 func (w *Workspace) cloneDir(thread, repo string) string {

@@ -135,8 +135,8 @@ func (w *Workspace) save(ctx context.Context, thread string, c Clone, dir string
 	slices.Sort(commits)
 	id := sum([]byte(strings.Join(commits, "\n")))[:12]
 	name := filepath.Join(dir, "work-"+filepath.Base(thread)+"-"+strings.ReplaceAll(c.Repo, "/", "-")+"-"+id)
-	if _, err := s.git.run(ctx, append([]string{"bundle", "create", "--quiet", name + bundleExt},
-		all...)...); err != nil {
+	bundle := append([]string{"bundle", "create", "--quiet", name + bundleExt}, all...)
+	if _, err := s.git.run(ctx, bundle...); err != nil {
 		return err
 	}
 	base, err := s.known(ctx, head)

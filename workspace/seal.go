@@ -209,8 +209,8 @@ func (c clone) adopt(ctx context.Context, head, tip string, trusted bool) error 
 	if err := c.secure(); err != nil {
 		return err
 	}
-	if _, err := c.git.run(ctx, "update-ref", "--create-reflog", "-m", "published by errand", "HEAD", tip,
-		head); err != nil {
+	move := []string{"update-ref", "--create-reflog", "-m", "published by errand", "HEAD", tip, head}
+	if _, err := c.git.run(ctx, move...); err != nil {
 		return err
 	}
 	if _, err := c.git.run(ctx, "read-tree", tip); err != nil {

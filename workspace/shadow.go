@@ -60,7 +60,7 @@ func newShadow(ctx context.Context, c clone, x extent) (*shadow, error) {
 	s := &shadow{dir: c.beside("snap"), clone: c}
 	s.git = c.mirror.git.in(s.dir)
 	s.git.conf = append(slices.Clip(s.git.conf), "core.untrackedCache=false", "pack.threads=1",
-		// packing runs beside the runs, in memory that is not reserved for it
+		// Packing runs beside the runs, in memory that is not reserved for it.
 		"core.bigFileThreshold=1m", "pack.windowMemory=16m")
 	err := dirtree.Remove(s.dir) // left by a killed worker
 	for name, content := range map[string]string{

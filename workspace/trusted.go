@@ -222,8 +222,8 @@ func (c clone) hide(ctx context.Context, root *os.Root) error {
 		}
 	}
 	if names.Len() > 0 {
-		if _, err := c.git.reading(names.String()).run(ctx, "update-index", "-z", "--skip-worktree",
-			"--stdin"); err != nil {
+		git := c.git.reading(names.String())
+		if _, err := git.run(ctx, "update-index", "-z", "--skip-worktree", "--stdin"); err != nil {
 			return err
 		}
 	}

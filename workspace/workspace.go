@@ -228,8 +228,8 @@ func (w *Workspace) make(ctx context.Context, c clone, want Want, t tip, fill fu
 	if err == nil || ctx.Err() != nil || c.mirror.healthy(ctx) {
 		return made, err
 	}
-	w.log.WarnContext(ctx, "mirror is damaged, fetching it again", "thread", want.Thread, "dir",
-		c.mirror.dir, "err", err)
+	w.log.WarnContext(ctx, "mirror is damaged, fetching it again", "thread", want.Thread,
+		"dir", c.mirror.dir, "err", err)
 	if err := c.mirror.repair(ctx); err != nil {
 		return Clone{}, err
 	}

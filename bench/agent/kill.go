@@ -51,8 +51,8 @@ func (b *bench) killLeader(ctx context.Context) error {
 }
 
 // startTree starts a run and returns when all of its processes are alive; ended is closed when Run has returned.
-func startTree(ctx context.Context, runner *agent.Runner,
-	s agent.Spec,
+func startTree(
+	ctx context.Context, runner *agent.Runner, s agent.Spec,
 ) (tree fakecli.Processes, ended <-chan error, err error) {
 	said, over := make(chan fakecli.Processes, 1), make(chan error, 1)
 	h := host{event: func(e agent.Event) {

@@ -135,8 +135,8 @@ const answer = "The build failed because the cache that its third step restores 
 	"failures: all had the same cause.\n"
 
 // file puts the i-th task into the store.
-func (b *bench) file(ctx context.Context, st *store.Store, desk *tasks.Desk, at time.Time, i int,
-	ending json.RawMessage,
+func (b *bench) file(
+	ctx context.Context, st *store.Store, desk *tasks.Desk, at time.Time, i int, ending json.RawMessage,
 ) error {
 	receipt, err := desk.Submit(ctx, tasks.Task{
 		ID: tasks.NewID(at, "slack", "c0-"+strconv.Itoa(i)), Source: "slack", Kind: "mention",

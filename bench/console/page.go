@@ -128,9 +128,10 @@ func dial(ctx context.Context, addr string) (net.Conn, *bufio.Reader, error) {
 func get(conn net.Conn, in *bufio.Reader, path string) (*http.Response, error) {
 	_, err := fmt.Fprintf(conn,
 		"GET %s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nAccept: text/html, text/event-stream\r\n"+
-			"User-Agent: Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0 "+
-			"Safari/537.36\r\nAccept-Language: en\r\nAccept-Encoding: identity\r\nSec-Fetch-Mode: "+
-			"cors\r\nSec-Fetch-Site: same-origin\r\n\r\n", path, conn.RemoteAddr(), door.Token)
+			"User-Agent: Mozilla/5.0 (X11; Linux x86_64) "+
+			"AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0 Safari/537.36\r\n"+
+			"Accept-Language: en\r\nAccept-Encoding: identity\r\n"+
+			"Sec-Fetch-Mode: cors\r\nSec-Fetch-Site: same-origin\r\n\r\n", path, conn.RemoteAddr(), door.Token)
 	if err != nil {
 		return nil, err
 	}

@@ -70,8 +70,8 @@ func (s *Slack) Request(host, path, text string) []byte {
 	mac := hmac.New(sha256.New, []byte(signingSecret))
 	fmt.Fprintf(mac, "v0:%d:%s", now.Unix(), body)
 	return fmt.Appendf(nil,
-		"POST %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: Slackbot 1.0 (+https://api.slack.com/robots)\r\nContent-Type: "+
-			"application/json\r\nAccept: */*\r\nX-Slack-Request-Timestamp: %d\r\nX-Slack-Signature: "+
-			"v0=%s\r\nContent-Length: %d\r\n\r\n%s",
+		"POST %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: Slackbot 1.0 (+https://api.slack.com/robots)\r\n"+
+			"Content-Type: application/json\r\nAccept: */*\r\nX-Slack-Request-Timestamp: %d\r\n"+
+			"X-Slack-Signature: v0=%s\r\nContent-Length: %d\r\n\r\n%s",
 		path, host, now.Unix(), hex.EncodeToString(mac.Sum(nil)), len(body), body)
 }

@@ -25,8 +25,8 @@ func (b *bench) debian(ctx context.Context, packages []string) (root string, err
 	}
 	for _, file := range archives {
 		name, _, _ := strings.Cut(filepath.Base(file), "_")
-		if out, err := exec.CommandContext(ctx, "dpkg-deb", "-x", file,
-			filepath.Join(root, name)).CombinedOutput(); err != nil {
+		cmd := exec.CommandContext(ctx, "dpkg-deb", "-x", file, filepath.Join(root, name))
+		if out, err := cmd.CombinedOutput(); err != nil {
 			return "", fmt.Errorf("extract %s: %w (%s)", filepath.Base(file), err, out)
 		}
 	}

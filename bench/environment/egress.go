@@ -45,8 +45,9 @@ func (b *bench) egress(ctx context.Context) error {
 			s, err := r.Script(ctx, agent.Script{
 				ID: fmt.Sprintf("egress-%d-%d", n, i), Dir: work,
 				Line: "curl -sS4 -o /dev/null -w '%{size_download} %{speed_download}' " + c.curl + address,
-				Environment: agent.Environment{Egress: agent.Egress{Private: []string{fmt.Sprintf("localhost:%d",
-					port)}}},
+				Environment: agent.Environment{Egress: agent.Egress{
+					Private: []string{fmt.Sprintf("localhost:%d", port)},
+				}},
 			})
 			if err != nil {
 				return err

@@ -38,8 +38,8 @@ func (b *bench) javaProject(ctx context.Context, c *corp) (stranger, error) {
 	})
 	var plugins strings.Builder
 	for _, name := range []string{"resources", "compiler", "surefire"} {
-		version, err := newest(filepath.Join(root, "*/usr/share/maven-repo/org/apache/maven/plugins/maven-"+
-			name+"-plugin/*"))
+		plugin := "org/apache/maven/plugins/maven-" + name + "-plugin"
+		version, err := newest(filepath.Join(root, "*/usr/share/maven-repo", plugin, "*"))
 		if err != nil {
 			return stranger{}, err
 		}
@@ -61,12 +61,14 @@ func (b *bench) javaProject(ctx context.Context, c *corp) (stranger, error) {
 ` + plugins.String() + `</plugins></build>
 </project>
 `,
-			"src/main/java/acme/Invoice.java": "package acme;\n\npublic final class Invoice {\n  public static int " +
-				"total(int... lines) {\n    return java.util.stream.IntStream.of(lines).sum();\n  }\n}\n",
-			"src/test/java/acme/InvoiceTest.java": "package acme;\n\nimport static " +
-				"org.junit.Assert.assertEquals;\n\nimport org.junit.Test;\n\npublic class InvoiceTest {\n  @Test " +
-				"public void addsUp() { assertEquals(29, Invoice.total(28, 1)); }\n  @Test public void nothing() { " +
-				"assertEquals(0, Invoice.total()); }\n}\n",
+			"src/main/java/acme/Invoice.java": "package acme;\n\npublic final class Invoice {\n" +
+				"  public static int total(int... lines) {\n" +
+				"    return java.util.stream.IntStream.of(lines).sum();\n  }\n}\n",
+			"src/test/java/acme/InvoiceTest.java": "package acme;\n\n" +
+				"import static org.junit.Assert.assertEquals;\n\nimport org.junit.Test;\n\n" +
+				"public class InvoiceTest {\n" +
+				"  @Test public void addsUp() { assertEquals(29, Invoice.total(28, 1)); }\n" +
+				"  @Test public void nothing() { assertEquals(0, Invoice.total()); }\n}\n",
 		},
 		test: "mvn -B -o test", passed: regexp.MustCompile(`Tests run: 2, Failures: 0, Errors: 0, Skipped: 0`),
 		login: true,

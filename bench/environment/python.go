@@ -50,16 +50,17 @@ func (b *bench) pythonPackage(ctx context.Context, c *corp) (stranger, error) {
 	return stranger{
 		files: map[string]string{
 			".gitignore": ".venv/\nbuild/\n*.egg-info/\n*.so\n__pycache__/\n",
-			"pyproject.toml": "[build-system]\nrequires = [\"setuptools>=61\"]\nbuild-backend = " +
-				"\"setuptools.build_meta\"\n\n[project]\nname = \"invoice\"\nversion = " +
-				"\"1.0.0\"\noptional-dependencies.dev = [\"pytest\"]\n",
-			"setup.py": "from setuptools import Extension, " +
-				"setup\n\nsetup(ext_modules=[Extension(\"invoice._sum\", [\"src/invoice/_sum.c\"])])\n",
-			"src/invoice/__init__.py": "from invoice._sum import add\n\n\ndef total(lines):\n    cents = 0\n    for " +
-				"line in lines:\n        cents = add(cents, line)\n    return cents\n",
+			"pyproject.toml": "[build-system]\nrequires = [\"setuptools>=61\"]\n" +
+				"build-backend = \"setuptools.build_meta\"\n\n[project]\nname = \"invoice\"\n" +
+				"version = \"1.0.0\"\noptional-dependencies.dev = [\"pytest\"]\n",
+			"setup.py": "from setuptools import Extension, setup\n\n" +
+				"setup(ext_modules=[Extension(\"invoice._sum\", [\"src/invoice/_sum.c\"])])\n",
+			"src/invoice/__init__.py": "from invoice._sum import add\n\n\ndef total(lines):\n    cents = 0\n" +
+				"    for line in lines:\n        cents = add(cents, line)\n    return cents\n",
 			"src/invoice/_sum.c": sumInC,
-			"tests/test_invoice.py": "from invoice import total\n\n\ndef test_total():\n    assert total([28, 1]) == " +
-				"29\n\n\ndef test_nothing():\n    assert total([]) == 0\n",
+			"tests/test_invoice.py": "from invoice import total\n\n\n" +
+				"def test_total():\n    assert total([28, 1]) == 29\n\n\n" +
+				"def test_nothing():\n    assert total([]) == 0\n",
 		},
 		test: "pytest", passed: regexp.MustCompile(`=+ 2 passed in `),
 		env:   map[string]string{"PIP_INDEX_URL": "https://" + c.address() + "/simple"},

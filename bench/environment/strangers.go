@@ -17,9 +17,9 @@ func (b *bench) goModule(_ context.Context, c *corp) (stranger, error) {
 	mod := "module " + module + "\n\ngo 1.21\n"
 	archive, err := zipped(map[string]string{
 		module + "@" + version + "/go.mod": mod,
-		module + "@" + version +
-			"/money.go": "// Package money counts in cents.\npackage money\n\n// Sum adds up cents.\nfunc Sum(cents " +
-			"...int) (sum int) {\n\tfor _, c := range cents {\n\t\tsum += c\n\t}\n\treturn sum\n}\n",
+		module + "@" + version + "/money.go": "// Package money counts in cents.\npackage money\n\n" +
+			"// Sum adds up cents.\nfunc Sum(cents ...int) (sum int) {\n" +
+			"\tfor _, c := range cents {\n\t\tsum += c\n\t}\n\treturn sum\n}\n",
 	})
 	if err != nil {
 		return stranger{}, err
@@ -33,11 +33,11 @@ func (b *bench) goModule(_ context.Context, c *corp) (stranger, error) {
 		files: map[string]string{
 			"go.mod": "module acme.example/invoice\n\ngo 1.21\n\nrequire " + module + " " + version + "\n",
 			"go.sum": sums,
-			"invoice.go": "package invoice\n\nimport \"" + module +
-				"\"\n\n// Total adds up the lines of an invoice.\nfunc Total(lines ...int) int { " +
-				"return money.Sum(lines...) }\n",
-			"invoice_test.go": "package invoice\n\nimport \"testing\"\n\nfunc TestTotal(t *testing.T) {\n\tif got := " +
-				"Total(28, 1); got != 29 {\n\t\tt.Errorf(\"Total = %d\", got)\n\t}\n}\n",
+			"invoice.go": "package invoice\n\nimport \"" + module + "\"\n\n" +
+				"// Total adds up the lines of an invoice.\n" +
+				"func Total(lines ...int) int { return money.Sum(lines...) }\n",
+			"invoice_test.go": "package invoice\n\nimport \"testing\"\n\nfunc TestTotal(t *testing.T) {\n" +
+				"\tif got := Total(28, 1); got != 29 {\n\t\tt.Errorf(\"Total = %d\", got)\n\t}\n}\n",
 		},
 		test: "go test ./...", passed: regexp.MustCompile(`(?m)^ok\s+acme.example/invoice\s`),
 		env:   map[string]string{"GOPROXY": "https://" + c.address() + "/go", "GONOSUMDB": "corp.example"},
@@ -51,8 +51,8 @@ func (b *bench) nodeProject(ctx context.Context, _ *corp) (stranger, error) {
 		".gitignore":   "node_modules\n",
 		"package.json": `{"name":"shop","version":"1.0.0","scripts":{"test":"jest"},"devDependencies":{"jest":"29.7.0"}}`,
 		"total.js":     "exports.total = (lines) => lines.reduce((sum, cents) => sum + cents, 0);\n",
-		"total.test.js": "const { total } = require('./total');\ntest('adds up', () => " +
-			"expect(total([28, 1])).toBe(29));\n",
+		"total.test.js": "const { total } = require('./total');\n" +
+			"test('adds up', () => expect(total([28, 1])).toBe(29));\n",
 		"web/package.json": `{"name":"web","version":"1.0.0","dependencies":{"express":"4.21.2"}}`,
 		"web/server.js":    "exports.app = require('express')();\n",
 		"web/server.test.js": "test('has a server', () => " +

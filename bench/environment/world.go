@@ -53,8 +53,8 @@ func (b *bench) newWorld(ctx context.Context, p stranger, c *corp) (w *world, er
 	if err != nil {
 		return w, fmt.Errorf("encode errand.yaml: %w", err)
 	}
-	config, hosts, trust := filepath.Join(w.dir, "errand.yaml"), filepath.Join(w.dir, "hosts"), filepath.Join(w.dir,
-		"trust.pem")
+	config := filepath.Join(w.dir, "errand.yaml")
+	hosts, trust := filepath.Join(w.dir, "hosts"), filepath.Join(w.dir, "trust.pem")
 	for path, content := range map[string][]byte{config: settings, hosts: c.hosts, trust: c.trusted} {
 		if err := os.WriteFile(path, content, 0o600); err != nil {
 			return w, fmt.Errorf("configure the worker: %w", err)

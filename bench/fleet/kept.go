@@ -25,8 +25,8 @@ func (b *bench) kept(ctx context.Context, dir string) error {
 	if err != nil {
 		return errors.Join(err, shared.Close())
 	}
-	typical := taskstest.Typical{Store: s, Desk: tasks.NewDesk(s, tasks.NewQueue(s, b.redis.Client, time.Hour),
-		tasks.Policy{}, nil)}
+	queue := tasks.NewQueue(s, b.redis.Client, time.Hour)
+	typical := taskstest.Typical{Store: s, Desk: tasks.NewDesk(s, queue, tasks.Policy{}, nil)}
 	ids, claims := make([]string, b.Kept), make([]*store.Claim, b.Kept)
 	m := meter{redis: b.redis, n: b.Kept}
 	_, m.err = typical.Wait(ctx) // so that Redis has the scripts, and the others wait for a task

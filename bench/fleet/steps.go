@@ -77,8 +77,8 @@ func (b *bench) silent(ctx context.Context) error {
 // talking observes a fleet in which a fifth as many runs write text as a model does.
 func (b *bench) talking(ctx context.Context) error {
 	n := max(1, b.Runs/5)
-	if _, err := b.submit(ctx, "talking", fmt.Sprint("speak ", int(20*(3*b.Look+time.Minute).Seconds())),
-		n); err != nil {
+	order := fmt.Sprint("speak ", int(20*(3*b.Look+time.Minute).Seconds()))
+	if _, err := b.submit(ctx, "talking", order, n); err != nil {
 		return err
 	}
 	if err := b.running(ctx, n); err != nil {

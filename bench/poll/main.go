@@ -1,6 +1,6 @@
 // Command poll measures the time from a comment on GitHub to its answer, where GitHub cannot reach errand and is
-// polled. The worker is the installed program, the CLI is the real one, and GitHub and the model are fakes. Run `make
-// bench-poll`, or `go run ./poll -h` in bench/ for its flags.
+// polled. The worker is the installed program, the CLI is the real one, and GitHub and the model are fakes. Run
+// `make bench-poll`, or `go run ./poll -h` in bench/ for its flags.
 package main
 
 import (
@@ -125,9 +125,10 @@ func fill(ctx context.Context, hub *githubfake.Server, dir string, o options) er
 	}
 	for i := range o.Comments {
 		_, err := hub.OpenPR(ctx, githubfake.PR{
-			// not reviewed
 			Repo: name(i % o.Repositories), Base: "main", Head: fmt.Sprint("total-", i), Title: "Add a total",
-			User: "acme", Draft: true, Files: map[string]string{"total.go": "package total\n\nvar Total = 1\n"},
+			User:  "acme",
+			Draft: true, // not reviewed
+			Files: map[string]string{"total.go": "package total\n\nvar Total = 1\n"},
 		})
 		if err != nil {
 			return fmt.Errorf("open pull request: %w", err)

@@ -132,8 +132,8 @@ func endless() []modelfake.Turn {
 	return turns
 }
 
-const test = "package invoice\n\nimport \"testing\"\n\nfunc TestTotalKeepsCents(t *testing.T) {\n\tif got := " +
-	"Total([]float64{0.29}); got != 29 {\n\t\tt.Errorf(\"Total = %d\", got)\n\t}\n}\n"
+const test = "package invoice\n\nimport \"testing\"\n\nfunc TestTotalKeepsCents(t *testing.T) {\n" +
+	"\tif got := Total([]float64{0.29}); got != 29 {\n\t\tt.Errorf(\"Total = %d\", got)\n\t}\n}\n"
 
 // inhabit leaves tasks in the other states of the console: stopped, failed, running, asking, waiting and paused, one
 // with a draft pull request, a second review of the pull request, and a conversation.
@@ -281,8 +281,8 @@ func (s *scene) liftHolds(ctx context.Context) error {
 // push pushes to the pull request of the story and returns the task of the second review, which leaves time for
 // another push before it starts.
 func (s *scene) push(ctx context.Context, sys *system, t *teller) (id string, err error) {
-	_, err = s.github.PushPR(ctx, repo, 1, map[string]string{"invoice/total.go": strings.Replace(after, "sum := 0.0",
-		"sum := 0.0 // euros", 1)})
+	changed := strings.Replace(after, "sum := 0.0", "sum := 0.0 // euros", 1)
+	_, err = s.github.PushPR(ctx, repo, 1, map[string]string{"invoice/total.go": changed})
 	if err != nil {
 		return "", fmt.Errorf("push to the pull request: %w", err)
 	}

@@ -28,11 +28,11 @@ const (
 	repo     = "acme/payments"
 	shop     = "C0SHOP" // the channel of another repository
 	question = "why is the total of invoice 7 one cent short?"
-	before   = "package invoice\n\n// Total adds up the lines of an invoice.\nfunc Total(lines []float64) int " +
-		"{\n\tsum := 0.0\n\tfor _, l := range lines {\n\t\tsum += l\n\t}\n\treturn int(sum * 100)\n}\n"
-	after = "package invoice\n\nimport \"math\"\n\n// Total adds up the lines of an invoice.\nfunc Total(lines " +
-		"[]float64) int {\n\tsum := 0.0\n\tfor _, l := range lines {\n\t\tsum += l\n\t}\n\treturn " +
-		"int(math.Round(sum * 100))\n}\n"
+	before   = "package invoice\n\n// Total adds up the lines of an invoice.\nfunc Total(lines []float64) int {\n" +
+		"\tsum := 0.0\n\tfor _, l := range lines {\n\t\tsum += l\n\t}\n\treturn int(sum * 100)\n}\n"
+	after = "package invoice\n\nimport \"math\"\n\n" +
+		"// Total adds up the lines of an invoice.\nfunc Total(lines []float64) int {\n" +
+		"\tsum := 0.0\n\tfor _, l := range lines {\n\t\tsum += l\n\t}\n\treturn int(math.Round(sum * 100))\n}\n"
 )
 
 // workspace has the people of the demo, whose names the console and the posts show.
@@ -42,8 +42,8 @@ var workspace = slackfake.Config{
 }
 
 func newScene(ctx context.Context, yaml string) (*scene, error) {
-	text := "repositories:\n  " + repo + ":\n    trusted: true\n  acme/shop: {}\nchannels:\n  " + channel +
-		":\n    repository: " + repo + "\n  " + shop + ":\n    repository: acme/shop\n" +
+	text := "repositories:\n  " + repo + ":\n    trusted: true\n  acme/shop: {}\n" +
+		"channels:\n  " + channel + ":\n    repository: " + repo + "\n  " + shop + ":\n    repository: acme/shop\n" +
 		"limits:\n  repository: 1\nbudgets:\n  task: 5\n"
 	if err := os.WriteFile(yaml, []byte(text), 0o600); err != nil {
 		return nil, fmt.Errorf("write the demo's errand.yaml: %w", err)
@@ -61,8 +61,8 @@ func newScene(ctx context.Context, yaml string) (*scene, error) {
 		s.close()
 		return nil, fmt.Errorf("create the demo's repository: %w", err)
 	}
-	if _, err := gh.CreateRepo("acme", "shop",
-		map[string]string{"checkout.html": "<form>\n<div onclick=\"pay()\">Pay</div>\n</form>\n"}); err != nil {
+	checkout := map[string]string{"checkout.html": "<form>\n<div onclick=\"pay()\">Pay</div>\n</form>\n"}
+	if _, err := gh.CreateRepo("acme", "shop", checkout); err != nil {
 		s.close()
 		return nil, fmt.Errorf("create the demo's other repository: %w", err)
 	}

@@ -379,8 +379,8 @@ func validDay(text string) error {
 func suggest(name string) string {
 	known := commandNames()
 	meant := config.Nearest(name, known)
-	if i := slices.IndexFunc(known, func(k string) bool { return strings.HasPrefix(k, name) }); i >= 0 &&
-		len(name) > 1 {
+	i := slices.IndexFunc(known, func(k string) bool { return strings.HasPrefix(k, name) })
+	if i >= 0 && len(name) > 1 {
 		meant = known[i]
 	}
 	if meant == "" {

@@ -57,9 +57,8 @@ func (t *terminal) newAppCreation(app github.App, page, dir string) (*appCreatio
 		return nil, err
 	}
 	if regexp.MustCompile(`(?m)^GITHUB_APP_ID=.`).Match(text) {
-		return nil,
-			usageError{fmt.Errorf("%s has a GitHub App already: remove GITHUB_APP_ID there to create another one",
-				c.env)}
+		err := fmt.Errorf("%s has a GitHub App already: remove GITHUB_APP_ID there to create another one", c.env)
+		return nil, usageError{err}
 	}
 	if err := create(c.key, "", 0o600); err != nil {
 		// An interrupted call has left it empty.
@@ -175,8 +174,9 @@ func (c *appCreation) receiveCode(w http.ResponseWriter, req *http.Request) {
 	// The code is good for one exchange, which goes on if the person closes the page. It has its own time limit.
 	app, err := github.CreateApp(context.WithoutCancel(req.Context()), c.api, query.Get("code"))
 	if err != nil {
-		http.Error(w, "GitHub did not return the App: "+
-			err.Error()+". Delete it in GitHub's settings, and begin again.", http.StatusBadGateway)
+		http.Error(w,
+			"GitHub did not return the App: "+err.Error()+". Delete it in GitHub's settings, and begin again.",
+			http.StatusBadGateway)
 		return
 	}
 	select {

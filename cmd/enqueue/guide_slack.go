@@ -98,8 +98,8 @@ func (g *guide) setUpEvents(ctx context.Context) error {
 			return errors.New("errand needs it to receive mentions")
 		}
 		if g.base == "" {
-			if _, _, err := g.slackClient("",
-				slackapi.OptionAppLevelToken(secret)).StartSocketModeContext(ctx); err != nil {
+			api := g.slackClient("", slackapi.OptionAppLevelToken(secret))
+			if _, _, err := api.StartSocketModeContext(ctx); err != nil {
 				return fmt.Errorf("try the app-level token: %w", err)
 			}
 		}

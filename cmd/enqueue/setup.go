@@ -165,8 +165,9 @@ func (t *terminal) initGitHub(name, base, org string) error {
 		return fmt.Errorf("make form: %w", err)
 	}
 	printf(t.stdout, "%s", manifest)
-	printText(t.stderr, "init github", map[string]string{"URL": base, "Page": t.appPage(org) + "/settings/apps/new?" +
-		form.Encode()})
+	printText(t.stderr, "init github", map[string]string{
+		"URL": base, "Page": t.appPage(org) + "/settings/apps/new?" + form.Encode(),
+	})
 	return nil
 }
 

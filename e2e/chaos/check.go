@@ -220,8 +220,8 @@ const tolerance = 100 * time.Millisecond
 // checkOverlaps checks that no two CLIs of a thread are alive at once, and that no tool of an earlier CLI is alive when
 // the next begins. excused reports whether a CLI may overlap at that time because its worker could not know.
 // checkOverlaps returns the number of these.
-func checkOverlaps(lives []life, threads map[string]string,
-	excused func(l life, at time.Time) bool,
+func checkOverlaps(
+	lives []life, threads map[string]string, excused func(l life, at time.Time) bool,
 ) (overlaps, orphans check, excuses int) {
 	overlaps.name, orphans.name = "overlaps", "orphans"
 	told := map[identity]bool{} // orphans are reported once
@@ -321,8 +321,8 @@ const takeoverWithin = 30 * time.Second
 // checkTakeovers checks that runs of a worker that was killed are taken over in time. The time begins again when Redis
 // or another worker has recovered from a fault. recovered has the times of takeovers by run. Runs without one had just
 // ended or lost their task with Redis' data; other checks notice a run that is forgotten.
-func checkTakeovers(deaths []death, lives []life, recovered map[string][]time.Time,
-	disturbances func(worker int) []window,
+func checkTakeovers(
+	deaths []death, lives []life, recovered map[string][]time.Time, disturbances func(worker int) []window,
 ) (late check) {
 	late.name = "late takeovers"
 	for _, d := range deaths {

@@ -97,8 +97,8 @@ func (i image) start(s spec, out io.Writer) (*container, error) {
 		Child int `json:"child-pid"`
 	}
 	if err := json.NewDecoder(status).Decode(&begun); err != nil || begun.Child == 0 {
-		return nil, errors.Join(fmt.Errorf("start container: bubblewrap reported no PID: %w", err), cmd.Process.Kill(),
-			cmd.Wait(), status.Close())
+		err = fmt.Errorf("start container: bubblewrap reported no PID: %w", err)
+		return nil, errors.Join(err, cmd.Process.Kill(), cmd.Wait(), status.Close())
 	}
 	c.first = begun.Child
 	return c, nil

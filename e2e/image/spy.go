@@ -68,8 +68,7 @@ func (t *trial) spyOn(ctx context.Context, c *container) error {
 		return err
 	}
 	if !strings.Contains(said, spied) || !t.heard("looks in vain: many") || !t.heard("line of tini") ||
-		!t.heard("line of worker") ||
-		!t.heard("line of errand-keeper") {
+		!t.heard("line of worker") || !t.heard("line of errand-keeper") {
 		return fmt.Errorf("the agent did not look around:\n%s", said)
 	}
 	for _, s := range append([]string{"OPEN: "}, secrets...) {

@@ -277,8 +277,8 @@ func (f *Forge) AccountID(ctx context.Context, repo, login string) (int64, error
 // PermissionFor asks GitHub what an account may do in a repository: author_association in a payload is about
 // membership, not permission, and as old as the event. The error is forge.ErrNotFound if GitHub does not know the
 // account, and a *forge.RefusedError if errand may not ask. After any error the permission is PermissionNone.
-func (f *Forge) PermissionFor(ctx context.Context, repo string, installation int64,
-	login string,
+func (f *Forge) PermissionFor(
+	ctx context.Context, repo string, installation int64, login string,
 ) (forge.Permission, error) {
 	s, err := f.access(ctx, repo, installation, login)
 	return s.level, err

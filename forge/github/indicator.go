@@ -268,8 +268,8 @@ func (f *Forge) CIStatus(ctx context.Context, repo, commit string) (forge.CIStat
 
 // CIStatusFor is CIStatus for an event that names an installation. A token that may not read check runs sees only the
 // statuses.
-func (f *Forge) CIStatusFor(ctx context.Context, repo string, installation int64,
-	commit string,
+func (f *Forge) CIStatusFor(
+	ctx context.Context, repo string, installation int64, commit string,
 ) (forge.CIStatus, error) {
 	var ci forge.CIStatus
 	what := "read the checks of " + ShortSHA(commit)

@@ -47,8 +47,8 @@ func (f *Forge) Publish(ctx context.Context, p forge.Proposal) (forge.PullReques
 	if err == nil && pr == nil {
 		if pr, err = b.create(ctx); err == nil {
 			if err := b.decorate(ctx, pr); err != nil {
-				f.cfg.Log.WarnContext(ctx, "pull request without label or reviewer", "repo", p.Repo, "number",
-					pr.GetNumber(), "err", err)
+				f.cfg.Log.WarnContext(ctx, "pull request without label or reviewer", "repo", p.Repo,
+					"number", pr.GetNumber(), "err", err)
 			}
 		}
 		if StatusCode(err) == http.StatusUnprocessableEntity { // another process may have been faster
@@ -176,8 +176,8 @@ func (b publication) update(ctx context.Context, pr *github.PullRequest) error {
 	if len(body) > MaxComment {
 		return nil // people wrote most of it
 	}
-	if _, _, err := b.gh.PullRequests.Edit(ctx, b.owner, b.name, pr.GetNumber(),
-		&github.PullRequest{Body: &body}); err != nil {
+	change := &github.PullRequest{Body: &body}
+	if _, _, err := b.gh.PullRequests.Edit(ctx, b.owner, b.name, pr.GetNumber(), change); err != nil {
 		return fmt.Errorf("edit pull request %d: %w", pr.GetNumber(), err)
 	}
 	return nil
@@ -351,8 +351,9 @@ func IsFork(pr *github.PullRequest) bool {
 }
 
 // Pages goes through the pages of a list, and maps each element with read. An error ends the sequence.
-func Pages[T, V any](opt *github.ListOptions, read func(T) V, list func() ([]T, *github.Response, error)) iter.Seq2[V,
-	error] {
+func Pages[T, V any](
+	opt *github.ListOptions, read func(T) V, list func() ([]T, *github.Response, error),
+) iter.Seq2[V, error] {
 	return func(yield func(V, error) bool) {
 		for {
 			page, resp, err := list()

@@ -47,8 +47,9 @@ func spelled(r rune) string {
 // Code spells out all characters of code that show nothing or act on their neighbours, such as zero-width spaces. Text
 // keeps some of them, which words and emoji need.
 func Code(s string) string {
-	return spellThose(s, func(r rune) bool { return invisible(r) || unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp) },
-		spelled)
+	return spellThose(s, func(r rune) bool {
+		return invisible(r) || unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp)
+	}, spelled)
 }
 
 // JSON escapes invisible characters in a JSON text, which means the same to programs and is safe on a terminal.

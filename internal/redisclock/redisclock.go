@@ -51,8 +51,8 @@ func (c *Clock) Env() []string {
 
 // Set sets the clock to the true time plus whole seconds.
 func (c *Clock) Set(ahead time.Duration) error {
-	if _, err := c.file.WriteAt(binary.NativeEndian.AppendUint64(nil, uint64(int64(ahead/time.Second))),
-		0); err != nil {
+	seconds := binary.NativeEndian.AppendUint64(nil, uint64(int64(ahead/time.Second)))
+	if _, err := c.file.WriteAt(seconds, 0); err != nil {
 		return fmt.Errorf("set clock: %w", err)
 	}
 	return nil

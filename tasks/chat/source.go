@@ -68,8 +68,8 @@ func (s *Source) Name() string { return "chat" }
 // Post submits a form, whose fields have the names of the API's, and its pictures. Its fields repo and also may name
 // further repositories after commas. thread is what the next form names to continue. An *InputError says what to
 // change.
-func (s *Source) Post(ctx context.Context, d *tasks.Desk, form url.Values,
-	pictures []tasks.Picture,
+func (s *Source) Post(
+	ctx context.Context, d *tasks.Desk, form url.Values, pictures []tasks.Picture,
 ) (r tasks.Receipt, thread string, err error) {
 	repo, also := tasks.SplitRepositories(form.Get("repo") + "," + form.Get("also"))
 	t, p := s.task(request{

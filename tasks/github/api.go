@@ -192,8 +192,8 @@ func (a api) ciStatus(ctx context.Context, o origin, head string) (forge.CIStatu
 
 // conflicts returns the key for the conflicts of a head with its base: after one attempt, one of the two has to move
 // before the next. The base SHA in a pull request itself is that of its last push, so the branch is read.
-func (a api) conflicts(ctx context.Context, gh *github.Client, o origin,
-	pr *github.PullRequest,
+func (a api) conflicts(
+	ctx context.Context, gh *github.Client, o origin, pr *github.PullRequest,
 ) (key string, err error) {
 	owner, name := o.path()
 	base, _, err := gh.Repositories.GetBranch(ctx, owner, name, pr.GetBase().GetRef(), 0)
@@ -215,8 +215,8 @@ func isLabelling(e *github.IssueEvent, label string) bool {
 }
 
 // lastEvent returns the newest wanted event in the history of a pull request or an issue, or nil.
-func (a api) lastEvent(ctx context.Context, gh *github.Client, o origin,
-	wanted func(*github.IssueEvent) bool,
+func (a api) lastEvent(
+	ctx context.Context, gh *github.Client, o origin, wanted func(*github.IssueEvent) bool,
 ) (last *github.IssueEvent, err error) {
 	owner, name := o.path()
 	opt := &github.ListOptions{PerPage: 100}

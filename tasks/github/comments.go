@@ -96,8 +96,8 @@ func (c *commenter) sendTo(ctx context.Context, gh *github.Client, o origin, l i
 
 // sent finds the posted parts by their marks. Others may have copied a mark, so the author has to be errand. In a
 // discussion it also returns the node of the thread to answer in, or "" if that is not among what it has read.
-func (c *commenter) sent(ctx context.Context, gh *github.Client, o origin,
-	l idempotentComment,
+func (c *commenter) sent(
+	ctx context.Context, gh *github.Client, o origin, l idempotentComment,
 ) (_ map[string]bool, thread string, _ error) {
 	me, err := c.api.forge.Login(ctx)
 	if err != nil {
@@ -178,8 +178,8 @@ func (r *reporter) findFinal(ctx context.Context, t tasks.Task, o origin, after 
 
 // finished returns an ending of a review whose indicator is complete. A later review has replaced its comment, or it
 // had none.
-func (r *reporter) finished(ctx context.Context, gh *github.Client, o origin, t tasks.Task,
-	after time.Time,
+func (r *reporter) finished(
+	ctx context.Context, gh *github.Client, o origin, t tasks.Task, after time.Time,
 ) (*tasks.Ending, error) {
 	l, err := r.openIndicator(ctx, gh, o, t)
 	if err != nil {

@@ -125,8 +125,8 @@ func (r *notice) pull() forge.PullRequest {
 
 // findings adds the new findings of the agent to a notice, and records them as posted. moved is the new head if the
 // pull request has got one since; then nothing is recorded.
-func (r *notice) findings(ctx context.Context, n tasks.Notice,
-	a review.Answer,
+func (r *notice) findings(
+	ctx context.Context, n tasks.Notice, a review.Answer,
 ) (_ tasks.Notice, moved string, err error) {
 	limits, unknown, err := r.limits(ctx)
 	if err != nil {

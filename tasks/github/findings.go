@@ -247,8 +247,8 @@ func (a actor) login() string {
 }
 
 // threads reads the threads of a pull request: those of errand's findings, and those started by others.
-func (a api) threads(ctx context.Context, gh *github.Client,
-	o origin,
+func (a api) threads(
+	ctx context.Context, gh *github.Client, o origin,
 ) (ours []postedFinding, others []thread, err error) {
 	me, err := a.forge.Login(ctx)
 	if err != nil {

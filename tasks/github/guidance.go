@@ -70,8 +70,8 @@ func (r *settingsReader) guidanceFor(
 
 // guidance returns the repository's instructions for reviewers, for the system prompt. They come from the base branch,
 // so they are trusted and not fenced. files are those that the pull request changes.
-func (r *settingsReader) guidance(ctx context.Context, gh *github.Client, o origin, c settings,
-	files []string,
+func (r *settingsReader) guidance(
+	ctx context.Context, gh *github.Client, o origin, c settings, files []string,
 ) (string, error) {
 	var b strings.Builder
 	add := func(head, text string) {

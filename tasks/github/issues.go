@@ -262,8 +262,8 @@ func (p *poller) missedIssues(ctx context.Context, gh *github.Client, me string,
 func (p *poller) missedStart(ctx context.Context, gh *github.Client, h remarkEvent, me string, v repositoryPoll) error {
 	label := p.interpreter.gate.forkLabel
 	last, err := p.api.lastEvent(ctx, gh, h.origin(), func(e *github.IssueEvent) bool {
-		return isLabelling(e, label) || e.GetEvent() == actionAssigned && strings.EqualFold(e.GetAssignee().GetLogin(),
-			me)
+		return isLabelling(e, label) ||
+			e.GetEvent() == actionAssigned && strings.EqualFold(e.GetAssignee().GetLogin(), me)
 	})
 	if err != nil {
 		return err

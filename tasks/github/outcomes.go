@@ -25,8 +25,8 @@ import (
 
 // dismissers sets who has dismissed the findings of threads: the first person with write access who marked one 👎, or
 // else the person who resolved it, and whether the file has changed, because the change may be a fix.
-func (g *gate) dismissers(ctx context.Context, gh *github.Client, o origin, l review.Ledger,
-	threads []postedFinding,
+func (g *gate) dismissers(
+	ctx context.Context, gh *github.Client, o origin, l review.Ledger, threads []postedFinding,
 ) error {
 	seen := map[string]string{}
 	for _, k := range l.Recheck() {

@@ -175,8 +175,8 @@ func (c *commenter) postParts(ctx context.Context, t tasks.Task, what tasks.Endi
 }
 
 // commentOf returns an update or question of a task as a comment at the place of the request.
-func (c *commenter) commentOf(ctx context.Context, t tasks.Task, what tasks.EndingKind,
-	parts ...string,
+func (c *commenter) commentOf(
+	ctx context.Context, t tasks.Task, what tasks.EndingKind, parts ...string,
 ) (origin, *github.Client, idempotentComment, error) {
 	o, err := originOf(t)
 	if err != nil {

@@ -231,8 +231,8 @@ func showLatest(
 }
 
 // openIndicator finds or creates the status indicator of a review.
-func (r *reporter) openIndicator(ctx context.Context, gh *github.Client, o origin,
-	t tasks.Task,
+func (r *reporter) openIndicator(
+	ctx context.Context, gh *github.Client, o origin, t tasks.Task,
 ) (hub.StatusIndicator, error) {
 	return r.api.forge.OpenIndicator(ctx, gh, hub.IndicatorTarget{
 		Repo: o.Repo, Commit: o.Head, Task: t.ID, URL: r.page(o, t.ID),

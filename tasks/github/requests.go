@@ -183,8 +183,8 @@ func (i *interpreter) requestedTask(ctx context.Context, h remarkEvent, w work, 
 func promptOf(o origin, w work, command, words string) string {
 	switch {
 	case command != "" && w.kind != mentionWork.kind:
-		return strings.TrimSpace(fmt.Sprintf("%s %s #%d of %s: %s\n\n%s", command, o.kind(), o.Number, o.Repo,
-			o.Title, words))
+		return strings.TrimSpace(fmt.Sprintf("%s %s #%d of %s: %s\n\n%s",
+			command, o.kind(), o.Number, o.Repo, o.Title, words))
 	case words == "":
 		return wordless[o.Asked.Place]
 	}

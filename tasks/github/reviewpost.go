@@ -18,8 +18,8 @@ import (
 //
 // GitHub refuses a whole review for one comment outside the diff, which can change before the review arrives. After one
 // refusal post reads the diff again; after another it puts the findings into the review's text.
-func (r *report) post(ctx context.Context, p review.Plan, limits review.Limits,
-	m mark,
+func (r *report) post(
+	ctx context.Context, p review.Plan, limits review.Limits, m mark,
 ) (placed review.Plan, moved string, err error) {
 	unplaced := p.Place(nil, limits)
 	if len(p.Inline) == 0 {
@@ -123,7 +123,7 @@ func (r *report) findingsOf(ctx context.Context, id int64, body string) (map[str
 		posted[f] = true
 	}
 	owner, name := r.origin.path()
-	// more than limits ever allow
+	// 100 comments are more than the limits ever allow
 	page, _, err := r.gh.PullRequests.ListReviewComments(ctx, owner, name, r.origin.Number, id,
 		&github.ListOptions{PerPage: 100})
 	if err != nil {

@@ -40,8 +40,8 @@ type settingsReader struct {
 
 // settings reads a repository's settings from its base branch: changes in a pull request count after the merge. unknown
 // describes the invalid parts of the file in sentences. The result is cached for a short time.
-func (r *settingsReader) settings(ctx context.Context, gh *github.Client, o origin,
-	base string,
+func (r *settingsReader) settings(
+	ctx context.Context, gh *github.Client, o origin, base string,
 ) (c settings, unknown []string, err error) {
 	key, now := strings.ToLower(o.Repo)+" "+base, r.now()
 	if known, ok := r.cache.Get(key, now); ok {

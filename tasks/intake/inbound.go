@@ -131,8 +131,8 @@ func (b *Background) start(ctx context.Context, do func(context.Context)) {
 // RetryLimited repeats a call while it fails because of a rate limit, after the pauses that the service asks for.
 // limited returns the pause that an error asks for. The pauses together last at most budget; each counts as a second at
 // least, so that they come to an end.
-func RetryLimited(ctx context.Context, budget time.Duration, limited func(error) (time.Duration, bool),
-	call func() error,
+func RetryLimited(
+	ctx context.Context, budget time.Duration, limited func(error) (time.Duration, bool), call func() error,
 ) error {
 	for {
 		err := call()

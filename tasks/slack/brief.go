@@ -243,8 +243,8 @@ type downloader struct {
 
 // attachments downloads a message's files for the agent into the thread's directory for files and describes them,
 // including those that could not be downloaded. Pictures that the model can look at are returned as well.
-func (d *downloader) attachments(ctx context.Context, t tasks.Task, o origin,
-	dir string,
+func (d *downloader) attachments(
+	ctx context.Context, t tasks.Task, o origin, dir string,
 ) (about string, pictures []agent.File) {
 	ctx, cancel := context.WithTimeout(ctx, d.limit)
 	defer cancel()

@@ -47,8 +47,8 @@ func (in *interpreter) onChange(ctx context.Context, env envelope) (after func(c
 
 // onEditedMessage deals with an edit of a message that is no task. If the message waits for its repository, the new
 // words replace the old ones. Otherwise they are a request only if they add a mention.
-func (in *interpreter) onEditedMessage(ctx context.Context, env envelope,
-	c change,
+func (in *interpreter) onEditedMessage(
+	ctx context.Context, env envelope, c change,
 ) (after func(context.Context), _ error) {
 	ev := c.event()
 	me, err := in.bot(ctx, env, ev)
@@ -64,8 +64,8 @@ func (in *interpreter) onEditedMessage(ctx context.Context, env envelope,
 
 // onEditedTask deals with an edit of a task's message. If the task has ended, the new words are a request only if they
 // add a mention.
-func (in *interpreter) onEditedTask(ctx context.Context, env envelope, c change,
-	was tasks.Task,
+func (in *interpreter) onEditedTask(
+	ctx context.Context, env envelope, c change, was tasks.Task,
 ) (after func(context.Context), _ error) {
 	ev := c.event()
 	me, err := in.bot(ctx, env, ev)

@@ -290,8 +290,8 @@ func (c *client) thread(ctx context.Context, o origin, after, before string) ite
 }
 
 // page reads one page of a thread.
-func (c *client) page(ctx context.Context, o origin,
-	p slack.GetConversationRepliesParameters,
+func (c *client) page(
+	ctx context.Context, o origin, p slack.GetConversationRepliesParameters,
 ) (list []slack.Message, next string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
@@ -305,8 +305,8 @@ func (c *client) page(ctx context.Context, o origin,
 }
 
 // history reads a page of a channel.
-func (c *client) history(ctx context.Context,
-	p slack.GetConversationHistoryParameters,
+func (c *client) history(
+	ctx context.Context, p slack.GetConversationHistoryParameters,
 ) (*slack.GetConversationHistoryResponse, error) {
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()

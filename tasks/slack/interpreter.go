@@ -151,8 +151,8 @@ func readWord(text string) (w intake.Word, ok bool) {
 }
 
 // begin starts what a request asks for: a list or a task.
-func (in *interpreter) begin(ctx context.Context, m message, thread tasks.Thread,
-	answers bool,
+func (in *interpreter) begin(
+	ctx context.Context, m message, thread tasks.Thread, answers bool,
 ) (after func(context.Context), err error) {
 	if repo, isListing := readListing(m.text); isListing {
 		return in.listPulls(m.origin, repo, thread, answers)
@@ -219,8 +219,8 @@ func (in *interpreter) as(ctx context.Context, user, what, target string, do fun
 }
 
 // listPulls answers a message that wants the open pull requests of a repository.
-func (in *interpreter) listPulls(o origin, named string, thread tasks.Thread,
-	answers bool,
+func (in *interpreter) listPulls(
+	o origin, named string, thread tasks.Thread, answers bool,
 ) (after func(context.Context), err error) {
 	repo, err := in.repos.toList(o.Channel, named, thread)
 	if err != nil || !answers {
@@ -252,8 +252,8 @@ func (in *interpreter) listPulls(o origin, named string, thread tasks.Thread,
 }
 
 // submit gives a request to the desk, which may take it for the answer to a question.
-func (in *interpreter) submit(ctx context.Context, m message,
-	thread tasks.Thread,
+func (in *interpreter) submit(
+	ctx context.Context, m message, thread tasks.Thread,
 ) (after func(context.Context), _ error) {
 	t, err := in.request(ctx, m, thread)
 	if open, ok := errors.AsType[*errUndecided](err); ok {

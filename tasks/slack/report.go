@@ -79,8 +79,8 @@ func (rs *reporter) Open(ctx context.Context, t tasks.Task) (tasks.Report, error
 }
 
 // openStatus returns a task's status message. Without one, it posts a message that shows s.
-func (rs *reporter) openStatus(ctx context.Context, t tasks.Task,
-	s render.Status,
+func (rs *reporter) openStatus(
+	ctx context.Context, t tasks.Task, s render.Status,
 ) (d *display, posted bool, err error) {
 	o, err := originOf(t)
 	if err != nil {
@@ -287,8 +287,8 @@ func (p *progress) status() render.Status {
 
 // keep writes the status whenever it has changed, but not more often than once per interval, nor before a rate limit
 // ends. It returns when stop ends, after a write that has begun, or when there is nothing to write on any more.
-func (p *progress) keep(stop context.Context, last render.Status, interval time.Duration,
-	write func(render.Status) error,
+func (p *progress) keep(
+	stop context.Context, last render.Status, interval time.Duration, write func(render.Status) error,
 ) {
 	minute := time.NewTicker(time.Minute)
 	defer minute.Stop()

@@ -49,8 +49,8 @@ func (e *errUndecided) Unwrap() error { return &e.InputError }
 
 // place decides where and how a task is worked on, from its message, or else its thread, or else its channel. It
 // returns an *errUndecided if several repositories remain.
-func (rs *repositories) place(ctx context.Context, t *tasks.Task, r request,
-	thread tasks.Thread,
+func (rs *repositories) place(
+	ctx context.Context, t *tasks.Task, r request, thread tasks.Thread,
 ) (pull *forge.PullRequest, err error) {
 	candidates, err := rs.chooseRepository(t, r, thread)
 	switch {
@@ -65,8 +65,8 @@ func (rs *repositories) place(ctx context.Context, t *tasks.Task, r request,
 }
 
 // chooseRepository sets the repository, branch and options of a task, or returns the repositories that it may be about.
-func (rs *repositories) chooseRepository(t *tasks.Task, r request,
-	thread tasks.Thread,
+func (rs *repositories) chooseRepository(
+	t *tasks.Task, r request, thread tasks.Thread,
 ) (candidates []string, err error) {
 	t.Ref, t.Options = r.ref, withDefaults(r.options, thread.Options)
 	channel := rs.ofChannel(t.Channel)

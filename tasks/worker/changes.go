@@ -32,8 +32,8 @@ func (k *changeKeeper) keep(r *run, p place, reviewed bool) tasks.Diffstat {
 	switch {
 	case p.Clone.Dir == "":
 	case p.Writes:
-		c := k.compare(ctx, r, p, workspace.Comparing{TrustedConfig: p.Trusted, Live: r.result.Resources.Stuck > 0},
-			false)
+		live := r.result.Resources.Stuck > 0
+		c := k.compare(ctx, r, p, workspace.Comparing{TrustedConfig: p.Trusted, Live: live}, false)
 		return c.Total
 	case reviewed:
 		k.compare(ctx, r, p, workspace.Comparing{Reviewed: true}, false)
@@ -42,8 +42,8 @@ func (k *changeKeeper) keep(r *run, p place, reviewed bool) tasks.Diffstat {
 }
 
 // compare stores the changes, or at the end of a run why there are none. goesOn says that the run goes on afterwards.
-func (k *changeKeeper) compare(ctx context.Context, r *run, p place, how workspace.Comparing,
-	goesOn bool,
+func (k *changeKeeper) compare(
+	ctx context.Context, r *run, p place, how workspace.Comparing, goesOn bool,
 ) tasks.Changes {
 	how.Limit = tasks.DiffLimit
 	found, err := k.Workspace.Changes(ctx, p.Clone, how)

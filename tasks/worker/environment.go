@@ -67,8 +67,8 @@ func (w *Worker) setUp(r *run, t tasks.Task, p *place) error {
 
 // environmentID returns the ID of the environment that a run in a clone uses, and the versions of the lock files in
 // order; "" for one that does not exist.
-func (c *Config) environmentID(ctx context.Context, clone workspace.Clone,
-	d environment.Declaration,
+func (c *Config) environmentID(
+	ctx context.Context, clone workspace.Clone, d environment.Declaration,
 ) (id string, versions []string, err error) {
 	versions, err = workspace.EnvironmentsOf(c.Workspace).Versions(ctx, clone, d.LockFiles())
 	if err != nil {

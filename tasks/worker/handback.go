@@ -119,8 +119,8 @@ func (w *Worker) announce(run *run, key, text string) {
 // waitAfter decides by its cause how an unfinished task waits: a drain or a lost claim means at once and uncounted, an
 // ErrLater and a retryError name the time, and any other error counts and backs off. The notice has a key if the
 // task's status should show it. A message is for the thread instead, once for the notice's key.
-func (w *Worker) waitAfter(rec store.Record, cause error) (wait store.Wait, why Return, note waitNotice,
-	message string,
+func (w *Worker) waitAfter(rec store.Record, cause error) (
+	wait store.Wait, why Return, note waitNotice, message string,
 ) {
 	note = waitNotice{id: rec.ID, delivery: rec.Delivery}
 	later, asked := errors.AsType[*tasks.ErrLater](cause)

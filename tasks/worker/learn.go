@@ -149,8 +149,8 @@ func (b *publisher) unlisted(ctx context.Context, c workspace.Clone, reached []s
 
 // proposeHosts pushes the base branch's file with the hosts that it lacks, if any, and opens the pull request or
 // updates it. own is the clone of the run.
-func (b *publisher) proposeHosts(ctx context.Context, r *run, t tasks.Task, own workspace.Clone,
-	reached []string,
+func (b *publisher) proposeHosts(
+	ctx context.Context, r *run, t tasks.Task, own workspace.Clone, reached []string,
 ) (pr forge.PullRequestRef, err error) {
 	if found, err := b.unlisted(ctx, own, reached); err != nil || len(found.hosts) == 0 {
 		return pr, err
@@ -182,8 +182,8 @@ type settingsChange struct {
 type edited struct{ text, title, summary string }
 
 // proposeSettings pushes a change of the file on a base branch, and opens the pull request or updates it.
-func (b *publisher) proposeSettings(ctx context.Context, r *run, t tasks.Task, base string,
-	change settingsChange,
+func (b *publisher) proposeSettings(
+	ctx context.Context, r *run, t tasks.Task, base string, change settingsChange,
 ) (pr forge.PullRequestRef, err error) {
 	// No agent writes to the clone of this thread.
 	c, err := b.Workspace.Checkout(ctx, workspace.Want{
@@ -268,8 +268,8 @@ func (b *publisher) proposeLesson(r *run, j job, p place) {
 }
 
 // proposeLine opens the pull request of a lesson. If the base branch has the line, there is nothing to propose.
-func (b *publisher) proposeLine(ctx context.Context, r *run, t tasks.Task, base string,
-	lesson tasks.Lesson,
+func (b *publisher) proposeLine(
+	ctx context.Context, r *run, t tasks.Task, base string, lesson tasks.Lesson,
 ) (forge.PullRequestRef, error) {
 	return b.proposeSettings(ctx, r, t, base, settingsChange{
 		branch: lessonBranch + lesson.Key,

@@ -317,8 +317,8 @@ func (n *waitNotices) show(ctx context.Context, id string) error {
 
 // sayOnce posts a message about a task to its thread, if its source can speak and first returns true. over means that
 // it need not be tried again. Errors are logged: the task's status says the same.
-func (n *waitNotices) sayOnce(ctx context.Context, id, text string,
-	first func(context.Context) (bool, error),
+func (n *waitNotices) sayOnce(
+	ctx context.Context, id, text string, first func(context.Context) (bool, error),
 ) (said, over bool) {
 	ctx, cancel := context.WithTimeout(withRun(ctx, id), noticeLimit)
 	defer cancel()

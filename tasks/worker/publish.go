@@ -158,8 +158,8 @@ func patiently(ctx context.Context) (_ context.Context, patience *time.Timer, ca
 // push pushes the work to the remote, if this worker still has the claim. Right before the push, when its content is
 // fixed, the verification commands run; files that they leave behind are not pushed. Their time does not count
 // against patience.
-func (b *publisher) push(ctx context.Context, patience *time.Timer, run *run, t tasks.Task,
-	p place,
+func (b *publisher) push(
+	ctx context.Context, patience *time.Timer, run *run, t tasks.Task, p place,
 ) (_ workspace.Pushed, checks *tasks.Verification, err error) {
 	if run.result.Resources.Stuck > 0 { // git opens files by name, and the process could replace them
 		return workspace.Pushed{}, nil, errStuck

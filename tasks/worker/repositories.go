@@ -41,8 +41,8 @@ func (l *placer) clones(ctx context.Context, t tasks.Task, b briefing, before *r
 	}
 	for _, name := range p.Clone.With {
 		if repo, _ := l.Policy.Allowed(name); !t.Has(name) {
-			p.Environment.Egress = p.Environment.Egress.And(environment.Declaration{}.Reach(repo.Environment.Egress,
-				l.Policy.Egress))
+			reach := environment.Declaration{}.Reach(repo.Environment.Egress, l.Policy.Egress)
+			p.Environment.Egress = p.Environment.Egress.And(reach)
 		}
 	}
 	egress := p.given().Egress

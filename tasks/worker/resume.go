@@ -254,19 +254,19 @@ func (p *resumeState) words(t tasks.Task, now place) string {
 	default:
 		say = append(say, "Your clone was restored, except for files that git ignores. Files outside it are gone.")
 		if len(p.Work.Missing) > 0 {
-			say = append(say, "These files could not be saved: "+strings.Trim(fmt.Sprintf("%q", p.Work.Missing), "[]")+
-				".")
+			missing := strings.Trim(fmt.Sprintf("%q", p.Work.Missing), "[]")
+			say = append(say, "These files could not be saved: "+missing+".")
 		}
 	}
 	for i, one := range now.Also {
 		switch work := p.earlierClone(i+1, nil).work; {
 		case p.leftAt(i + 1):
 		case work == nil:
-			say = append(say, "Your commits and changes in "+
-				one.Clone.Repo+" could not be saved. Inspect its clone first.")
+			say = append(say, "Your commits and changes in "+one.Clone.Repo+
+				" could not be saved. Inspect its clone first.")
 		case len(work.Missing) > 0:
-			say = append(say, fmt.Sprintf("These files of %s could not be saved: %s.", one.Clone.Repo,
-				strings.Trim(fmt.Sprintf("%q", work.Missing), "[]")))
+			missing := strings.Trim(fmt.Sprintf("%q", work.Missing), "[]")
+			say = append(say, fmt.Sprintf("These files of %s could not be saved: %s.", one.Clone.Repo, missing))
 		}
 	}
 	if p.Dir != now.Dir {
@@ -294,8 +294,8 @@ type saved struct {
 
 // conversation returns what the task continues: its interrupted run, which had absorbed the given turns, or the
 // thread's latest session.
-func (w *Worker) conversation(ctx context.Context, t tasks.Task, b tasks.Brief, before *resumeState,
-	absorbed []agent.Turn,
+func (w *Worker) conversation(
+	ctx context.Context, t tasks.Task, b tasks.Brief, before *resumeState, absorbed []agent.Turn,
 ) (conversation, error) {
 	c := conversation{repos: []string{}}
 	if !b.Fresh {

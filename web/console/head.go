@@ -54,8 +54,8 @@ func newHead(s tasks.Status, links tasks.Links, now time.Time) head {
 		h.Thread = "Slack thread"
 	case "github":
 		h.Thread = "GitHub"
-		if name := strings.TrimSuffix(strings.TrimPrefix(s.Task.Thread, "github/"), "/review"); strings.Contains(name,
-			"#") {
+		name := strings.TrimSuffix(strings.TrimPrefix(s.Task.Thread, "github/"), "/review")
+		if strings.Contains(name, "#") {
 			h.Thread = name
 		}
 	default:

@@ -295,8 +295,9 @@ func (v *listView) addSections(o tasks.Overview, rows func([]tasks.Status) []row
 func (v *listView) suggest() {
 	for _, s := range v.Sections {
 		for _, r := range s.Rows {
-			v.Sources, v.People, v.Repos = append(v.Sources, r.Source), append(v.People,
-				r.Actor), append(v.Repos, r.Repo)
+			v.Sources = append(v.Sources, r.Source)
+			v.People = append(v.People, r.Actor)
+			v.Repos = append(v.Repos, r.Repo)
 		}
 	}
 	v.Sources, v.People, v.Repos = distinct(v.Sources), distinct(v.People), distinct(v.Repos)

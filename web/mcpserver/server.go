@@ -28,8 +28,8 @@ import (
 type Poster interface {
 	// Post submits a form, whose fields have the names of the API's, and returns the conversation's name. The sentence
 	// of an *InputError is for the one who sent the form.
-	Post(ctx context.Context, d *tasks.Desk, form url.Values, pictures []tasks.Picture) (r tasks.Receipt,
-		thread string, err error)
+	Post(ctx context.Context, d *tasks.Desk, form url.Values,
+		pictures []tasks.Picture) (r tasks.Receipt, thread string, err error)
 }
 
 // Server is the MCP server. All fields but Poster are required.

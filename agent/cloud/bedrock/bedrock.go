@@ -66,11 +66,11 @@ func New(ctx context.Context, cfg Config) (*Bedrock, error) {
 		return nil, errors.New("use Bedrock: no region: set AWS_REGION")
 	}
 	b := &Bedrock{cfg: cfg, credentials: loaded.Credentials, signer: v4.NewSigner()}
-	if b.runtime, err = cloud.Base(cmp.Or(cfg.Endpoint, "https://bedrock-runtime."+cfg.Region+"."+
-		domain(cfg.Region))); err != nil {
+	host := cfg.Region + "." + domain(cfg.Region)
+	if b.runtime, err = cloud.Base(cmp.Or(cfg.Endpoint, "https://bedrock-runtime."+host)); err != nil {
 		return nil, err
 	}
-	b.control, err = cloud.Base(cmp.Or(cfg.Endpoint, "https://bedrock."+cfg.Region+"."+domain(cfg.Region)))
+	b.control, err = cloud.Base(cmp.Or(cfg.Endpoint, "https://bedrock."+host))
 	return b, err
 }
 

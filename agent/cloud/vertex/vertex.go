@@ -64,8 +64,7 @@ func New(ctx context.Context, cfg Config) (*Vertex, error) {
 	get := func(context.Context) (*oauth2.Token, error) { return found.TokenSource.Token() }
 	v.tokens.Get = cloud.Lasting(get, func(t *oauth2.Token) time.Time { return t.Expiry }, status)
 	v.models = regexp.MustCompile(`^/projects/` + regexp.QuoteMeta(cfg.Project) + `/locations/` +
-		regexp.QuoteMeta(cfg.Region) +
-		publisher + `([^/:]+):(rawPredict|streamRawPredict)$`)
+		regexp.QuoteMeta(cfg.Region) + publisher + `([^/:]+):(rawPredict|streamRawPredict)$`)
 	return v, nil
 }
 

@@ -239,8 +239,8 @@ func (t target) String() string {
 func (p *Proxy) refuse(w http.ResponseWriter, host, why string) {
 	p.refused(host, why)
 	w.Header().Set("Connection", "close")
-	http.Error(w, fmt.Sprintf("errand refuses a connection to %s, %s (docs/environment.md)", redact.Clip(host, 300),
-		why), http.StatusForbidden)
+	text := fmt.Sprintf("errand refuses a connection to %s, %s (docs/environment.md)", redact.Clip(host, 300), why)
+	http.Error(w, text, http.StatusForbidden)
 }
 
 // forward passes a plain request to its host.

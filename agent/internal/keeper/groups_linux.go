@@ -104,8 +104,8 @@ func (g *Groups) try() error {
 // one that is root's alone: the root of its namespace, which unlike the machine's has events.
 func (g *Groups) delegated(root bool) bool {
 	if os.Geteuid() != 0 {
-		return unix.Access(g.dir, unix.W_OK) == nil && unix.Access(filepath.Join(g.dir, "cgroup.procs"),
-			unix.W_OK) == nil
+		return unix.Access(g.dir, unix.W_OK) == nil &&
+			unix.Access(filepath.Join(g.dir, "cgroup.procs"), unix.W_OK) == nil
 	}
 	_, err := os.Stat(filepath.Join(g.dir, "cgroup.events"))
 	return root && err == nil

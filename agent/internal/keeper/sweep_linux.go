@@ -108,8 +108,8 @@ func SweepDeadWorkers(ctx context.Context) (int, error) {
 			killed[pid] = true
 		}
 		if err := ctx.Err(); err != nil || time.Now().After(stop) {
-			return len(killed), errors.Join(fmt.Errorf("sweep: %d processes of dead workers do not die", len(found)),
-				err)
+			alive := fmt.Errorf("sweep: %d processes of dead workers do not die", len(found))
+			return len(killed), errors.Join(alive, err)
 		}
 		time.Sleep(2 * time.Millisecond) //nolint:forbidigo // they are not our children: nothing reports their death
 	}

@@ -117,8 +117,8 @@ func (l Layer) copy(ctx context.Context) error {
 
 // copyAll copies the content of a directory. Where files can share their blocks, that costs little.
 func copyAll(ctx context.Context, from, to string) error {
-	if out, err := exec.CommandContext(ctx, "cp", "-a", "--reflink=auto", "--", from+"/.",
-		to).CombinedOutput(); err != nil {
+	cmd := exec.CommandContext(ctx, "cp", "-a", "--reflink=auto", "--", from+"/.", to)
+	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("copy %s: %w (%s)", from, err, redact.Clip(strings.TrimSpace(string(out)), 300))
 	}
 	return nil

@@ -59,10 +59,11 @@ func filter() ([]bpf.Instruction, error) {
 	program = append(program, bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.SYS_CLONE3, SkipFalse: 1}, refuse(unix.ENOSYS))
 	for _, call := range []uint32{unix.SYS_CLONE, unix.SYS_UNSHARE} {
 		program = append(
-			program, bpf.JumpIf{Cond: bpf.JumpEqual, Val: call, SkipFalse: 4},
-			bpf.LoadAbsolute{Off: callArgument, Size: 4}, bpf.JumpIf{
-				Cond: bpf.JumpBitsSet, Val: unix.CLONE_NEWUSER, SkipFalse: 1,
-			}, refuse(unix.EPERM), allow,
+			program,
+			bpf.JumpIf{Cond: bpf.JumpEqual, Val: call, SkipFalse: 4},
+			bpf.LoadAbsolute{Off: callArgument, Size: 4},
+			bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: unix.CLONE_NEWUSER, SkipFalse: 1},
+			refuse(unix.EPERM), allow,
 		)
 	}
 	return append(program, allow), nil

@@ -123,8 +123,8 @@ func (p Policy) byProfile(r Request) Verdict {
 			return Verdict{Action: Deny, Reason: "This call cannot be understood: " + err.Error()}
 		}
 		if slices.ContainsFunc(paths, func(path string) bool { return !p.contains(path) }) {
-			return Verdict{Action: Deny, Reason: "Only files below these directories may be accessed: " +
-				strings.Join(p.roots(), ", ")}
+			roots := strings.Join(p.roots(), ", ")
+			return Verdict{Action: Deny, Reason: "Only files below these directories may be accessed: " + roots}
 		}
 		return Verdict{Action: Allow}
 	case p.Profile == Write:

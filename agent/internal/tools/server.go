@@ -37,8 +37,8 @@ var errWithdrawn = errors.New("the agent withdrew its call")
 
 // Serve starts a server of tools that have passed Check. Calls end with run at the latest, the server with Close.
 // failed is called for a tool that panicked.
-func Serve(run context.Context, tools []Tool, redactor *redact.Redactor,
-	failed func(tool string, panicked any, stack []byte),
+func Serve(
+	run context.Context, tools []Tool, redactor *redact.Redactor, failed func(tool string, panicked any, stack []byte),
 ) *Server {
 	s := &Server{run: run, redact: redactor, failed: failed, conn: newServerConn()}
 	// Only tools, and always the same ones: nothing to announce, nothing to log to the client.

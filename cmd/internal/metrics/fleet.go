@@ -273,13 +273,14 @@ func NewServices(r prometheus.Registerer) *Services {
 	return &Services{newMeters(r,
 		metric{
 			name: "errand_service_requests_total",
-			help: "Requests to Slack and GitHub by the class of the response; limited: refused by a rate " +
-				"limit, failed: no response.", labels: "service result",
+			help: "Requests to Slack and GitHub by the class of the response; " +
+				"limited: refused by a rate limit, failed: no response.",
+			labels: "service result",
 		},
 		metric{
-			name: "errand_service_request_duration_seconds",
-			help: "Time until the header of the response arrived, or the request failed.", labels: "service",
-			buckets: []float64{.05, .1, .25, .5, 1, 2.5, 5, 10},
+			name:   "errand_service_request_duration_seconds",
+			help:   "Time until the header of the response arrived, or the request failed.",
+			labels: "service", buckets: []float64{.05, .1, .25, .5, 1, 2.5, 5, 10},
 		},
 	)}
 }

@@ -54,8 +54,8 @@ func newMeters(r prometheus.Registerer, list ...metric) meters {
 			}
 			continue
 		}
-		if all.counters[m.name] = f.NewCounterVec(prometheus.CounterOpts{Name: m.name, Help: m.help},
-			labels); len(labels) == 0 {
+		all.counters[m.name] = f.NewCounterVec(prometheus.CounterOpts{Name: m.name, Help: m.help}, labels)
+		if len(labels) == 0 {
 			all.add(m.name, 0)
 		}
 	}

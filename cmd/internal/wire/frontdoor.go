@@ -179,8 +179,8 @@ func Start(ctx context.Context, c config.Config, log *slog.Logger, o Options) (*
 // ServeDuring serves h on l while work runs, and calls stopping, which may be nil, when it begins to shut down. Work
 // begins when Redis answers, and it ends when ctx ends or the server fails. The server still answers while work ends,
 // so that an orchestrator sees a live process during the drain.
-func (p *Parts) ServeDuring(ctx context.Context, l net.Listener, h http.Handler, stopping func(),
-	work func(context.Context) error,
+func (p *Parts) ServeDuring(
+	ctx context.Context, l net.Listener, h http.Handler, stopping func(), work func(context.Context) error,
 ) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -80,8 +80,8 @@ func checkSigning(c config.Config) (problems config.Problems) {
 			})
 		case c.Worker.Sandbox == config.SandboxNone:
 			problems = append(problems, config.Problem{
-				Where: file, What: "can be read by agents without a sandbox", Remedy: "set ERRAND_SANDBOX=bwrap, or " +
-					text + " to the key itself",
+				Where: file, What: "can be read by agents without a sandbox",
+				Remedy: "set ERRAND_SANDBOX=bwrap, or " + text + " to the key itself",
 			})
 		}
 	}

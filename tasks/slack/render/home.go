@@ -11,8 +11,8 @@ import (
 )
 
 // Home is a person's page in the app: their tasks, each with its thread (empty: unknown), and how to use errand.
-func (c Console) Home(own []tasks.Status, thread func(tasks.Task) string, help string,
-	now time.Time,
+func (c Console) Home(
+	own []tasks.Status, thread func(tasks.Task) string, help string, now time.Time,
 ) slack.HomeTabViewRequest {
 	blocks := []slack.Block{slack.NewHeaderBlock(plainText("Your latest tasks"))}
 	for _, st := range own {

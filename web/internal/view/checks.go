@@ -35,8 +35,8 @@ func checkWorker(w store.Worker, sources []string, now time.Time) []Check {
 		list.add(store.Fatal, "the report on its CLI cannot be read", err.Error(),
 			"Run the same version of errand everywhere.")
 	case !c.OK:
-		list.add(store.Fatal, "it cannot run tasks: "+c.Problem, "Tasks go to other workers, or wait for one.",
-			c.Remedy)
+		list.add(store.Fatal, "it cannot run tasks: "+c.Problem,
+			"Tasks go to other workers, or wait for one.", c.Remedy)
 	case w.Draining:
 		list.add(store.Note, "it is shutting down", "It takes no more tasks and hands back the running ones.", "")
 	case w.Cordon != nil:
@@ -131,8 +131,8 @@ func (f Fleet) check(now time.Time) []Check {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(f.cordoned)) {
-		list.add(store.Note, name+" is cordoned and has no live worker", "Workers that start there take no tasks: "+
-			tasks.CordonedBy(f.cordoned[name], now)+".",
+		list.add(store.Note, name+" is cordoned and has no live worker",
+			"Workers that start there take no tasks: "+tasks.CordonedBy(f.cordoned[name], now)+".",
 			"If it does not come back, run enqueue uncordon "+name+".")
 	}
 	versions := map[string]bool{}
@@ -158,8 +158,8 @@ func (f Fleet) checkCredentials(now time.Time) (list checklist) {
 			list.add(store.Fatal, name+": no run starts before "+Time(c.Until), c.Why,
 				"Wait, or raise the account's limit (docs/errors.md).")
 		case c.Interval > 0:
-			list.add(store.Note, fmt.Sprintf("%s: runs start %v apart", name, c.Interval), "The model throttles them.",
-				"")
+			list.add(store.Note, fmt.Sprintf("%s: runs start %v apart", name, c.Interval),
+				"The model throttles them.", "")
 		}
 	}
 	return list
