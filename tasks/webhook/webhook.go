@@ -175,12 +175,12 @@ func diagnose(all []tasks.Undelivered) []doctor.Finding {
 	retried := slices.DeleteFunc(slices.Clone(all), func(u tasks.Undelivered) bool { return u.Attempts < troubled })
 	switch {
 	case len(dead) > 0:
-		f.Why = fmt.Sprintf("%d requests are given up, such as to %s: %s", len(dead), dead[0].Webhook, dead[0].Problem)
-		f.Remedy = "mend the receiver, list them with `enqueue webhooks`, and send them again with " +
+		f.Why = fmt.Sprintf("%d requests were given up, such as to %s: %s", len(dead), dead[0].Webhook, dead[0].Problem)
+		f.Remedy = "fix the receiver, list them with `enqueue webhooks`, and send them again with " +
 			"`enqueue webhooks replay ID`"
 	case len(retried) > 0:
 		f.Why = fmt.Sprintf("requests fail, such as to %s: %s", retried[0].Webhook, retried[0].Problem)
-		f.Remedy = "mend the receiver: errand tries again for a day, and `enqueue webhooks` lists the requests"
+		f.Remedy = "fix the receiver: errand tries again for a day, and `enqueue webhooks` lists the requests"
 	}
 	return []doctor.Finding{f}
 }
