@@ -64,7 +64,7 @@ func (f *Fleet) Load(ctx context.Context, live []store.LiveRecord, workers []sto
 				use(scope).Runs++
 			}
 			if name := credentials[rec.Worker]; name != "" && sees == nil {
-				use(credentialScope + name).Runs++
+				use(credentialScope+name).Runs++
 			}
 		case rec.State == store.Waiting:
 			if rec.Blocked.Scope != "" {

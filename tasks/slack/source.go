@@ -35,7 +35,7 @@
 //     send a press again: one that fails is shown as failed to the person who pressed.
 //
 // Messages and files that the agent posts while it works are posted at most once; a lost answer of Slack is not tried
-// again. Questions are found by their markers. Short rate limits are waited for.
+// again. Questions are found by their markers, if the app may read the thread. Short rate limits are waited for.
 //
 // It does not promise that the status message is up to date, or exists, nor what Slack shows below a thread: their
 // failures fail nothing. What Slack refuses for good (the channel is archived, the request was deleted) is logged and

@@ -50,8 +50,8 @@ func (w *Worker) exposed(r *run, t tasks.Task, c workspace.Clone) (map[string]st
 	if w.cfg.Exposed != nil && t.Profile == agent.Write && w.cfg.Runner.Sandboxed() {
 		secrets = w.cfg.Exposed(t.Repo)
 	}
-	if len(secrets) == 0 && !commitID.MatchString(t.Ref) {
-		return nil, nil
+	if len(secrets) == 0 && (t.Profile == agent.Untrusted || !commitID.MatchString(t.Ref)) {
+		return nil, nil // a later run keeps nothing of a stranger's clone
 	}
 	named, err := namedCommit(r.ctx, w.cfg.Store.Memos, t)
 	switch trusted := w.protected(t.Repo, c); {
@@ -71,7 +71,8 @@ func (w *Worker) exposed(r *run, t tasks.Task, c workspace.Clone) (map[string]st
 }
 
 // namedCommit reports whether the code of a commit that a person has named may be in the thread's clone of the task's
-// repository, which may be kept when later tasks name a branch or nothing, and in what was published from it.
+// repository, which may be kept when later tasks name a branch or nothing. What was published from it is on a branch,
+// as if the person had pushed it.
 func namedCommit(ctx context.Context, memos *store.Memos, t tasks.Task) (named bool, err error) {
 	name := "commit/" + t.Thread + "/" + strings.ToLower(t.Repo)
 	err = memos.ChangeMemo(ctx, name, func(body json.RawMessage) (json.RawMessage, error) {

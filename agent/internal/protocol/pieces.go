@@ -17,7 +17,7 @@ type liveBlock struct {
 
 // rawPieces are the lines with pieces of a block that are not in the raw log yet. Redacted one by one, they would have
 // the parts of a secret. So a line is held back as long as its text, and where a text has a secret, one line with the
-// redacted text takes the place of the lines.
+// redacted text takes the place of the lines. Lines that are no pieces do not wait for it.
 type rawPieces struct {
 	lines        []byte
 	given, shown []byte // the text of the lines, and what of it was reported
@@ -71,6 +71,14 @@ func (s *Stream) logRaw(line []byte) {
 	}
 }
 
+// skipRaw is logRaw for a line that is in the raw log already.
+func (s *Stream) skipRaw() {
+	if k := &s.block.raw; k.open {
+		k.open = false
+		s.holdRaw()
+	}
+}
+
 // settleRaw writes the lines of the current block to the raw log, except for a text that is held back.
 func (s *Stream) settleRaw() {
 	k := &s.block.raw
@@ -80,6 +88,12 @@ func (s *Stream) settleRaw() {
 		return
 	}
 	s.Log.Raw(rawPiece(s.block.latest.Kind, k.shown))
+	s.holdRaw()
+}
+
+// holdRaw starts over with a line of the text that is held back.
+func (s *Stream) holdRaw() {
+	k := &s.block.raw
 	k.given, k.shown = append(k.given[:0], s.block.text.Held()...), k.shown[:0]
 	k.lines = append(k.lines[:0], rawPiece(s.block.latest.Kind, k.given)...)
 }

@@ -187,8 +187,11 @@ func (s *Stream) read(in *lineReader, long *assembler) {
 			return
 		}
 		whole := p.first && p.last
-		if !whole {
-			s.Log.Raw(p.text) // it is too long to be held back
+		if !whole { // it is too long to be held back
+			if p.first {
+				s.settleRaw()
+			}
+			s.Log.Raw(p.text)
 		}
 		if !p.last {
 			s.hear(0) // a line of many megabytes may take longer than the CLI has time to answer a ping
@@ -204,6 +207,8 @@ func (s *Stream) read(in *lineReader, long *assembler) {
 		}
 		if whole {
 			s.logRaw(p.text)
+		} else if p.last {
+			s.skipRaw()
 		}
 		if in.Drained() {
 			s.Log.Flush()

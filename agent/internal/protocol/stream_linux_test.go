@@ -138,6 +138,9 @@ func TestSecretsInRawPieces(t *testing.T) {
 		{`{"type":"keep_alive"}` + "\n", kept},
 		{input(`own-secret`), become(input(`{"a":"[redacted]`))},
 		{input(`"}`), kept},
+		{delta("text", strings.Repeat("x", 2*stdoutPiece)+"a-kno"), kept}, // too long to be held back
+		{`{"type":"keep_alive"}` + "\n", kept},
+		{delta("text", "wn-secret"), become(delta("text", "[redacted]"))},
 		{delta("text", "a-known"), kept},
 	} {
 		in.WriteString(l.line)
