@@ -58,22 +58,29 @@ func (s *Stream) reportBlock(text []byte) {
 	}
 }
 
-// logRaw appends a line to the raw log after it was handled.
-func (s *Stream) logRaw(line []byte) {
-	k := &s.block.raw
-	if !k.open {
-		s.Log.Raw(line)
+// logPart appends a part of a line to the raw log before it is handled, because the line is too long to be held back.
+func (s *Stream) logPart(p piece) {
+	if p.first && p.last {
 		return
 	}
-	k.open, k.lines = false, append(k.lines, line...)
-	if len(k.shown) == len(k.given) || !bytes.HasPrefix(k.given, k.shown) || len(k.lines) > maxRawPieces {
+	if p.first {
 		s.settleRaw()
 	}
+	s.Log.Raw(p.text)
 }
 
-// skipRaw is logRaw for a line that is in the raw log already.
-func (s *Stream) skipRaw() {
-	if k := &s.block.raw; k.open {
+// logLine appends a line to the raw log after it was handled, unless logPart has done so.
+func (s *Stream) logLine(p piece) {
+	k := &s.block.raw
+	switch whole := p.first && p.last; {
+	case whole && !k.open:
+		s.Log.Raw(p.text)
+	case whole:
+		k.open, k.lines = false, append(k.lines, p.text...)
+		if len(k.shown) == len(k.given) || !bytes.HasPrefix(k.given, k.shown) || len(k.lines) > maxRawPieces {
+			s.settleRaw()
+		}
+	case p.last && k.open:
 		k.open = false
 		s.holdRaw()
 	}

@@ -186,13 +186,7 @@ func (s *Stream) read(in *lineReader, long *assembler) {
 			s.Log.Flush()
 			return
 		}
-		whole := p.first && p.last
-		if !whole { // it is too long to be held back
-			if p.first {
-				s.settleRaw()
-			}
-			s.Log.Raw(p.text)
-		}
+		s.logPart(p)
 		if !p.last {
 			s.hear(0) // a line of many megabytes may take longer than the CLI has time to answer a ping
 		}
@@ -205,11 +199,7 @@ func (s *Stream) read(in *lineReader, long *assembler) {
 			}
 			long.Release()
 		}
-		if whole {
-			s.logRaw(p.text)
-		} else if p.last {
-			s.skipRaw()
-		}
+		s.logLine(p)
 		if in.Drained() {
 			s.Log.Flush()
 		}
