@@ -291,6 +291,9 @@ func (o observer) RoundTrip(req *http.Request) (*http.Response, error) {
 	case err == nil:
 		o.seen.answered(res, time.Now())
 		c.asked = res.StatusCode == http.StatusOK
+		// With its length the asker would know the end of an answer before the call is charged, and could ask again.
+		res.ContentLength = -1
+		res.Header.Del("Content-Length")
 		res.Body = newMeter(res, func() { c.first = time.Now(); o.seen.firstByte(c.first.Sub(c.began)) }, c.update)
 	case req.Context().Err() == nil:
 		o.seen.unreachable(err)

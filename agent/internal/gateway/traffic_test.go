@@ -239,12 +239,32 @@ func TestErrorInsteadOfAnAnswerIsFree(t *testing.T) {
 			defer model.Close()
 			g := newGateway(t, model.URL, kinds["key"])
 			answerTo(t, request(t, g, kinds["key"], "/v1/messages", anyQuestion))
-			g.Close() // what a call without usage costs is known when it is over
 			api := g.Seen()
 			if c.free != (api.CostUSD == 0) || c.free && api.Usage != (Usage{}) || c.input > 0 && api.Usage.Input != c.input {
 				t.Errorf("$%g, %+v; free should be %t", api.CostUSD, api.Usage, c.free)
 			}
 		})
+	}
+}
+
+// The asker sees the end of an answer after the call was charged. Otherwise it could ask again before the gateway knows
+// that the maximum is spent.
+func TestAnswerEndsAfterItsCharge(t *testing.T) {
+	t.Parallel()
+	model := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"usage":{"input_tokens":1,"output_tokens":1}}`) // with its length
+	}))
+	defer model.Close()
+	g := newGateway(t, model.URL, kinds["key"])
+	res, err := http.DefaultTransport.RoundTrip(request(t, g, kinds["key"], "/v1/messages", anyQuestion))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	_, err = io.Copy(io.Discard, res.Body)
+	if usd := g.Seen().CostUSD; err != nil || usd == 0 || res.ContentLength >= 0 {
+		t.Errorf("$%g are charged at the end of an answer of %d bytes, %v", usd, res.ContentLength, err)
 	}
 }
 
