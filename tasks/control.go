@@ -59,7 +59,7 @@ func (d *Desk) StopAll(
 				return stopped, spared, err
 			}
 			for _, rec := range absorbed {
-				if rec.ID > before || !governs(d.status(rec).Task) {
+				if rec.ID > before || rec.Retried.After(Born(before)) || !governs(d.status(rec).Task) {
 					continue
 				}
 				if _, err := d.Cancel(ctx, rec.ID, by); err != nil {

@@ -24,7 +24,7 @@ type threads struct{ *client }
 type found struct {
 	// by task, for all tasks of the thread: ts of the status messages, the one in use last
 	status map[string][]string
-	// of the task's final messages for all its endings, including those that are another task's
+	// of the task's questions, and of its final messages for all its endings, including those that are another task's
 	parts map[render.Marker]bool
 	files map[string]bool // names of the files that the bot has posted
 }

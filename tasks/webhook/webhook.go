@@ -175,7 +175,8 @@ func diagnose(all []tasks.Undelivered) []doctor.Finding {
 	retried := slices.DeleteFunc(slices.Clone(all), func(u tasks.Undelivered) bool { return u.Attempts < troubled })
 	switch {
 	case len(dead) > 0:
-		f.Why = fmt.Sprintf("%d requests were given up, such as to %s: %s", len(dead), dead[0].Webhook, dead[0].Problem)
+		f.Why = fmt.Sprintf("requests that were given up: %d, such as one to %s: %s",
+			len(dead), dead[0].Webhook, dead[0].Problem)
 		f.Remedy = "fix the receiver, list them with `enqueue webhooks`, and send them again with " +
 			"`enqueue webhooks replay ID`"
 	case len(retried) > 0:

@@ -241,7 +241,7 @@ func TestDeadDeliveries(t *testing.T) {
 	failed(t, w, 2)
 	stop()
 	w = with(hook)
-	if said := w.Diagnose(t.Context()); len(said) != 1 || !strings.Contains(said[0].Why, "2 requests were given up, such as to ops: errand.yaml has no") || said[0].Remedy == "" {
+	if said := w.Diagnose(t.Context()); len(said) != 1 || !strings.Contains(said[0].Why, "requests that were given up: 2, such as one to ops: errand.yaml has no") || said[0].Remedy == "" {
 		t.Errorf("%+v", said)
 	}
 	deliver(t, w)
@@ -278,7 +278,7 @@ func TestDiagnose(t *testing.T) {
 	for want, all := range map[string][]tasks.Undelivered{
 		"":                                       {brief},
 		"requests fail, such as to ops: refused": {brief, long},
-		"1 requests were given up, such as to ci: no": {dead, long},
+		"requests that were given up: 1, such as one to ci: no": {dead, long},
 	} {
 		if said := diagnose(all); len(said) != 1 || said[0].Why != want || (want != "") != (said[0].Remedy != "") {
 			t.Errorf("%+v, want %q", said, want)

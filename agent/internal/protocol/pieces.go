@@ -80,9 +80,12 @@ func (s *Stream) logLine(p piece) {
 		if len(k.shown) == len(k.given) || !bytes.HasPrefix(k.given, k.shown) || len(k.lines) > maxRawPieces {
 			s.settleRaw()
 		}
-	case p.last && k.open:
-		k.open = false
+	case p.last && k.open: // its own text is in the log, also the end of it that is held back
+		if len(k.shown) > 0 && bytes.HasPrefix(k.given, k.shown) {
+			s.Log.Raw(k.lines)
+		}
 		s.holdRaw()
+		k.open, k.lines = false, k.lines[:0]
 	}
 }
 

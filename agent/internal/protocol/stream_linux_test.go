@@ -115,6 +115,7 @@ func TestSecretsInRawPieces(t *testing.T) {
 	become := func(lines ...string) func(string) string {
 		return func(string) string { return strings.Join(lines, "") }
 	}
+	long := strings.Repeat("x", 2*stdoutPiece)
 	const begin = `{"type":"stream_event","event":{"type":"content_block_start",` +
 		`"content_block":{"type":"tool_use","id":"t1","name":"Bash"}}}` + "\n"
 	var in, want strings.Builder
@@ -138,7 +139,11 @@ func TestSecretsInRawPieces(t *testing.T) {
 		{`{"type":"keep_alive"}` + "\n", kept},
 		{input(`own-secret`), become(input(`{"a":"[redacted]`))},
 		{input(`"}`), kept},
-		{delta("text", strings.Repeat("x", 2*stdoutPiece)+"a-kno"), kept}, // too long to be held back
+		{delta("text", "And "), kept},
+		{delta("text", "one a-kno"), become(delta("text", "one "))},
+		{delta("text", long+" a-kn"), become(delta("text", long+" a-kn"), delta("text", "a-kno"))}, // not held back
+		{delta("text", "it is "), kept},
+		{delta("text", long+"a-kno"), kept},
 		{`{"type":"keep_alive"}` + "\n", kept},
 		{delta("text", "wn-secret"), become(delta("text", "[redacted]"))},
 		{delta("text", "a-known"), kept},
@@ -159,8 +164,8 @@ func TestSecretsInRawPieces(t *testing.T) {
 	if diff := cmp.Diff(strings.Split(want.String(), "\n"), strings.Split(string(got), "\n")); diff != "" {
 		t.Errorf("raw log (-want +got):\n%s", diff)
 	}
-	long := strings.Repeat(delta("text", strings.Repeat("x", 100)), 10*maxRawPieces/100)
-	r.Read(strings.NewReader(delta("text", "sk-ant-12345678")+long), NewBudget(MaxLines))
+	many := strings.Repeat(delta("text", strings.Repeat("x", 100)), 10*maxRawPieces/100)
+	r.Read(strings.NewReader(delta("text", "sk-ant-12345678")+many), NewBudget(MaxLines))
 	if n := cap(r.block.raw.lines) + cap(r.block.raw.given); n > 4*maxRawPieces {
 		t.Errorf("%d bytes are held back", n)
 	}
