@@ -36,15 +36,7 @@ func TestMarkReady(t *testing.T) {
 	rights := &tasks.Rights{Forge: somePulls, Unmapped: tasks.UnmappedAll}
 	f := newFrontDoor(t, Config{Pulls: somePulls, People: people, Approvers: []string{carol}}, tasks.Policy{People: people, Rights: rights})
 	root := f.mention("count")
-	task := f.tasks()[0]
-	rec, err := f.store.Get(t.Context(), task.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	claim, err := f.store.Claim(t.Context(), task.ID, rec.Delivery, "worker")
-	if err != nil {
-		t.Fatal(err)
-	}
+	task, claim := f.begin()
 	final := f.end(task, claim, published(4))
 	f.press(ann, final, render.ActionReady)
 	f.told(ann, intake.NotAllowed)
@@ -69,15 +61,7 @@ func TestMarkAllReady(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t, Config{Pulls: somePulls}, tasks.Policy{})
 	f.mention("count")
-	task := f.tasks()[0]
-	rec, err := f.store.Get(t.Context(), task.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	claim, err := f.store.Claim(t.Context(), task.ID, rec.Delivery, "worker")
-	if err != nil {
-		t.Fatal(err)
-	}
+	task, claim := f.begin()
 	e := published(4)
 	e.Also = []*tasks.Published{published(4).Published}
 	f.press(ann, f.end(task, claim, e), render.ActionReady)
@@ -100,15 +84,7 @@ func TestMarkReadyRefused(t *testing.T) {
 		}
 		equal(t, "button", found, want)
 	}
-	task := f.tasks()[0]
-	rec, err := f.store.Get(t.Context(), task.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	claim, err := f.store.Claim(t.Context(), task.ID, rec.Delivery, "worker")
-	if err != nil {
-		t.Fatal(err)
-	}
+	task, claim := f.begin()
 	f.end(task, claim, published(3))
 	f.say(ann, general, root, at+"mark as ready")
 	f.lastWord(ann, 2, "That is not my pull request.")

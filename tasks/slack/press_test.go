@@ -24,16 +24,7 @@ const carol = "U0CAROL"
 func (f *frontDoor) running(text string) (tasks.Task, *store.Claim) {
 	f.Helper()
 	f.mention(text)
-	task := f.tasks()[0]
-	rec, err := f.store.Get(f.Context(), task.ID)
-	if err != nil {
-		f.Fatal(err)
-	}
-	claim, err := f.store.Claim(f.Context(), task.ID, rec.Delivery, "worker")
-	if err != nil {
-		f.Fatal(err)
-	}
-	return task, claim
+	return f.begin()
 }
 
 // end makes the worker end a task and post its final message, and returns the message's ts.

@@ -270,15 +270,7 @@ func TestMentionAnswersTheQuestion(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t, Config{}, tasks.Policy{})
 	root := f.mention("paint it")
-	task := f.tasks()[0]
-	rec, err := f.store.Get(t.Context(), task.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	claim, err := f.store.Claim(t.Context(), task.ID, rec.Delivery, "worker")
-	if err != nil {
-		t.Fatal(err)
-	}
+	task, claim := f.begin()
 	say := func(how func(context.Context, slackfake.Message) (string, error), user, text string) (ts string) {
 		t.Helper()
 		ts, err := how(t.Context(), slackfake.Message{Channel: general, User: user, Text: "<@" + bot + "> " + text, ThreadTS: root})

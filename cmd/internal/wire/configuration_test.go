@@ -75,16 +75,7 @@ func TestNoSecretIsShown(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := configured(t, address, unset...)
-			p, err := New(c, slog.New(slog.DiscardHandler), Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { _ = p.Close() })
-			door, err := p.FrontDoor(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { _ = door.Close() })
+			_, door := openFrontDoor(t, c, slog.New(slog.DiscardHandler))
 			shown := fmt.Sprint(c.Published())
 			for _, path := range []string{"/config", "/api/config"} {
 				r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, http.NoBody)

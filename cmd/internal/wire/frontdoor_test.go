@@ -15,16 +15,10 @@ import (
 	"github.com/errand-fleet/errand/internal/redisserver/redistest"
 )
 
-// frontDoor returns a front door on a Redis, and a function that asks it for a page.
-func frontDoor(t *testing.T, url string) (get func(path string) (int, string)) {
+// openFrontDoor opens a front door, which ends with the test.
+func openFrontDoor(t *testing.T, c config.Config, log *slog.Logger) (*Parts, *Door) {
 	t.Helper()
-	token := strings.Repeat("x", 32)
-	settings := map[string]string{"REDIS_URL": url, "ERRAND_CONSOLE_TOKEN": token, "ERRAND_STATE_DIR": t.TempDir()}
-	c, err := Load(func(name string) string { return settings[name] }, config.RoleFrontdoor)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := New(c, slog.New(slog.DiscardHandler), Options{})
+	p, err := New(c, log, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,6 +28,19 @@ func frontDoor(t *testing.T, url string) (get func(path string) (int, string)) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = door.Close() })
+	return p, door
+}
+
+// frontDoor returns a front door on a Redis, and a function that asks it for a page.
+func frontDoor(t *testing.T, url string) (get func(path string) (int, string)) {
+	t.Helper()
+	token := strings.Repeat("x", 32)
+	settings := map[string]string{"REDIS_URL": url, "ERRAND_CONSOLE_TOKEN": token, "ERRAND_STATE_DIR": t.TempDir()}
+	c, err := Load(func(name string) string { return settings[name] }, config.RoleFrontdoor)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, door := openFrontDoor(t, c, slog.New(slog.DiscardHandler))
 	return func(path string) (int, string) {
 		r := httptest.NewRequest(http.MethodGet, path, http.NoBody)
 		r.Header.Set("Authorization", "Bearer "+token)

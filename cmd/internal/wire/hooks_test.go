@@ -26,16 +26,7 @@ func TestHookAtTheFrontDoor(t *testing.T) {
 		Routing: config.Routing{Hooks: map[string]config.Hook{"alerts": {Secret: `{{env "ALERTS_SECRET"}}`, Template: "Look at {{.title}}"}}},
 	}
 	var log bytes.Buffer
-	p, err := New(c, Logger(&log, c, true), Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = p.Close() })
-	door, err := p.FrontDoor(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = door.Close() })
+	p, door := openFrontDoor(t, c, Logger(&log, c, true))
 	body := `{"title": "` + secret + `"}`
 	mac := hmac.New(sha256.New, []byte(secret))
 	_, _ = mac.Write([]byte(body))

@@ -39,16 +39,7 @@ func newDelegation(t *testing.T) *delegation {
 		Redis: config.Redis{URL: config.RedisURL(redistest.Start(t))}, HTTP: config.HTTP{ConsoleToken: consoleToken}, Paths: config.Paths{State: t.TempDir()},
 		Routing: config.Routing{Repositories: map[string]config.Repository{"acme/api": {}, "acme/web": {}}},
 	}
-	p, err := New(c, slog.New(slog.DiscardHandler), Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = p.Close() })
-	door, err := p.FrontDoor(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = door.Close() })
+	p, door := openFrontDoor(t, c, slog.New(slog.DiscardHandler))
 	server := httptest.NewServer(door)
 	t.Cleanup(server.Close)
 	return &delegation{Worker: taskstest.Worker{T: t, Store: p.Store, Desk: p.Desk}, parts: p, door: door, url: server.URL}
