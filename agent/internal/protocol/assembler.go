@@ -1,20 +1,15 @@
 package protocol
 
 import (
-	"bufio"
 	"bytes"
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/errand-fleet/errand/agent/internal/redact"
 )
 
 const (
@@ -23,20 +18,23 @@ const (
 	// original file); a limit of 1 MB, the SDKs' default, loses runs (claude-code#72226).
 	MaxLines = 64 << 20
 	// ownLine is the memory that each run may use for a line in addition.
-	ownLine = 1 << 20
+	ownLine = 256 << 10
 	// headBytes is the length of the part that is decoded of a line that is too long.
 	headBytes = 64 << 10
 )
 
+// lineBuffers has the memory of assemblers that are between lines.
+var lineBuffers = sync.Pool{New: func() any { return new([ownLine]byte) }}
+
 // assembler joins the pieces of lines in bounded memory. It is not safe for concurrent use.
 type assembler struct {
-	most  int     // maximum size of own: ownLine, or less in tests
+	most  int     // what is used of own: all of it, or less in tests
 	spare *Budget // for longer lines
 
-	own     []byte // kept between lines
-	buf     []byte // the line so far, in own or in memory from spare
-	taken   int    // bytes taken from spare
-	cutting bool   // long strings of the line are cut
+	own     *[ownLine]byte // from lineBuffers; nil between lines
+	buf     []byte         // the line so far, in own or in memory from spare
+	taken   int            // bytes taken from spare
+	cutting bool           // long strings of the line are cut
 	cutter  cutter
 	lost    bool // the line is too long, and its rest is ignored
 }
@@ -69,8 +67,8 @@ func (a *assembler) hold(text []byte) bool {
 	switch {
 	case need <= cap(a.buf):
 	case need <= a.most:
-		a.own = append(make([]byte, 0, max(need, min(size, a.most))), a.buf...)
-		a.buf = a.own
+		a.own, _ = lineBuffers.Get().(*[ownLine]byte)
+		a.buf = a.own[:0:a.most]
 	case !a.cutting && bulky(a.buf):
 		a.cutting = true
 		a.buf = a.cutter.Append(a.buf[:0], a.buf)
@@ -101,7 +99,10 @@ func (a *assembler) Release() {
 	if a.taken > 0 {
 		a.spare.give(a.taken)
 	}
-	a.buf, a.taken, a.cutting = a.own[:0], 0, false
+	if a.own != nil {
+		lineBuffers.Put(a.own)
+	}
+	a.own, a.buf, a.taken, a.cutting = nil, nil, 0, false
 	a.cutter = cutter{limit: a.cutter.limit}
 }
 
@@ -167,97 +168,6 @@ func (c *cutter) Append(dst, text []byte) []byte {
 		if c.length++; !c.drop {
 			dst = append(dst, b)
 		}
-	}
-}
-
-// Sizes of the read buffers. An idle run keeps them.
-const (
-	stdoutPiece = 48 << 10
-	stderrPiece = 8 << 10
-)
-
-// lineReader splits its input at newlines. It returns a line that is longer than its buffer in pieces, so it never
-// holds a line. It is not safe for concurrent use.
-type lineReader struct {
-	r      *bufio.Reader
-	in     *terminated
-	inside bool // the next piece continues a line
-}
-
-// newLineReader returns a reader of r with a buffer of the given size.
-func newLineReader(r io.Reader, size int) *lineReader {
-	in := &terminated{r: r}
-	return &lineReader{r: bufio.NewReaderSize(in, size), in: in}
-}
-
-// OnRead makes the reader call seen after each read, before it returns any of that in pieces.
-func (l *lineReader) OnRead(seen func()) { l.in.seen = seen }
-
-// piece is a line or a part of one. Every line ends with a newline, even if the last line of the input did not.
-type piece struct {
-	text        []byte
-	first, last bool // in its line
-}
-
-// Next returns the next piece, which is valid until the following call. At the end the error is io.EOF.
-func (l *lineReader) Next() (piece, error) {
-	text, err := l.r.ReadSlice('\n')
-	full := errors.Is(err, bufio.ErrBufferFull)
-	if err != nil && !full {
-		return piece{}, err
-	}
-	p := piece{text: text, first: !l.inside, last: !full}
-	l.inside = full
-	return p, nil
-}
-
-// Drained reports whether all input that has arrived was returned. That is a good moment to flush a log.
-func (l *lineReader) Drained() bool { return l.r.Buffered() == 0 }
-
-// terminated adds the newline that the last line of r may lack.
-type terminated struct {
-	r    io.Reader
-	seen func() // called after each read; may be nil
-	err  error
-	open bool // inside a line
-}
-
-func (t *terminated) Read(b []byte) (n int, err error) {
-	n, err = t.read(b)
-	if n > 0 && t.seen != nil {
-		t.seen()
-	}
-	return n, err
-}
-
-func (t *terminated) read(b []byte) (n int, err error) {
-	if t.err == nil {
-		n, t.err = t.r.Read(b)
-		if n > 0 {
-			t.open = b[n-1] != '\n'
-		}
-		if n > 0 || t.err == nil {
-			return n, nil
-		}
-	}
-	if t.open && len(b) > 0 {
-		t.open, b[0] = false, '\n'
-		return 1, nil
-	}
-	return 0, t.err
-}
-
-// ReadText reads r to its end, and calls show with the text as it arrives: plain, and redacted as one text, since a
-// private key has many lines. The argument of show is valid until show returns.
-func ReadText(r io.Reader, redactor *redact.Redactor, show func(text []byte)) {
-	in, clean := newLineReader(r, stderrPiece), redactor.Stream()
-	for {
-		p, err := in.Next()
-		if err != nil {
-			show(clean.Flush())
-			return
-		}
-		show(clean.Write(redact.Plain(p.text)))
 	}
 }
 

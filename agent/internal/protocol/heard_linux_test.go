@@ -17,7 +17,7 @@ func TestLongLineIsHeardOnItsWay(t *testing.T) {
 		r.Read(out, NewBudget(MaxLines))
 	}()
 	// The second piece should be requested when the first has been handled.
-	if _, err := io.WriteString(in, `{"type":"user","x":"`+strings.Repeat("x", 2*stdoutPiece)); err != nil {
+	if _, err := io.WriteString(in, `{"type":"user","x":"`+strings.Repeat("x", 2*maxPiece)); err != nil {
 		t.Fatal(err)
 	}
 	if c := r.Clock(); c.Heard.IsZero() || !c.Active.IsZero() {

@@ -42,7 +42,7 @@ func readLines(t *testing.T, in *lineReader, long *assembler) (text string, got 
 func TestLinesOfAnyLength(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 200<<10) // more than the reader's buffer
-	text, got := readLines(t, newLineReader(strings.NewReader("a\n\n"+long+"\nlast"), stdoutPiece), newAssembler(&Budget{}))
+	text, got := readLines(t, newLineReader(strings.NewReader("a\n\n"+long+"\nlast")), newAssembler(&Budget{}))
 	if diff := cmp.Diff([]string{"a\n", "\n", long + "\n", "last\n"}, got); diff != "" {
 		t.Error(diff)
 	}
@@ -57,17 +57,18 @@ func TestLinesBeyondTheLimit(t *testing.T) {
 	t.Parallel()
 	const size = 1 << 30
 	spare := &Budget{total: MaxLines}
-	in, long := newLineReader(io.MultiReader(io.LimitReader(endless{}, size), strings.NewReader("\nnext\n")), stdoutPiece), newAssembler(spare)
+	in := newLineReader(io.MultiReader(io.LimitReader(endless{}, size), strings.NewReader("\nnext\n")))
+	long := newAssembler(spare)
 	var total int64
 	for lost := false; ; {
 		p, err := in.Next()
-		if err != nil || len(p.text) > stdoutPiece || p.first != (total == 0) {
+		if err != nil || len(p.text) > maxPiece || p.first != (total == 0) {
 			t.Fatalf("a piece of %d bytes after %d, first %t, err %v", len(p.text), total, p.first, err)
 		}
 		total += int64(len(p.text))
 		line, whole := long.Add(p)
 		if line != nil {
-			if lost || whole || len(line) != headBytes || total > MaxLines+stdoutPiece {
+			if lost || whole || len(line) != headBytes || total > MaxLines+maxPiece {
 				t.Fatalf("%d bytes of a line, whole %t, after %d", len(line), whole, total)
 			}
 			lost = true
@@ -103,7 +104,7 @@ func TestRunsShareTheirMemoryForLines(t *testing.T) {
 	spare := &Budget{total: 4 * ownLine}
 	line := strings.Repeat("x", 2*ownLine) + "\n"
 	a, b := newAssembler(spare), newAssembler(spare)
-	in := newLineReader(strings.NewReader(line), stdoutPiece)
+	in := newLineReader(strings.NewReader(line))
 	for {
 		p, err := in.Next()
 		if err != nil {
@@ -116,11 +117,12 @@ func TestRunsShareTheirMemoryForLines(t *testing.T) {
 			break
 		}
 	}
-	if _, got := readLines(t, newLineReader(strings.NewReader(line+"next\n"), stdoutPiece), b); len(got) != 2 || got[0] != line[:headBytes]+"…" || got[1] != "next\n" {
+	want := []string{line[:headBytes] + "…", "next\n"}
+	if _, got := readLines(t, newLineReader(strings.NewReader(line+"next\n")), b); !cmp.Equal(got, want) {
 		t.Errorf("%d lines while another run holds its own", len(got))
 	}
 	a.Release()
-	if _, got := readLines(t, newLineReader(strings.NewReader(line), stdoutPiece), b); len(got) != 1 || got[0] != line {
+	if _, got := readLines(t, newLineReader(strings.NewReader(line)), b); len(got) != 1 || got[0] != line {
 		t.Error("a line that comes when there is room is not whole")
 	}
 	if spare.used.Load() != 0 || cap(a.buf) > ownLine || cap(b.buf) > ownLine {
@@ -140,7 +142,7 @@ func TestLongStringsOfToolsAreCut(t *testing.T) {
 		whole bool
 	}{{"user", 0, true}, {"assistant", 0, false}, {"assistant", MaxLines, true}} {
 		in := fmt.Sprintf(format, c.kind, long, long2)
-		_, got := readLines(t, newLineReader(strings.NewReader(in), stdoutPiece), newAssembler(&Budget{total: c.spare}))
+		_, got := readLines(t, newLineReader(strings.NewReader(in)), newAssembler(&Budget{total: c.spare}))
 		if len(got) != 1 || strings.HasSuffix(got[0], "…") == c.whole {
 			t.Fatalf("%s: %d lines, whole %t", c.kind, len(got), !c.whole)
 		}
@@ -161,10 +163,37 @@ func TestLongStringsOfToolsAreCut(t *testing.T) {
 	}
 }
 
+// A run that waits for the CLI's next line should hold neither a read buffer nor memory for lines, also after a long
+// line.
+func TestWaitingNeedsNoBuffer(t *testing.T) {
+	t.Parallel()
+	var in *lineReader
+	long, next := newAssembler(NewBudget(MaxLines)), strings.NewReader("")
+	lengths := []int{1, 2 << 10, maxPiece, 3 * maxPiece, 2 * ownLine, 1}
+	in = newLineReader(readerFunc(func(b []byte) (int, error) {
+		if next.Len() == 0 && len(lengths) > 0 {
+			if in.r != nil || len(b) > 1<<10 || cap(long.buf) > 0 || long.own != nil {
+				t.Errorf("it waits with a buffer of %d bytes, and %d for a line", len(b), cap(long.buf))
+			}
+			next.Reset(strings.Repeat("x", lengths[0]) + "\n")
+			lengths = lengths[1:]
+		}
+		return next.Read(b)
+	}))
+	if _, got := readLines(t, in, long); len(got) != 6 {
+		t.Errorf("%d lines", len(got))
+	}
+}
+
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(b []byte) (int, error) { return f(b) }
+
 func TestReadErrorComesAfterTheText(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("broken pipe")
-	in := newLineReader(io.MultiReader(strings.NewReader("half"), iotest.ErrReader(broken)), 16)
+	in := newLineReader(io.MultiReader(strings.NewReader("half"), iotest.ErrReader(broken)))
+	in.buffers = newReadBuffers(16)
 	if p, err := in.Next(); string(p.text) != "half\n" || err != nil {
 		t.Errorf("%q, %v", p.text, err)
 	}
@@ -184,7 +213,9 @@ func FuzzLines(f *testing.F) {
 		spare := &Budget{total: int64(total)}
 		long := newAssembler(spare)
 		long.most, long.cutter.limit = max(size, int(most)), 10
-		pieces, got := readLines(t, newLineReader(&inSizes{text, sizes, 0}, size), long)
+		in := newLineReader(&inSizes{text, sizes, 0})
+		in.buffers = newReadBuffers(size)
+		pieces, got := readLines(t, in, long)
 		var all string
 		var want []string
 		for line := range bytes.Lines(text) {

@@ -20,9 +20,9 @@ func TestEachRestIsToldOnce(t *testing.T) {
 `, "ID", id)
 	}
 	r.Sent("one")
-	r.read(newLineReader(strings.NewReader(turn("one")+turn("of its own")), stdoutPiece), newAssembler(&Budget{}))
+	r.readText(turn("one") + turn("of its own"))
 	r.Sent("two")
-	r.read(newLineReader(strings.NewReader(`{"type":"system","subtype":"session_state_changed","state":"idle"}`+"\n"+turn("two")), stdoutPiece), newAssembler(&Budget{}))
+	r.readText(`{"type":"system","subtype":"session_state_changed","state":"idle"}` + "\n" + turn("two"))
 	if len(rests) != 3 || rests[0] != 1 || rests[1] != 2 || rests[2] != 3 {
 		t.Errorf("rests were reported after these results: %v", rests)
 	}

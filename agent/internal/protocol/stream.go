@@ -173,7 +173,7 @@ func (s *Stream) Facts() Facts {
 // Read reads the CLI's stdout to its end. It waits for nothing except the log's files. Long lines take memory from the
 // budget.
 func (s *Stream) Read(stdout io.Reader, budget *Budget) {
-	s.read(newLineReader(stdout, stdoutPiece), newAssembler(budget))
+	s.read(newLineReader(stdout), newAssembler(budget))
 }
 
 func (s *Stream) read(in *lineReader, long *assembler) {

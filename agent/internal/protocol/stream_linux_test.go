@@ -54,6 +54,11 @@ func newReading(t testing.TB, r *redact.Redactor) *reading {
 	return rd
 }
 
+// readText reads a text that ends.
+func (r *reading) readText(text string) {
+	r.read(newLineReader(strings.NewReader(text)), newAssembler(&Budget{}))
+}
+
 // said joins the texts of the events of a kind.
 func (r *reading) said(k Kind) string {
 	var b strings.Builder
@@ -88,7 +93,7 @@ func TestSecretsInPieces(t *testing.T) {
 			input(`{"command":"a-known`)+input(`-secret a`)+
 			`{"type":"assistant","message":{"id":"m1","content":[{"type":"tool_use","id":"t1","name":"Bash","input":{}}]}}`+"\n"+blockStop+
 			delta("text", " xoxb-12")+delta("text", "345678")+delta("text", "9 a")+
-			`{"type":"result","subtype":"success"}`+"\n"+delta("text", " a-k")), stdoutPiece), newAssembler(&Budget{}))
+			`{"type":"result","subtype":"success"}`+"\n"+delta("text", " a-k"))), newAssembler(&Budget{}))
 	if got, want := r.said(ToolInput), `{"command":"[redacted] a`; got != want {
 		t.Errorf("wrote %s, want %s", got, want)
 	}
@@ -115,7 +120,7 @@ func TestSecretsInRawPieces(t *testing.T) {
 	become := func(lines ...string) func(string) string {
 		return func(string) string { return strings.Join(lines, "") }
 	}
-	long := strings.Repeat("x", 2*stdoutPiece)
+	long := strings.Repeat("x", 2*maxPiece)
 	const begin = `{"type":"stream_event","event":{"type":"content_block_start",` +
 		`"content_block":{"type":"tool_use","id":"t1","name":"Bash"}}}` + "\n"
 	var in, want strings.Builder
@@ -178,10 +183,11 @@ func TestSecretsAtACut(t *testing.T) {
 	for _, before := range []int{80 - 16, maxPreview - 5, 4<<10 - 5} {
 		text := strings.Repeat("x", before) + secret + strings.Repeat("y", 20<<10)
 		r := newReading(t, redact.New(secret))
-		r.read(newLineReader(strings.NewReader(
-			`{"type":"assistant","message":{"content":[{"type":"tool_use","id":"t1","name":"Bash","input":{"command":"`+text+`"}}]}}`+"\n"+
-				`{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t1","content":"`+text+`"}]}}`+"\n"+text), stdoutPiece),
-			newAssembler(&Budget{}))
+		const call = `{"type":"assistant","message":{"content":[{"type":"tool_use","id":"t1","name":"Bash",` +
+			`"input":{"command":"%[1]s"}}]}}`
+		const result = `{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t1",` +
+			`"content":"%[1]s"}]}}`
+		r.readText(fmt.Sprintf(call+"\n"+result+"\n%[1]s", text))
 		if err := r.Log.Close(); err != nil {
 			t.Fatal(err)
 		}
@@ -202,8 +208,9 @@ func TestRawLogOfManyReads(t *testing.T) {
 	t.Parallel()
 	secret := "a-known-secret"
 	var text strings.Builder
-	for text.Len() < 4*stdoutPiece {
-		fmt.Fprintf(&text, `{"type":"keep_alive","n":%d,"x":"%s%s"}`+"\n", text.Len(), secret, strings.Repeat("x", text.Len()%stdoutPiece))
+	for text.Len() < 4*maxPiece {
+		long := strings.Repeat("x", text.Len()%maxPiece)
+		fmt.Fprintf(&text, `{"type":"keep_alive","n":%d,"x":"%s%s"}`+"\n", text.Len(), secret, long)
 	}
 	text.WriteString("the last line has no end, but " + secret)
 	redactor := redact.New(secret)
@@ -250,10 +257,12 @@ func TestBeginningsOfLongLinesCount(t *testing.T) {
 	r.now = func() time.Time { clock = clock.Add(time.Second); return clock }
 	long := strings.Repeat("x", 100)
 	in := newLineReader(strings.NewReader(
-		`{"type":"control_request","request_id":"q1","request":{"subtype":"can_use_tool","input":{"content":"`+long+"\"}}}\n"+
-			`{"type":"keep_alive","x":"`+long+long+"\"}\n"+
-			`{"type":"user","message":{"content":"`+long+long+"\"}}\n"+
-			`{"type":"result","subtype":"success","x":"`+long+`","is_error":false}`+"\n"), 16)
+		`{"type":"control_request","request_id":"q1","request":{"subtype":"can_use_tool",` +
+			`"input":{"content":"` + long + "\"}}}\n" +
+			`{"type":"keep_alive","x":"` + long + long + "\"}\n" +
+			`{"type":"user","message":{"content":"` + long + long + "\"}}\n" +
+			`{"type":"result","subtype":"success","x":"` + long + `","is_error":false}` + "\n"))
+	in.buffers = newReadBuffers(16)
 	a := newAssembler(&Budget{})
 	a.most = 64
 	r.read(in, a)
@@ -366,7 +375,7 @@ func BenchmarkRead(b *testing.B) {
 	for b.Loop() {
 		r := newReading(b, redactor)
 		r.Handler = ignore{}
-		r.read(newLineReader(bytes.NewReader(text), stdoutPiece), newAssembler(&Budget{}))
+		r.read(newLineReader(bytes.NewReader(text)), newAssembler(&Budget{}))
 		if r.facts.Results != 1 || r.facts.RawLines > 0 {
 			b.Fatalf("facts %+v", r.facts)
 		}

@@ -330,7 +330,7 @@ func stringValue(v jsontext.Value) string {
 // the type is among them; the CLI writes the type and the ID of a request first. A result whose is_error is missing
 // counts as a failure.
 func decodeHead(text []byte) (l outputLine, ok bool) {
-	dec := jsontext.NewDecoder(bytes.NewReader(text), lenient)
+	dec := jsontext.NewDecoder(bytes.NewBuffer(text), lenient) // reads a Buffer in place
 	if t, err := dec.ReadToken(); err != nil || t.Kind() != '{' {
 		return l, false
 	}
