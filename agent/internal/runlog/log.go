@@ -109,13 +109,21 @@ func (l *Log) Line(line string) {
 	l.put([]byte(line))
 }
 
+var (
+	newline   = []byte("\n")
+	continued = []byte("\n             ") // begins a continuation line
+)
+
 // put requires mu.
 func (l *Log) put(text []byte) {
 	text = l.redactor.Bytes(redact.Plain(text)) // first Plain: terminal sequences could hide a secret
-	if bytes.IndexByte(text, '\n') >= 0 {
-		text = bytes.ReplaceAll(text, []byte("\n"), []byte("\n             "))
+	var before []byte
+	for line := range bytes.SplitSeq(text, newline) {
+		l.check("write log", l.people.Write(before))
+		l.check("write log", l.people.Write(line))
+		before = continued
 	}
-	l.check("write log", l.people.Write(append(text, '\n')))
+	l.check("write log", l.people.Write(newline))
 	if !l.due {
 		l.due = true
 		l.soon.Reset(flushAfter)
