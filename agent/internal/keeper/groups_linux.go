@@ -172,24 +172,6 @@ func (g *group) outOfMemory() int64 {
 	return n
 }
 
-// endWhenFull ends a run of which the kernel has killed a process because the run had no memory left. What remains of
-// it would work with half of its processes.
-func (g *group) endWhenFull(p *Process) {
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
-	for {
-		select {
-		case <-p.done:
-			return
-		case <-tick.C:
-			if g.outOfMemory() > 0 {
-				p.Term(time.Millisecond)
-				return
-			}
-		}
-	}
-}
-
 // remove kills what is left in the group and removes it. A process that the kernel cannot kill yet keeps it.
 func (g *group) remove() {
 	if g == nil {

@@ -28,7 +28,6 @@ func (g *Groups) open(Order) (*group, error) { return nil, nil }
 func (g *group) join(*syscall.SysProcAttr)   {}
 func (g *group) outOfMemory() int64          { return 0 }
 func (g *group) remove()                     {}
-func (g *group) endWhenFull(*Process)        {}
 
 // ownProgram starts this binary again; a file that was replaced meanwhile would be the new one.
 var ownProgram, _ = os.Executable()

@@ -136,15 +136,7 @@ func (p *Program) Start(ctx context.Context, order Order, s Sandbox) (*Process, 
 		return nil, process.abandon(cmd, c, err)
 	}
 	go process.await(cmd, c.status.worker, status)
-	if order.WorkerTimeout > 0 {
-		go process.sendHeartbeats(order.WorkerTimeout / supervise.HeartbeatsPerLimit)
-	}
-	if own != nil {
-		go own.endWhenFull(process)
-	}
-	if !process.sandbox { // in a sandbox no tool can stop the keeper
-		go process.killIfSuspended()
-	}
+	go process.watch(order.WorkerTimeout / supervise.HeartbeatsPerLimit)
 	return process, nil
 }
 
@@ -287,9 +279,13 @@ func (p *Process) await(cmd *exec.Cmd, f *os.File, status *bufio.Reader) {
 	close(p.done)
 }
 
-// sendHeartbeats tells the keeper that this process is alive. A keeper that does not read delays it for a second at
-// most, so that Term need not wait longer.
-func (p *Process) sendHeartbeats(every time.Duration) {
+// watch checks the keeper every second until it exits, and tells it as often as heartbeat says that this process is
+// alive; 0: never.
+func (p *Process) watch(heartbeat time.Duration) {
+	every := time.Second
+	if heartbeat > 0 {
+		every = min(every, heartbeat)
+	}
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
@@ -297,30 +293,27 @@ func (p *Process) sendHeartbeats(every time.Duration) {
 		case <-p.done:
 			return
 		case <-tick.C:
-			p.controlMu.Lock()
-			_ = p.control.SetWriteDeadline(time.Now().Add(time.Second))
-			_ = supervise.WriteLine(p.control, supervise.Command{}) // so short that the pipe takes all of it or nothing
-			_ = p.control.SetWriteDeadline(time.Time{})
-			p.controlMu.Unlock()
+		}
+		if heartbeat > 0 {
+			p.sendHeartbeat()
+		}
+		switch {
+		case p.group.outOfMemory() > 0: // the rest of the run would work with half of its processes
+			p.Term(time.Millisecond)
+		case !p.sandbox && suspended(p.keeper.Pid): // in a sandbox no tool can stop the keeper
+			p.Kill() // it could neither count nor end what the run starts
 		}
 	}
 }
 
-// killIfSuspended kills a keeper that a tool has stopped by SIGSTOP. It could neither count nor end what the run
-// starts.
-func (p *Process) killIfSuspended() {
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
-	for {
-		select {
-		case <-p.done:
-			return
-		case <-tick.C:
-			if suspended(p.keeper.Pid) {
-				p.Kill()
-			}
-		}
-	}
+// sendHeartbeat tells the keeper that this process is alive. A keeper that does not read delays it for a second at
+// most, so that Term need not wait longer.
+func (p *Process) sendHeartbeat() {
+	p.controlMu.Lock()
+	defer p.controlMu.Unlock()
+	_ = p.control.SetWriteDeadline(time.Now().Add(time.Second))
+	_ = supervise.WriteLine(p.control, supervise.Command{}) // so short that the pipe takes all of it or nothing
+	_ = p.control.SetWriteDeadline(time.Time{})
 }
 
 // Done is closed when the keeper has exited.
