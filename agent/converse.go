@@ -27,7 +27,6 @@ func (l *liveRun) converse(ctx context.Context) (finished bool, cause error) {
 	if l.begin() {
 		ctx, stopSending := context.WithCancel(l.ctx)
 		l.hosted.Go(func() { l.forwardMessages(ctx) })
-		l.hosted.Go(func() { l.pollUsage(ctx) })
 		finished = l.watch()
 		stopSending() // later messages of the host are for another run
 	}

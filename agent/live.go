@@ -35,13 +35,13 @@ type liveRun struct {
 
 	idle     chan struct{}  // the session has nothing left to do; capacity 1
 	hosted   sync.WaitGroup // calls of Host and Spec.Checkpoint, requests to the CLI, the disk's watch
-	reading  sync.WaitGroup // the two readers
 	quiet    chan struct{}  // closed when both readers are done: every process of the run is dead
 	planning atomic.Bool    // the agent must not change anything
 
 	usd      float64   // latest Used event; belongs to the reader of stdout
 	usage    Usage     // likewise
 	pinged   time.Time // the latest answer to a ping; belongs to watch
+	asked    time.Time // the latest work before the CLI was asked for its usage; likewise
 	reminded bool      // of the form of its answer; belongs to the goroutine of nextMessage
 	reminder int       // number of answers before the reminder
 
@@ -73,12 +73,9 @@ func (r *Runner) newLiveRun(in invocation, c *command) *liveRun {
 // read starts the goroutines that read the CLI's output.
 func (l *liveRun) read() {
 	l.gate.OnOverspent(func() { l.cancel(gateway.ErrSpent) })
-	l.reading.Go(func() {
-		defer l.process.Stdout.Close()
-		l.stream.Read(l.process.Stdout, l.r.lines)
-		l.control.Abort()
-	})
-	l.reading.Go(func() {
+	stderrRead := make(chan struct{})
+	go func() {
+		defer close(stderrRead)
 		defer l.process.Stderr.Close()
 		protocol.ReadText(l.process.Stderr, l.r.cfg.Redactor, func(text []byte) {
 			for line := range strings.Lines(string(text)) {
@@ -86,10 +83,13 @@ func (l *liveRun) read() {
 				l.log.Note(time.Now(), "[stderr] %s", line)
 			}
 		})
-	})
+	}()
 	go func() {
-		l.reading.Wait()
-		close(l.quiet)
+		defer close(l.quiet)
+		l.stream.Read(l.process.Stdout, l.r.lines)
+		_ = l.process.Stdout.Close()
+		l.control.Abort()
+		<-stderrRead
 	}()
 }
 

@@ -251,8 +251,9 @@ func TestWaitingForAnAnswerIsNotSilence(t *testing.T) {
 				in.Close()
 				l := &liveRun{
 					invocation: invocation{spec: Spec{IdleLimit: time.Minute}, host: &host{asked: func(context.Context) { <-answered }}},
-					r:          &Runner{exitLimit: time.Second, pingAfter: 24 * time.Hour}, policy: tools.Policy{Profile: Write, Rules: []Rule{rule}},
-					control: protocol.NewControl(in, func(error) {}), stream: protocol.NewStream(protocol.Config{}),
+					r:          &Runner{exitLimit: time.Second, pingAfter: 24 * time.Hour, usedEvery: 24 * time.Hour},
+					policy:     tools.Policy{Profile: Write, Rules: []Rule{rule}},
+					control:    protocol.NewControl(in, func(error) {}), stream: protocol.NewStream(protocol.Config{}),
 					idle: make(chan struct{}), quiet: make(chan struct{}),
 				}
 				l.stream.Sent("prompt")

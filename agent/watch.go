@@ -22,8 +22,9 @@ func (l *liveRun) watch() (finished bool) {
 	next := newQuestion(&l.hosted, l.nextMessage)
 	pinged := make(chan struct{}, 1)
 	pinging := false
-	timer := time.NewTimer(0)
+	timer, usage := time.NewTimer(0), time.NewTicker(l.r.usedEvery)
 	defer timer.Stop()
+	defer usage.Stop()
 	for {
 		select {
 		case <-l.quiet:
@@ -46,6 +47,8 @@ func (l *liveRun) watch() (finished bool) {
 		case <-pinged:
 			pinging, l.pinged = false, time.Now()
 			timer.Reset(0)
+		case <-usage.C:
+			l.askUsage(usage)
 		case <-timer.C:
 			now := time.Now()
 			at, alarm := l.nextAlarm(now, pinging)
@@ -183,28 +186,19 @@ func (l *liveRun) ping() {
 // turn, which can be hours away.
 const usedEvery = 15 * time.Second
 
-// pollUsage asks the CLI for its usage as long as it works. The Stream reports the answers. A CLI that refuses is not
-// asked again.
-func (l *liveRun) pollUsage(ctx context.Context) {
-	tick := time.NewTicker(l.r.usedEvery)
-	defer tick.Stop()
-	var active time.Time
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-		now := l.stream.Clock().Active
-		if now.Equal(active) {
-			continue
-		}
-		active = now
-		request, cancel := context.WithTimeout(ctx, l.r.pingLimit) // watch stops a CLI that hangs
-		_, err := l.control.Request(request, map[string]any{"subtype": "get_usage"})
-		cancel()
-		if refused(err) {
-			return
-		}
+// askUsage asks the CLI for its usage if it has worked since the last time. The Stream reports the answer. It stops the
+// ticker of a CLI that refuses.
+func (l *liveRun) askUsage(tick *time.Ticker) {
+	now := l.stream.Clock().Active
+	if now.Equal(l.asked) {
+		return
 	}
+	l.asked = now
+	l.hosted.Go(func() {
+		ctx, cancel := context.WithTimeout(l.ctx, l.r.pingLimit) // watch stops a CLI that hangs
+		defer cancel()
+		if _, err := l.control.Request(ctx, map[string]any{"subtype": "get_usage"}); refused(err) {
+			tick.Stop()
+		}
+	})
 }
