@@ -265,7 +265,7 @@ func inputError(why error) *Error {
 }
 
 // check validates a Spec before anything is started.
-func (r *Runner) check(s Spec) *Error {
+func (r *Runner) check(s *Spec) *Error {
 	if !runID.MatchString(s.ID) || s.ID[0] == '.' || s.ID[0] == '-' {
 		return NewError(ClassInternal, fmt.Sprintf("run ID %q is not of the form [a-z0-9.-]{1,80}", s.ID))
 	}

@@ -54,7 +54,7 @@ func (r *Runner) Offer(ctx context.Context, s Spec) (Offer, error) {
 		Prompt: Message{Text: "-"}, // required, but never sent
 		inert:  true,
 	}
-	if e := r.check(s); e != nil {
+	if e := r.check(&s); e != nil {
 		return Offer{}, e
 	}
 	cli, e := r.cli()
@@ -66,7 +66,7 @@ func (r *Runner) Offer(ctx context.Context, s Spec) (Offer, error) {
 		return Offer{}, NewError(ClassInternal, err.Error())
 	}
 	defer func() { _ = log.Close() }()
-	l, e := r.launch(ctx, invocation{cli: cli, spec: s, host: Unattended{}, log: log})
+	l, e := r.launch(ctx, &invocation{cli: cli, spec: s, host: Unattended{}, log: log})
 	if e != nil {
 		return Offer{}, e
 	}

@@ -47,7 +47,7 @@ func (r *Runner) Ready(ctx context.Context, s Spec) (*Ready, error) {
 	if s.Resume == nil || !r.model.Gated() || s.trusts() || servers || holdsGit(s.Dir, s.Files) {
 		return nil, ErrNotReady
 	}
-	if e := r.check(s); e != nil {
+	if e := r.check(&s); e != nil {
 		return nil, e
 	}
 	path, e := r.cli()
@@ -166,7 +166,7 @@ func (y *Ready) misfit(ctx context.Context, c *command, in invocation) string {
 }
 
 // broken reports whether a CLI that was kept ready failed before it could do anything for its run.
-func (y *Ready) broken(res Result) bool {
+func (y *Ready) broken(res *Result) bool {
 	if y == nil || res.Outcome != Failed || res.API == nil || res.API.Calls > 0 {
 		return false
 	}

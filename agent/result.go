@@ -100,13 +100,13 @@ type Resources struct {
 }
 
 // result describes the run once everything has ended.
-func (l *liveRun) result(finished bool, cause error) Result {
+func (l *liveRun) result(finished bool, cause error) *Result {
 	f, exit, redactor, api := l.stream.Facts(), l.process.Exit, l.r.cfg.Redactor, l.gate.Seen()
 	answers, partial := f.Answers, redactor.String(strings.TrimSpace(string(f.Partial)))
 	if l.reminder > 0 { // the answer to the reminder repeats the one before it
 		answers = slices.Delete(slices.Clone(answers), l.reminder, min(l.reminder+1, len(answers)))
 	}
-	res := Result{
+	res := &Result{
 		Ready: l.id != l.spec.ID,
 		Text:  redactor.String(strings.Join(answers, "\n\n")), ExitCode: exit.Code, Signal: exit.Signal,
 		Stderr: l.stderr.String(), Model: cmp.Or(f.Answered, f.Model), Turns: f.Turns, API: api,
@@ -146,7 +146,7 @@ func (l *liveRun) result(finished bool, cause error) Result {
 		res.StopReason = redactor.String(f.Last.StopReason)
 		res.Structured = redactor.JSON(json.RawMessage(f.Structured))
 	}
-	l.setCost(&res, f.Last)
+	l.setCost(res, f.Last)
 	return res
 }
 

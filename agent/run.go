@@ -21,11 +21,11 @@ import (
 // a Result. If ctx has ended before, Run starts nothing, and the outcome is Stopped as for any run that ctx ends.
 func (r *Runner) Run(ctx context.Context, s Spec, h Host) (Result, error) {
 	defer s.Ready.End() // if the run does not take it
-	if e := r.check(s); e != nil {
+	if e := r.check(&s); e != nil {
 		return Result{}, e
 	}
 	if ctx.Err() != nil {
-		return notStarted(s), nil
+		return *notStarted(s.Resume), nil
 	}
 	if _, active := r.active.LoadOrStore(s.ID, nil); active { // the ID identifies the processes of a run
 		return Result{}, NewError(ClassInternal, "run "+s.ID+" is already active")
@@ -40,7 +40,7 @@ func (r *Runner) Run(ctx context.Context, s Spec, h Host) (Result, error) {
 	if err != nil {
 		return Result{}, NewError(ClassInternal, err.Error()) // another worker may have room for a log
 	}
-	in := invocation{cli: cli, spec: s, resume: s.Resume, host: h, log: log}
+	in := &invocation{cli: cli, spec: s, resume: s.Resume, host: h, log: log}
 	res, e := r.runOnce(ctx, in)
 	if s.Ready.broken(res) && ctx.Err() == nil {
 		log.Note(time.Now(), "! %s; this CLI was kept ready, starting another", res.Error.Message)
@@ -57,13 +57,13 @@ func (r *Runner) Run(ctx context.Context, s Spec, h Host) (Result, error) {
 		return Result{}, e
 	}
 	res.Started, res.Duration, res.Fresh = started, time.Since(started), s.Resume != nil && in.resume == nil
-	closeLog(log, &res)
-	return res, nil
+	closeLog(log, res)
+	return *res, nil
 }
 
 // notResumed returns why a run could not continue its conversation, or nil. It returns nil if the model was asked,
 // because work must not be repeated.
-func notResumed(res Result, failed *Error) *Error {
+func notResumed(res *Result, failed *Error) *Error {
 	if failed == nil && res.Outcome == Failed && res.Turns == 0 {
 		failed = res.Error
 	}
@@ -74,10 +74,10 @@ func notResumed(res Result, failed *Error) *Error {
 }
 
 // notStarted returns the result of a run whose context ended before its start. The conversation is unchanged.
-func notStarted(s Spec) Result {
-	res := Result{Outcome: Stopped, ExitCode: -1, Started: time.Now()}
-	if s.Resume != nil {
-		res.Session = *s.Resume
+func notStarted(resume *Session) *Result {
+	res := &Result{Outcome: Stopped, ExitCode: -1, Started: time.Now()}
+	if resume != nil {
+		res.Session = *resume
 	}
 	return res
 }
@@ -104,14 +104,15 @@ type invocation struct {
 	log    *runlog.Log
 }
 
-// runOnce runs the CLI once.
-func (r *Runner) runOnce(ctx context.Context, in invocation) (Result, *Error) {
+// runOnce runs the CLI once. Its frame and that of Run stay on the stack while the run lives, so they have only
+// pointers to what is large.
+func (r *Runner) runOnce(ctx context.Context, in *invocation) (*Result, *Error) {
 	l, e := r.launch(ctx, in)
 	if e != nil {
-		return Result{}, e
+		return &Result{}, e
 	}
 	if l == nil {
-		return notStarted(in.spec), nil
+		return notStarted(in.spec.Resume), nil
 	}
 	defer l.removeDirs()
 	l.hosted.Go(l.saveCheckpoints)
@@ -131,7 +132,8 @@ func (r *Runner) runOnce(ctx context.Context, in invocation) (Result, *Error) {
 // launch starts the CLI, or takes the one that was kept ready for the run, and starts the goroutines that read its
 // output. It returns nil if ctx has ended before the start. The caller waits for the end of the run, closes its
 // gateway and proxy and removes its directories.
-func (r *Runner) launch(ctx context.Context, in invocation) (*liveRun, *Error) {
+func (r *Runner) launch(ctx context.Context, of *invocation) (*liveRun, *Error) {
+	in := *of
 	in.spec.Model = r.model.StartModel(in.spec.Model)
 	c := in.spec.Ready.take(ctx, in)
 	if c == nil {
