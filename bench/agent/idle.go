@@ -11,10 +11,11 @@ import (
 	"github.com/errand-fleet/errand/agent"
 )
 
-// idleCost is the worker's memory for a waiting run, in bytes.
+// idleCost is what a waiting run takes in the worker. Memory is in bytes.
 type idleCost struct {
-	Heap float64 `json:"heap"` // heap and stacks
-	RSS  float64 `json:"rss"`
+	Heap       float64 `json:"heap"` // heap and stacks
+	RSS        float64 `json:"rss"`
+	Goroutines int     `json:"goroutines"`
 }
 
 // idle has a worker supervise many runs whose CLI is silent in its turn.
@@ -24,6 +25,7 @@ func (b *bench) idle(ctx context.Context) error {
 		return err
 	}
 	b.report.Most("heap and stacks of an idle run in the worker", cost.Heap/(1<<10), 120, "%.0f KB")
+	b.report.Most("goroutines of an idle run", float64(cost.Goroutines), 6, "%.0f")
 	b.report.Note("RSS of an idle run in the worker", cost.RSS/(1<<10), "%.0f KB")
 	return nil
 }
@@ -45,7 +47,10 @@ func idleRuns(ctx context.Context, runner *agent.Runner, o order) (idleCost, err
 			return err
 		}
 		runs := float64(o.Runs)
-		cost = idleCost{Heap: (after.heap - before.heap) / runs, RSS: (after.rss - before.rss) / runs}
+		cost = idleCost{
+			Heap: (after.heap - before.heap) / runs, RSS: (after.rss - before.rss) / runs,
+			Goroutines: (after.goroutines - before.goroutines) / o.Runs,
+		}
 		return nil
 	})
 	return cost, err
@@ -81,8 +86,11 @@ func waiting(ctx context.Context, runner *agent.Runner, count int, measure func(
 	return err
 }
 
-// footprint is the memory of a process, in bytes.
-type footprint struct{ heap, rss float64 }
+// footprint is the memory of a process, in bytes, and the number of its goroutines.
+type footprint struct {
+	heap, rss  float64
+	goroutines int
+}
 
 // memory returns this process's footprint after returning unused memory.
 func memory() (footprint, error) {
@@ -91,5 +99,5 @@ func memory() (footprint, error) {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	rss, err := memoryOf(os.Getpid(), resident)
-	return footprint{heap: float64(m.HeapInuse + m.StackInuse), rss: float64(rss)}, err
+	return footprint{float64(m.HeapInuse + m.StackInuse), float64(rss), runtime.NumGoroutine()}, err
 }
