@@ -205,8 +205,8 @@ func (s *Stream) user(l *outputLine) {
 		s.mu.Lock()
 		delete(s.tools, b.ToolUseID)
 		s.mu.Unlock()
-		text, delegated := strings.CutPrefix(string(b.Content), DelegatedResult)
-		text = s.Redactor.Head([]byte(text), maxPreview)
+		output, delegated := bytes.CutPrefix(b.Content, []byte(DelegatedResult))
+		text := s.Redactor.Head(output, maxPreview)
 		failed, mark := b.IsError && !delegated, "←"
 		if failed {
 			mark = "← failed:"

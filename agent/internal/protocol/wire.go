@@ -199,7 +199,7 @@ func (c *content) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 
 // excerpt is the beginning of a tool's output, as text: somewhat more than is shown of it. The rest, which is most of
 // what a run reads, is neither copied nor decoded.
-type excerpt string
+type excerpt []byte
 
 // excerptBytes of JSON have at least maxPreview characters: a character has at most two escapes of six bytes.
 const excerptBytes = 12 * maxPreview
@@ -218,24 +218,24 @@ func excerptOf(v jsontext.Value) excerpt {
 		if len(text) < 5*maxPreview && len(v) > excerptBytes/2 {                // Redactor.Head reads 4*maxPreview
 			text, _ = jsontext.AppendUnquote(nil, v[:min(len(v), excerptBytes)])
 		}
-		return excerpt(text)
+		return text
 	case '[':
 		var blocks []struct {
 			Type string  `json:"type"`
 			Text excerpt `json:"text"`
 		}
 		_ = json.Unmarshal(v, &blocks, lenient) // anything but a block ends the list
-		var parts []string
+		var parts [][]byte
 		for _, b := range blocks {
 			if b.Type == "text" {
-				parts = append(parts, string(b.Text))
+				parts = append(parts, b.Text)
 			} else {
-				parts = append(parts, "["+b.Type+"]")
+				parts = append(parts, []byte("["+b.Type+"]"))
 			}
 		}
-		return excerpt(strings.Join(parts, "\n"))
+		return bytes.Join(parts, []byte("\n"))
 	default:
-		return ""
+		return nil
 	}
 }
 
