@@ -139,7 +139,7 @@ upgrade: ## 6 min | Break a fleet whose processes alternate between this version
 	$(MAKE) chaos ARGS='-for 5m -other bin/other $(ARGS)'
 
 bench: bench/node_modules/.package-lock.json build ## 2 min | Measure the runner beside the official SDK (ARGS=-quick for a short look)
-	cd bench && go run ./agent -keeper ../bin/errand-keeper $(ARGS)
+	cd bench && CGO_ENABLED=0 go run ./agent -keeper ../bin/errand-keeper $(ARGS)
 
 # Without the CLI that the SDK includes as an optional dependency: the benchmark uses a fake.
 bench/node_modules/.package-lock.json: bench/package.json bench/package-lock.json bench/.npmrc
