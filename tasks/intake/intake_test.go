@@ -21,7 +21,7 @@ import (
 // Concurrent requests for the same key should make one call, and the cache should keep no more answers than its size.
 func TestCacheAsksOnce(t *testing.T) {
 	t.Parallel()
-	c := Cache[int]{Life: time.Minute, Now: time.Now}
+	c := Cache[int]{Limit: time.Minute, Life: time.Minute, Now: time.Now}
 	var calls atomic.Int32
 	hold := make(chan struct{})
 	var asking sync.WaitGroup
@@ -55,7 +55,7 @@ func TestCacheAsksOnce(t *testing.T) {
 func TestCacheExpires(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c := Cache[string]{Life: time.Minute, ErrorLife: time.Second, Now: time.Now}
+		c := Cache[string]{Limit: time.Minute, Life: time.Minute, ErrorLife: time.Second, Now: time.Now}
 		get := func(answer string, err error) string {
 			v, err := c.Get(t.Context(), "k", func(context.Context) (string, error) { return answer, err })
 			if err != nil {
@@ -87,7 +87,7 @@ func TestCacheExpires(t *testing.T) {
 // A caller that has no more time does not wait for another's call, and an answer without a life is known for good.
 func TestCacheWaits(t *testing.T) {
 	t.Parallel()
-	c := Cache[string]{Now: time.Now}
+	c := Cache[string]{Limit: time.Minute, Now: time.Now}
 	begun, hold := make(chan struct{}), make(chan struct{})
 	done := make(chan string)
 	go func() {
@@ -114,6 +114,46 @@ func TestCacheWaits(t *testing.T) {
 	if v, ok := c.Peek(""); v != "me" || !ok {
 		t.Error(v, ok)
 	}
+}
+
+// A question outlives the caller that asked it first: others wait for its answer, until it takes too long.
+func TestCacheOutlivesCaller(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := Cache[string]{Limit: time.Minute, ErrorLife: time.Hour, Now: time.Now}
+		var latency time.Duration
+		ask := func(ctx context.Context) (string, error) {
+			select {
+			case <-time.After(latency):
+				return "me", nil
+			case <-ctx.Done():
+				return "", ctx.Err()
+			}
+		}
+		for _, s := range []struct {
+			key     string
+			latency time.Duration
+			want    string
+			err     error
+		}{
+			{"answered", 30 * time.Second, "me", nil},
+			{"too late", 2 * time.Minute, "", context.DeadlineExceeded},
+		} {
+			latency = s.latency
+			short, cancel := context.WithTimeout(t.Context(), time.Second)
+			if _, err := c.Get(short, s.key, ask); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("%s, first caller: %v", s.key, err)
+			}
+			cancel()
+			begun := time.Now()
+			if v, err := c.Get(t.Context(), s.key, ask); v != s.want || !errors.Is(err, s.err) {
+				t.Errorf("%s, second caller: %q, %v", s.key, v, err)
+			}
+			if took := time.Since(begun); took >= time.Minute {
+				t.Errorf("%s: asked again: %s", s.key, took)
+			}
+		}
+	})
 }
 
 func TestBackground(t *testing.T) {

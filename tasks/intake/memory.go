@@ -91,6 +91,7 @@ const maxCached = 10_000
 // Cache remembers answers of a service by key, and asks once for all who want the same key at the same time. Set its
 // fields before use.
 type Cache[T any] struct {
+	Limit     time.Duration    // of asking; required
 	Life      time.Duration    // of an answer; 0 for ever
 	ErrorLife time.Duration    // of an error; 0 if the next caller asks again
 	Now       func() time.Time // required
@@ -108,13 +109,17 @@ type cached[T any] struct {
 	until time.Time // zero: forever
 }
 
-// Get returns the answer for key, and calls ask if it is unknown. It returns when ctx ends, even if ask continues for
-// another caller.
+// Get returns the answer for key, and calls ask if it is unknown. It returns when ctx ends; ask then continues for
+// others, until Limit: they must not get an error that only says that the first caller had no more time.
 func (c *Cache[T]) Get(ctx context.Context, key string, ask func(context.Context) (T, error)) (T, error) {
 	e, first := c.entry(key)
 	if first {
-		e.value, e.err = ask(ctx)
-		c.finish(key, e)
+		go func() {
+			limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.Limit)
+			defer cancel()
+			e.value, e.err = ask(limited)
+			c.finish(key, e)
+		}()
 	}
 	select {
 	case <-e.ready:

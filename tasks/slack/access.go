@@ -173,14 +173,14 @@ type people struct {
 }
 
 func newPeople(api *slack.Client, now func() time.Time) *people {
-	return &people{api: api, cache: intake.Cache[*slack.User]{Life: personLife, ErrorLife: errorLife, Now: now}}
+	return &people{api: api, cache: intake.Cache[*slack.User]{
+		Limit: lookLimit, Life: personLife, ErrorLife: errorLife, Now: now,
+	}}
 }
 
 // get looks a user up. A user whom Slack does not know or show is a stranger.
 func (p *people) get(ctx context.Context, id string) (*slack.User, error) {
 	return p.cache.Get(ctx, id, func(ctx context.Context) (*slack.User, error) {
-		ctx, cancel := context.WithTimeout(ctx, lookLimit)
-		defer cancel()
 		user, err := p.api.GetUserInfoContext(ctx, id)
 		switch code(err) {
 		case "user_not_found", "user_not_visible":
@@ -219,7 +219,7 @@ type identity struct {
 }
 
 func newIdentity(api *slack.Client, now func() time.Time) *identity {
-	return &identity{api: api, cache: intake.Cache[who]{ErrorLife: errorLife, Now: now}}
+	return &identity{api: api, cache: intake.Cache[who]{Limit: callLimit, ErrorLife: errorLife, Now: now}}
 }
 
 // known returns the bot if Slack has been asked already. It takes no time.
@@ -228,8 +228,6 @@ func (i *identity) known() (who, bool) { return i.cache.Peek("") }
 // get returns the bot and asks Slack if necessary.
 func (i *identity) get(ctx context.Context) (who, error) {
 	me, err := i.cache.Get(ctx, "", func(ctx context.Context) (who, error) {
-		ctx, cancel := context.WithTimeout(ctx, callLimit)
-		defer cancel()
 		resp, err := i.api.AuthTestContext(ctx)
 		if err != nil {
 			return who{}, err

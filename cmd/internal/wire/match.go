@@ -34,7 +34,7 @@ func newMatcher(orgs []string, email func(context.Context, string) (string, erro
 ) *matcher {
 	return &matcher{
 		orgs: orgs, email: email, members: members, cache: intake.Cache[map[string]string]{
-			Life: membersLife, ErrorLife: membersError, Now: time.Now,
+			Limit: membersLimit, Life: membersLife, ErrorLife: membersError, Now: time.Now,
 		},
 	}
 }
@@ -67,13 +67,7 @@ func (m *matcher) login(ctx context.Context, user string) (login string, err err
 
 // read returns the members of an organisation. Reading goes on when ctx ends, for the next caller.
 func (m *matcher) read(ctx context.Context, org string) (map[string]string, error) {
-	return tasks.Await(ctx, func() (map[string]string, error) {
-		whole, cancel := context.WithTimeout(context.WithoutCancel(ctx), membersLimit)
-		defer cancel()
-		return m.cache.Get(whole, org, func(ctx context.Context) (map[string]string, error) {
-			return m.members(ctx, org)
-		})
-	})
+	return m.cache.Get(ctx, org, func(ctx context.Context) (map[string]string, error) { return m.members(ctx, org) })
 }
 
 // diagnose says for each organisation whether people can be found in it.
