@@ -101,7 +101,7 @@ var sections = []struct {
 }{
 	{"Runs", regexp.MustCompile(`^(run|runs|ready|egress)_`)},
 	{"Model", regexp.MustCompile(`^(model|credentials)`)},
-	{"Workers", regexp.MustCompile(`^(workers|slots|disk|build|fleet)`)},
+	{"Workers", regexp.MustCompile(`^(workers|slots|disk|build|fleet|redis)`)},
 	{"Answers, Slack and GitHub", regexp.MustCompile(`^(outbox|service)_`)},
 	{"Tasks", regexp.MustCompile(``)},
 }

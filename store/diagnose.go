@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -35,15 +34,11 @@ type Finding struct {
 // Objects returns why this process asks the object store nothing at the moment, or nil.
 func (s *Doctor) Objects() error { return cmp.Or(s.saving.open(), s.reading.open()) }
 
-// oldest is the first version with the commands that the store uses: GETEX, ZRANGE with BYLEX and REV, XRANGE with an
-// exclusive start.
-const oldest = "6.2"
-
 // maxSkew is the largest clock difference to Redis that is not reported.
 const maxSkew = 5 * time.Second
 
-// Diagnose checks Redis' setup without changing anything: version, eviction, persistence, clock, and the history of
-// its data. No findings means that all is well. The access check may be up to 5 s old. It returns an error if Redis
+// Diagnose checks Redis' setup without changing anything: version, memory, persistence, clock, and the history of its
+// data. No findings means that all is well. The access check may be up to 5 s old. It returns an error if Redis
 // does not answer.
 func (s *Doctor) Diagnose(ctx context.Context) ([]Finding, error) {
 	found, err := s.recentAccess(ctx)
@@ -108,77 +103,6 @@ func (s *Doctor) history(ctx context.Context, now time.Time) ([]Finding, error) 
 	return append(lost, bad...), nil
 }
 
-// parseInfo parses the reply to Redis' INFO.
-func parseInfo(text string) map[string]string {
-	fields := map[string]string{}
-	for line := range strings.Lines(text) {
-		if name, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
-			fields[name] = value
-		}
-	}
-	return fields
-}
-
-// diagnose checks the fields of INFO, and the setting appendfsync if it is known.
-func diagnose(server map[string]string) (found []Finding) {
-	add := func(level Severity, what, why, remedy string) {
-		found = append(found, Finding{level, what, why, remedy})
-	}
-	if server["redis_version"] == "" {
-		add(Warning, "Redis is in memory, within this program", "Tasks do not survive its exit.",
-			"Install redis-server, or set REDIS_URL.")
-		return found // it has none of these settings
-	}
-	if v := server["redis_version"]; before(v, oldest) {
-		add(Fatal, "Redis is version "+v, "The store uses commands that it does not have.",
-			"Run Redis "+oldest+" or newer.")
-	}
-	if server["role"] == "slave" {
-		add(Fatal, "Redis is a replica", "It takes no writes.", "Point REDIS_URL to the primary.")
-	}
-	if server["cluster_enabled"] == "1" {
-		add(Fatal, "Redis is a cluster", "A step of the store spans keys that a cluster keeps apart.",
-			"Run a single Redis, with replicas if need be.")
-	}
-	if policy := cmp.Or(server["maxmemory_policy"], "noeviction"); policy != "noeviction" {
-		level, when := Fatal, "When memory is full"
-		if server["maxmemory"] == "0" {
-			level, when = Warning, "Once maxmemory is set and reached"
-		}
-		add(level, "maxmemory-policy is "+policy, when+" Redis drops live tasks, leases and claims, without a word.",
-			"Set maxmemory-policy noeviction.")
-	}
-	return append(found, persistence(server)...)
-}
-
-// persistence checks what a restart of Redis would lose.
-func persistence(server map[string]string) []Finding {
-	one := func(level Severity, what, why, remedy string) []Finding { return []Finding{{level, what, why, remedy}} }
-	if server["aof_enabled"] != "1" {
-		return one(Warning, "appendonly is off",
-			"A restart of Redis loses all tasks since its last snapshot, if it takes any.",
-			"Set appendonly yes, and keep its directory on a volume.")
-	}
-	if server["aof_last_write_status"] == "err" {
-		return one(Fatal, "Redis cannot write its append-only file", "Redis refuses all writes until it can.",
-			"Look at its disk and its log.")
-	}
-	switch server["appendfsync"] {
-	case "always":
-		return nil
-	case "everysec":
-		return one(Note, "appendfsync is everysec", "A crash of Redis or of its machine loses up to 2 s.",
-			"Set appendfsync always if that is too much: each step then waits for the disk.")
-	case "no":
-		return one(Warning, "appendfsync is no",
-			"A crash of Redis' machine loses what the system had not written yet, often 30 s.",
-			"Set appendfsync everysec or always.")
-	default:
-		return one(Note, "appendfsync cannot be asked for", "It says how much a crash of Redis' machine loses.",
-			"Look at its configuration.")
-	}
-}
-
 // skewed returns a finding if this machine's clock is too far ahead of or behind Redis'.
 func skewed(ahead time.Duration) []Finding {
 	if ahead.Abs() <= maxSkew {
@@ -193,19 +117,6 @@ func skewed(ahead time.Duration) []Finding {
 		"Tasks that wait for a time start too late or too early by as much, and so do asynq's leases.",
 		"Synchronise both clocks, for example with NTP.",
 	}}
-}
-
-// before reports whether version a is older than b, comparing number by number.
-func before(a, b string) bool {
-	x, y := strings.Split(a, "."), strings.Split(b, ".")
-	for i := range min(len(x), len(y)) {
-		m, _ := strconv.Atoi(x[i])
-		n, _ := strconv.Atoi(y[i])
-		if m != n {
-			return m < n
-		}
-	}
-	return false
 }
 
 // Epoch returns the name of Redis' current data set. The name is created at the first start and changes when Redis

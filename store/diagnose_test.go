@@ -57,6 +57,11 @@ func TestDiagnose(t *testing.T) {
 	check("warning: maxmemory-policy is allkeys-lru")
 	set("maxmemory", "1gb")
 	check("error: maxmemory-policy is allkeys-lru")
+	set("maxmemory-policy", "noeviction")
+	if m, err := s.Doctor.Memory(t.Context()); m.Used <= 0 || m.Limit != 1<<30 || err != nil {
+		t.Errorf("memory: %+v, %v", m, err)
+	}
+	set("maxmemory-policy", "allkeys-lru")
 	set("appendonly", "no") // otherwise Redis would first write the file before it exits
 	check("error: maxmemory-policy is allkeys-lru", "warning: appendonly is off")
 	_ = client.Close()
@@ -77,7 +82,11 @@ func TestDiagnoseInMemory(t *testing.T) {
 
 func TestDiagnoseWhatAServerSays(t *testing.T) {
 	t.Parallel()
+	const memory = "redis_version:7.0.1\r\naof_enabled:1\r\nappendfsync:always\r\nused_memory_human:8.10K\r\nmaxmemory_human:10.00K\r\n"
 	for info, want := range map[string]string{
+		memory + "used_memory:8100\r\nmaxmemory:10000":                                            "warning: Redis uses 8.10K of 10.00K (maxmemory)",
+		memory + "used_memory:8000\r\nmaxmemory:10000":                                            "",
+		memory + "used_memory:8100\r\nmaxmemory:0":                                                "",
 		"redis_version:6.0.16\r\naof_enabled:1\r\nappendfsync:always":                             "error: Redis is version 6.0.16",
 		"redis_version:6.2.0\r\naof_enabled:1\r\nappendfsync:always":                              "",
 		"redis_version:10.0.1\r\naof_enabled:1\r\nappendfsync:always":                             "",

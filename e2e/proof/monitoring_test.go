@@ -165,6 +165,7 @@ func TestRulesFile(t *testing.T) {
 var faults = map[string]map[string]string{
 	"ErrandNotScraped":       {`errand_fleet_up{instance="door"}`: "stale"},
 	"ErrandRedisUnreachable": {`errand_fleet_up{instance="door"}`: "0x120"},
+	"ErrandRedisFull":        {`errand_redis_memory_bytes`: "81x120"},
 	"ErrandNoWorkers":        {`errand_workers{pool="default",state="ready"}`: "0x120", `errand_workers_wanted{pool="default"}`: "1x120"},
 	"ErrandWorkerUnable":     {`errand_workers{pool="default",state="unable"}`: "1x120"},
 	"ErrandAnswersNotPosted": {`errand_outbox_oldest_seconds`: "0+60x120"},
@@ -188,6 +189,8 @@ var healthy = map[string]string{
 	`errand_queue_oldest_seconds{pool="default",class="review"}`:                   "900x120",
 	`errand_service_requests_total{service="slack",result="limited"}`:              "0+1x120",
 	`errand_service_requests_total{service="slack",result="2xx"}`:                  "0+600x120",
+	`errand_redis_memory_bytes`:                                                    "79x120",
+	`errand_redis_memory_limit_bytes`:                                              "100x120",
 	`errand_credentials{state="held"}`:                                             "0x120",
 	`errand_task_returns_total{class="review",reason="wait"}`:                      "0+10x120",
 	`errand_task_returns_total{class="review",reason="crash"}`:                     "7x120",

@@ -25,6 +25,7 @@ type Fleet struct {
 	Workers     []store.Worker
 	Credentials []store.Credential
 	Paused      map[string]store.Halt // by class
+	Memory      store.Memory          // of Redis
 	Unusable    bool                  // Redis can be read, but no process is ready on it
 }
 
@@ -46,6 +47,9 @@ func ReadFleet(ctx context.Context, s *store.Store) (f Fleet, err error) {
 		return f, err
 	}
 	if f.Credentials, err = s.Credentials.List(ctx); err != nil {
+		return f, err
+	}
+	if f.Memory, err = s.Doctor.Memory(ctx); err != nil {
 		return f, err
 	}
 	found, err := s.Doctor.Diagnose(ctx)
@@ -138,6 +142,8 @@ func fleetMetrics() []metric {
 			name: "errand_tasks", help: "Tasks that have not ended, as the console and the health count them.",
 			labels: "state",
 		},
+		{name: "errand_redis_memory_bytes", help: "Memory that Redis uses for its data (used_memory)."},
+		{name: "errand_redis_memory_limit_bytes", help: "Redis' setting maxmemory; missing if it is 0."},
 		{
 			name: "errand_queue_tasks", help: "Waiting and running tasks whose records can be read.",
 			labels: "pool class state",
@@ -175,6 +181,12 @@ func (f Fleet) report(report reportFunc, now time.Time) {
 	report("errand_tasks", float64(f.Counts.Waiting), string(store.Waiting))
 	report("errand_tasks", float64(f.Counts.Running), string(store.Running))
 	report("errand_tasks", float64(f.Counts.Absorbed), string(store.Absorbed))
+	if f.Memory.Used > 0 {
+		report("errand_redis_memory_bytes", float64(f.Memory.Used))
+	}
+	if f.Memory.Limit > 0 {
+		report("errand_redis_memory_limit_bytes", float64(f.Memory.Limit))
+	}
 	report("errand_outbox_endings", float64(f.Unposted.Endings))
 	report("errand_outbox_oldest_seconds", age(f.Unposted.Oldest, now))
 	for _, class := range tasks.Classes {

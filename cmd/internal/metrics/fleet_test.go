@@ -4,6 +4,7 @@ import (
 	"errors"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -25,6 +26,7 @@ func TestFleet(t *testing.T) {
 		{Slots: 2},
 	}}}
 	b.Credentials = []store.Credential{{Name: "a", Until: ago(-60)}, {Name: "b", Refused: "401"}, {Name: "c", Interval: time.Second}}
+	b.Memory = store.Memory{Used: 3 << 20, Limit: 4 << 20}
 	b.Counts = store.Counts{Waiting: 4, Running: 1, Absorbed: 2} // the record of one waiting task cannot be read
 	b.waits(tasks.Interactive, ago(500), ago(20))
 	b.waits(tasks.Interactive, ago(30), time.Time{})
@@ -49,6 +51,8 @@ errand_queue_tasks{class="background",pool="default",state="waiting"} 0
 errand_queue_tasks{class="interactive",pool="default",state="running"} 1
 errand_queue_tasks{class="interactive",pool="default",state="waiting"} 2
 errand_queue_tasks{class="review",pool="default",state="waiting"} 1
+errand_redis_memory_bytes 3.145728e+06
+errand_redis_memory_limit_bytes 4.194304e+06
 errand_slots{pool="default"} 12
 errand_slots_taken{pool="default"} 3
 errand_tasks{state="absorbed"} 2
@@ -58,6 +62,10 @@ errand_workers{pool="default",state="draining"} 1
 errand_workers{pool="default",state="ready"} 1
 errand_workers{pool="default",state="unable"} 2
 errand_workers_wanted{pool="default"} 4`)
+	b.Memory = store.Memory{Used: 1} // without maxmemory, the alert's share would be infinite
+	if got := lines(t, r); slices.ContainsFunc(got, func(l string) bool { return strings.Contains(l, "_limit_bytes") }) {
+		t.Errorf("without maxmemory: %q", got)
+	}
 	b.err = errors.New("redis is down")
 	if got := lines(t, r); !slices.Equal(got, []string{"errand_fleet_up 0"}) {
 		t.Errorf("without Redis: %q", got)

@@ -46,7 +46,7 @@ func (f *fakeFleet) add(class string, s store.State, c, at time.Time) {
 func everything(t *testing.T) *prometheus.Registry {
 	t.Helper()
 	r := NewRegistry("v1")
-	NewFleet(r, tasks.Policy{}, (&fakeFleet{}).read)
+	NewFleet(r, tasks.Policy{}, (&fakeFleet{Fleet: Fleet{Memory: store.Memory{Used: 1, Limit: 2}}}).read)
 	NewDisk(r, t.TempDir())
 	NewDesk(r).Submitted(tasks.Task{Source: "chat", Class: tasks.Interactive}, tasks.Receipt{New: true})
 	service := NewServices(r).Transport("github", http.NewFileTransportFS(fstest.MapFS{}))
