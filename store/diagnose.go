@@ -210,7 +210,7 @@ func (s *Doctor) access(ctx context.Context) (found []Finding, err error) {
 		if denied(err) {
 			found = append(found, refused(Fatal, "scripts on "+key[:len(key)-1]+"*",
 				"No task can be stored or run without it.", err))
-		} else if why, remedy := unwritable(err); remedy != "" && key[0] != 'a' { // once
+		} else if why, remedy := Unwritable(err); remedy != "" && key[0] != 'a' { // once
 			found = append(found, Finding{
 				Fatal, "Redis refuses writes: " + why, "No task can be stored or run. Redis says: " + err.Error(),
 				remedy,
@@ -223,8 +223,8 @@ func (s *Doctor) access(ctx context.Context) (found []Finding, err error) {
 	return append(found, refusals...), err
 }
 
-// unwritable returns why an error says that Redis refuses all writes, and the remedy, or "".
-func unwritable(err error) (why, remedy string) {
+// Unwritable returns why an error says that Redis refuses all writes, and the remedy, or "".
+func Unwritable(err error) (why, remedy string) {
 	if err == nil {
 		return "", ""
 	}

@@ -229,7 +229,7 @@ func (f fault) try(b *broken) {
 	}
 
 	repair := f.fail(b)
-	during, logged := secureParts(t, b.settings)
+	during, log := secureParts(t, b.settings)
 	err := ready(during)
 	for range 3 { // a connection may take longer than the probe waits if the machine is busy
 		if err == nil || err.Error() == f.says || err.Error() != "Redis does not answer" {
@@ -240,8 +240,8 @@ func (f fault) try(b *broken) {
 	if err == nil || err.Error() != f.says {
 		t.Errorf("ready: %v, want %q", err, f.says)
 	}
-	if line := regexp.MustCompile(`(why|what)="` + f.says + `".* remedy=.`); !line.MatchString(logged) {
-		t.Errorf("no %s in\n%s", line, logged)
+	if line := regexp.MustCompile(`(why|what)="` + f.says + `".* remedy=.`); !line.MatchString(log.String()) {
+		t.Errorf("no %s in\n%s", line, log)
 	}
 	if err := submit(before); (err == nil) != f.submit {
 		t.Errorf("submit: %v", err)

@@ -44,10 +44,13 @@ func (p *Parts) client() (*redis.Client, error) {
 	return c, nil
 }
 
-// connections is a go-redis hook and limiter that leaves a Redis which has become a replica. A hosted Redis keeps its
-// address in a fail-over, but old connections may stay with the old master, which then refuses writes, answers reads
-// with old data and is silent to subscribers. go-redis closes only the connection that a write was refused on.
+// connections is a go-redis hook and limiter that notes outages and leaves a Redis which has become a replica. A hosted
+// Redis keeps its address in a fail-over, but old connections may stay with the old master, which then refuses writes,
+// answers reads with old data and is silent to subscribers. go-redis closes only the connection that a write was
+// refused on.
 type connections struct {
+	outage *outage
+
 	mu   sync.Mutex
 	open map[net.Conn]time.Time // when it was made; also closed ones, until the next
 }
@@ -62,19 +65,28 @@ func (l *connections) DialHook(next redis.DialHook) redis.DialHook {
 		c, err := next(ctx, network, addr)
 		if err == nil {
 			l.add(c)
+		} else if !errors.Is(err, context.Canceled) {
+			l.outage.failed(err)
 		}
 		return c, err
 	}
 }
 
 // ProcessHook implements [redis.Hook]. ReportResult sees the errors that go-redis hides by a second attempt.
-func (l *connections) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
+func (l *connections) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		err := next(ctx, cmd)
+		l.outage.completed(err)
+		return err
+	}
+}
 
 // Allow implements [redis.Limiter].
 func (l *connections) Allow() error { return nil }
 
 // ReportResult implements [redis.Limiter]. It gets the result of each attempt; of a pipeline, of the first command.
 func (l *connections) ReportResult(err error) {
+	l.outage.replied(err)
 	if redis.IsReadOnlyError(err) {
 		l.leave()
 	}
@@ -84,6 +96,7 @@ func (l *connections) ReportResult(err error) {
 func (l *connections) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error {
 		err := next(ctx, cmds)
+		l.outage.completed(err)
 		for _, cmd := range cmds {
 			if redis.IsReadOnlyError(cmd.Err()) {
 				l.leave()

@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"bytes"
 	"log/slog"
 	"maps"
 	"net/url"
@@ -17,14 +16,14 @@ import (
 )
 
 // secureParts are those of a process with these settings and the log of its start.
-func secureParts(t *testing.T, settings map[string]string) (*Parts, string) {
+func secureParts(t *testing.T, settings map[string]string) (*Parts, *logged) {
 	t.Helper()
 	c, err := config.Load(func(name string) string { return settings[name] }, config.RoleStandalone)
 	if err != nil && !strings.HasPrefix(err.Error(), "configuration: 1 problem\n  - ANTHROPIC_API_KEY") {
 		t.Fatal(err)
 	}
-	var logged bytes.Buffer
-	p, err := New(c, slog.New(slog.NewTextHandler(&logged, nil)), Options{})
+	text := &logged{}
+	p, err := New(c, slog.New(slog.NewTextHandler(text, nil)), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,7 +31,7 @@ func secureParts(t *testing.T, settings map[string]string) (*Parts, string) {
 	if err := p.checkStart(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	return p, logged.String()
+	return p, text
 }
 
 // A process uses Sentinels and Redis servers that require TLS with a client certificate and a user with the documented
@@ -48,9 +47,9 @@ func TestSecureSentinels(t *testing.T) {
 	const ca, cert, key = "ERRAND_REDIS_CA_FILE", "ERRAND_REDIS_CERT_FILE", "ERRAND_REDIS_KEY_FILE"
 	right := map[string]string{"REDIS_URL": url, "ERRAND_REDIS_REPLICAS": "1"}
 	right[ca], right[cert], right[key] = r.Certificates()
-	p, logged := secureParts(t, right)
-	if err := p.Ready(t.Context()); err != nil || strings.Contains(logged, "level=WARN msg=redis what=\"the Redis user") {
-		t.Errorf("ready: %v\n%s", err, logged)
+	p, log := secureParts(t, right)
+	if err := p.Ready(t.Context()); err != nil || strings.Contains(log.String(), "level=WARN msg=redis what=\"the Redis user") {
+		t.Errorf("ready: %v\n%s", err, log)
 	}
 	submit := func(n string) {
 		t.Helper()
@@ -103,10 +102,10 @@ func TestSecureSentinels(t *testing.T) {
 				t.Parallel()
 				settings := maps.Clone(right)
 				maps.Copy(settings, tc.changes)
-				p, logged := secureParts(t, settings)
-				_, said, _ := strings.Cut(logged, `msg="redis does not answer" `)
+				p, log := secureParts(t, settings)
+				_, said, _ := strings.Cut(log.String(), `msg="redis does not answer" `)
 				if !strings.HasPrefix(said, `why="`+tc.why+`"`) || !strings.Contains(said[strings.Index(said, "remedy="):], tc.mentions) {
-					t.Errorf("logs %s", logged)
+					t.Errorf("logs %s", log)
 				}
 				if err := p.Ready(t.Context()); err == nil || err.Error() != tc.why {
 					t.Errorf("ready: %v", err)
@@ -150,8 +149,8 @@ func TestSentinelsNeedInfo(t *testing.T) {
 		t.Fatal(err)
 	}
 	address.User = url.UserPassword("errand", "pw")
-	p, logged := secureParts(t, map[string]string{"REDIS_URL": address.String()})
-	if err := p.Ready(t.Context()); err == nil || !strings.Contains(err.Error(), "INFO") || !strings.Contains(logged, "+info") {
-		t.Errorf("ready: %v\n%s", err, logged)
+	p, log := secureParts(t, map[string]string{"REDIS_URL": address.String()})
+	if err := p.Ready(t.Context()); err == nil || !strings.Contains(err.Error(), "INFO") || !strings.Contains(log.String(), "+info") {
+		t.Errorf("ready: %v\n%s", err, log)
 	}
 }

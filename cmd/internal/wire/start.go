@@ -329,8 +329,7 @@ func (p *Parts) checkStart(ctx context.Context) error {
 	}
 	unreachable, err := p.checkRedis(ctx)
 	if unreachable != nil {
-		what, remedy := p.explain(unreachable)
-		p.Log.Warn("redis does not answer", "why", what, "err", unreachable, "remedy", remedy)
+		p.connections.outage.failed(unreachable)
 	}
 	return err
 }

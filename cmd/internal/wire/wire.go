@@ -90,8 +90,9 @@ func New(c config.Config, log *slog.Logger, o Options) (*Parts, error) {
 		return nil, err
 	}
 	p.Metrics = metrics.Handler(p.registry, log)
+	p.connections.outage = &outage{log: log, explain: p.explain}
 	if o.Process {
-		redis.SetLogger(redisLog{log})
+		redis.SetLogger(redisLog{p.calmLog()})
 	}
 	if p.Redis, err = p.client(); err != nil {
 		return nil, err
@@ -118,7 +119,7 @@ func New(c config.Config, log *slog.Logger, o Options) (*Parts, error) {
 		return nil, errors.Join(err, p.Close())
 	}
 	p.webhooks = webhook.New(webhook.Config{
-		Webhooks: webhooks(c, os.Getenv), Redis: p.Redis, Task: p.webhookBody, Log: log,
+		Webhooks: webhooks(c, os.Getenv), Redis: p.Redis, Task: p.webhookBody, Log: p.calmLog(),
 	})
 	return p, nil
 }
@@ -338,7 +339,7 @@ func (p *Parts) Worker(version, address string, o Options) (*worker.Worker, erro
 		Pool:       tasks.ParsePool(c.Worker.Pool), Slots: c.Worker.Concurrency, ReadyCLIs: int(c.Worker.ReadyCLIs),
 		Memory: config.MemoryAvailable, IdleLimit: c.Worker.IdleLimit, Model: c.Model.Name,
 		MinVersion: c.Worker.MinClaude, Version: version, Credential: credentialName(c), LogDir: LogDir(c),
-		URL: address, Retention: retention(c.Keep), Log: p.Log, Timing: timing, Notices: p.notices,
+		URL: address, Retention: retention(c.Keep), Log: p.calmLog(), Timing: timing, Notices: p.notices,
 		Settings: c.Published(), Disks: []string{c.Paths.State, LogDir(c), os.TempDir()}, Meter: meter,
 	})
 }
