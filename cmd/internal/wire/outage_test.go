@@ -76,12 +76,14 @@ func TestOutage(t *testing.T) {
 			round(io.EOF)
 		}
 		expect("in an outage", map[string]int{
-			"redis does not answer": 2, "beat": 9 + 2, "skipped=59": 1, "renew claim": 9 + 90, "save checkpoint": 9 + 90,
-			"worker started": 9 + 90, "works again": 0,
+			"redis does not answer": 2, "beat": 9 + 2, "skipped=59": 1, "renew claim": 9 + 90,
+			"save checkpoint": 9 + 90, "worker started": 9 + 90, "works again": 0,
 		})
 		round(refusal("OOM command not allowed"))
 		round(refusal("LOADING Redis is loading"))
-		expect("then", map[string]int{"redis refuses writes": 1, "why=\"Redis is loading its data\"": 1, "works again": 0})
+		expect("then", map[string]int{
+			"redis refuses writes": 1, "why=\"Redis is loading its data\"": 1, "works again": 0,
+		})
 		for range 12 {
 			round(nil)
 		}
