@@ -243,6 +243,12 @@ func (f fault) try(b *broken) {
 	if line := regexp.MustCompile(`(why|what)="` + f.says + `".* remedy=.`); !line.MatchString(log.String()) {
 		t.Errorf("no %s in\n%s", line, log)
 	}
+	_, err = before.Store.Counts(t.Context()) // in a transaction, which a full Redis refuses although it only reads
+	const refuses = "Redis refuses writes"
+	if what, _ := before.explain(fmt.Errorf("x: %w", err)); err != nil && strings.HasPrefix(f.says, refuses) &&
+		!strings.HasPrefix(what, refuses) {
+		t.Errorf("a read fails with %v: %s", err, what)
+	}
 	if err := submit(before); (err == nil) != f.submit {
 		t.Errorf("submit: %v", err)
 	}

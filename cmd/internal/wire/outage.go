@@ -45,8 +45,8 @@ type held struct {
 func (o *outage) failed(err error) {
 	msg := "redis does not answer"
 	what, remedy := o.explain(err)
-	if why, fix := store.Unwritable(err); fix != "" {
-		msg, what, remedy = "redis refuses writes", "Redis refuses writes: "+why, fix
+	if _, refused := store.Unwritable(err); refused != "" {
+		msg = "redis refuses writes"
 	}
 	o.mu.Lock()
 	now := time.Now()

@@ -156,7 +156,12 @@ func (p *Parts) explain(err error) (what, remedy string) {
 	_, unknown := errors.AsType[x509.UnknownAuthorityError](err)
 	_, other := errors.AsType[x509.HostnameError](err)
 	invalid, _ := errors.AsType[x509.CertificateInvalidError](err)
+	if why, remedy := store.Unwritable(err); remedy != "" {
+		return "Redis refuses writes: " + why, remedy
+	}
 	switch {
+	case is("EXECABORT "):
+		return "Redis refuses writes", "Ask /readyz of a front door for the reason: memory, disk or replicas."
 	case invalid.Reason == x509.Expired && invalid.Cert != nil || is("certificate has expired or is not yet valid"):
 		return "Redis' certificate has expired", "Renew it, or correct the clock of this machine."
 	case is("LOADING "):
