@@ -89,16 +89,16 @@ func (c *Config) LinksAccounts() bool {
 // checkRights refuses limits for people in Slack that cannot be checked.
 func (c *Config) checkRights(p *Problems) {
 	if u := c.Routing.Slack.Unmapped; u != "" && u != UnmappedAll && !c.GitHub.Enabled() {
-		p.add(c.Paths.File+": slack.unmapped", "limits people by their rights on GitHub, which is not configured",
+		p.add(c.Where("slack", "unmapped"), "limits people by their rights on GitHub, which is not configured",
 			"set GITHUB_APP_ID or GITHUB_TOKEN (docs/github.md), or remove it")
 	}
 	if len(c.Routing.Slack.MatchEmail) > 0 && !c.GitHub.Enabled() {
-		p.add(c.Paths.File+": slack.match_email",
+		p.add(c.Where("slack", "match_email"),
 			"recognises people by their e-mail addresses on GitHub, which is not configured",
 			"set GITHUB_APP_ID or GITHUB_TOKEN (docs/github.md), or remove it")
 	}
 	if c.Routing.Slack.Link && !c.LinksAccounts() {
-		p.add(c.Paths.File+": slack.link",
+		p.add(c.Where("slack", "link"),
 			"lets people prove their account by a login at GitHub, which is not configured",
 			"set login: with GitHub as the issuer, GITHUB_APP_ID or GITHUB_TOKEN, and ERRAND_PUBLIC_URL "+
 				"(docs/slack.md), or remove it")

@@ -56,6 +56,8 @@ type Config struct {
 
 	// Given names the variables that were set, in the order of the fields. Print comments out all others.
 	Given []string `env:"-"`
+
+	Written []byte `env:"-"` // errand.yaml as it is; Where finds lines in it
 }
 
 // Objects is where values are that are too large for Redis: sessions, checkpoints, saved logs and pictures.

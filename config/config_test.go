@@ -199,7 +199,7 @@ func TestLoadReadsEveryVariable(t *testing.T) {
 			Headers: "authorization=hush-otlp", TracesHeaders: "authorization=Basic%20hush-traces",
 		},
 		Routing: Routing{People: map[string]Person{"ann": {Slack: "U1"}}, Repositories: map[string]Repository{"acme/api": {}}},
-		Given:   got.Given,
+		Given:   got.Given, Written: got.Written,
 	}
 	if diff := cmp.Diff(want, got, cmpopts.EquateComparable(netip.Prefix{})); diff != "" {
 		t.Errorf("Load (-want +got):\n%s", diff)
@@ -285,6 +285,22 @@ func TestWorkerNeedsNoSigningSecrets(t *testing.T) {
 	full, err := load(getenv(vars), machine(t, fullFiles), RoleWorker)
 	if diff := cmp.Diff(full.Published(), bare.Published()); err != nil || diff != "" {
 		t.Errorf("%v, published (-with +without):\n%s", err, diff)
+	}
+}
+
+// The default errand.yaml may exist for another user only.
+func TestConfigFileOfAnotherUser(t *testing.T) {
+	t.Parallel()
+	read := machine(t, nil)
+	_, err := load(getenv(map[string]string{"REDIS_URL": "redis://r", "ANTHROPIC_API_KEY": "k"}), func(name string) ([]byte, error) {
+		if name == abs(t, "errand.yaml") {
+			return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrPermission}
+		}
+		return read(name)
+	}, RoleWorker)
+	const want = "ERRAND_CONFIG is errand.yaml, which cannot be read (permission denied); permit the user of this process to read it"
+	if err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("it says %v", err)
 	}
 }
 

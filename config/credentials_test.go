@@ -129,10 +129,10 @@ func TestCredentialsBesideOthers(t *testing.T) {
 		{RoleWorker, "ERRAND_MODEL_TOKEN_COMMAND", "k", "ERRAND_MODEL_TOKEN_COMMAND conflicts with the section credentials in /etc/errand.yaml; unset it, or remove the section credentials"},
 		{RoleWorker, "CLAUDE_CODE_USE_BEDROCK", "1", "CLAUDE_CODE_USE_BEDROCK conflicts with the section credentials in /etc/errand.yaml; unset it, or remove the section credentials"},
 		{RoleWorker, "AWS_BEARER_TOKEN_BEDROCK", "k", "AWS_BEARER_TOKEN_BEDROCK conflicts with the section credentials in /etc/errand.yaml; unset it, or remove the section credentials"},
-		{RoleWorker, "", "credentials: [{name: a, provider: foundry}]", "/etc/errand.yaml: credentials: a has no resource; write one, or set ANTHROPIC_FOUNDRY_BASE_URL"},
+		{RoleWorker, "", "credentials: [{name: a, provider: foundry}]", "/etc/errand.yaml:1: credentials.1 has no resource; write one, or set ANTHROPIC_FOUNDRY_BASE_URL"},
 		{RoleWorker, "ERRAND_GATEWAY_UPSTREAM", "https://gateway.example", ""},
 		{RoleWorker, "ERRAND_GATEWAY", "off", "ERRAND_GATEWAY is off, so runs could not change their credential; set it to on, or remove the section credentials"},
-		{RoleWorker, "", "repositories: {acme/api: {}, acme/web: {}}\ncredentials: [{name: a, api_key: '{{env \"K\"}}', repositories: [acme/api]}]", "/etc/errand.yaml: repositories.acme/web has no credential for the model; add it to the repositories of one of the credentials"},
+		{RoleWorker, "", "repositories: {acme/api: {}, acme/web: {}}\ncredentials: [{name: a, api_key: '{{env \"K\"}}', repositories: [acme/api]}]", "/etc/errand.yaml:1: repositories.acme/web has no credential for the model; add it to the repositories of one of the credentials"},
 		{RoleWorker, "", "credentials: [{name: a, api_key: '{{env \"K\"}}', pools: [gpu]}]", "ERRAND_POOL is default, a pool that may use none of the credentials in /etc/errand.yaml; add it to the pools of one of the credentials"},
 		{RoleFrontdoor, "", "credentials: [{name: a, api_key: '{{env \"K\"}}', pools: [gpu]}]", ""},
 		{RoleWorker, "", "credentials: [{name: a, api_key: '{{env \"K\"}}', pools: [gpu]}, {name: b, api_key: '{{env \"K\"}}', pools: [default]}]", ""},
@@ -166,7 +166,7 @@ func TestResourcesBesideABaseURL(t *testing.T) {
 	for _, name := range []string{"ERRAND_GATEWAY_UPSTREAM", "ANTHROPIC_FOUNDRY_BASE_URL", "none"} {
 		vars := map[string]string{"REDIS_URL": "redis://:p@h:6379", "ERRAND_CONFIG": "/etc/errand.yaml", name: "https://gateway.example"}
 		_, err := load(getenv(vars), machine(t, map[string]string{"/etc/errand.yaml": text}), RoleWorker)
-		if refused := err != nil && strings.HasPrefix(err.Error(), "configuration: 1 problem\n  - /etc/errand.yaml: credentials: two has another resource"); refused == (name == "none") {
+		if refused := err != nil && strings.HasPrefix(err.Error(), "configuration: 1 problem\n  - /etc/errand.yaml:1: credentials.3 has another resource"); refused == (name == "none") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -178,15 +178,19 @@ func (c *Config) readRouting(p *Problems, read readFunc) {
 	case errors.Is(err, fs.ErrNotExist) && !slices.Contains(c.Given, name):
 		return
 	case err != nil:
-		p.add(name, "is "+file+", which cannot be read ("+reason(err)+")",
-			"correct the path, or unset it to use errand.yaml in the working directory")
+		remedy := "correct the path, or unset it to use errand.yaml in the working directory"
+		if errors.Is(err, fs.ErrPermission) {
+			remedy = "permit the user of this process to read it"
+		}
+		p.add(name, "is "+file+", which cannot be read ("+reason(err)+")", remedy)
 		return
 	}
 	c.Paths.File = absolute(p, name, file)
-	c.Routing = parseRouting(p, file, data)
+	c.Written = data
+	c.Routing = parseRouting(p, c.Paths.File, data)
 	if site, err := url.Parse(c.GitHub.URL); err == nil {
 		for _, repo := range c.Routing.trimHost(site.Host) {
-			p.add(file, "lists "+repo+" twice, with and without "+site.Host, "keep one of the two entries")
+			p.add(c.Paths.File, "lists "+repo+" twice, with and without "+site.Host, "keep one of the two entries")
 		}
 	}
 }

@@ -49,8 +49,8 @@ func TestServerProblems(t *testing.T) {
 		{"t:\n    command: x\n    profiles: [untrusted]", "f:4: mcp.t.profiles must be `write` or `read`, not \"untrusted\"; runs on untrusted input get no servers"},
 		{"t:\n    command: x\n    env:\n      API_KEY: hush", `f:5: mcp.t.env.API_KEY holds a credential; put it into the environment as NAME and write {{env "NAME"}} in its place`},
 		{"t: {url: 'http://h', headers: {authorization: hush}}", `f:2: mcp.t.headers.authorization holds a credential; put it into the environment as NAME and write {{env "NAME"}} in its place`},
-		{"t: {command: x, args: y}", `f:2: has "y" in the wrong place; write a list`},
-		{"t: {command: x, env: hush}", "f:2: does not have the right form; write keys with values"},
+		{"t: {command: x, args: y}", `f:2: mcp.t.args is "y"; write a list`},
+		{"t: {command: x, env: hush}", "f:2: mcp.t.env does not have the right form; write keys with values"},
 		{"t: {run: x}", `f:2: knows no key "run"; remove it or correct its spelling; the keys here are type, command, args, env, url, headers, profiles`},
 	} {
 		t.Run(tc.text, func(t *testing.T) {

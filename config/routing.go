@@ -139,33 +139,33 @@ func (r Routing) trimHost(host string) (twice []string) {
 	return twice
 }
 
-// parseRouting reads errand.yaml twice: strictly into the types, and as nodes, to find the line of a well-formed but
-// invalid value (a type with a custom UnmarshalYAML would lose KnownFields: go-yaml#460).
+// parseRouting reads errand.yaml twice: as nodes, to find the line and the key of an invalid value, and strictly into
+// the types (a type with a custom UnmarshalYAML would lose KnownFields: go-yaml#460).
 func parseRouting(p *Problems, file string, data []byte) Routing {
 	var r Routing
 	for _, m := range readVariable.FindAllSubmatch(data, -1) {
 		r.Variables = append(r.Variables, string(m[1])+string(m[2]))
+	}
+	var root yaml.Node
+	if err := yaml.Unmarshal(data, &root); err != nil {
+		addSyntax(p, file, data, err)
+		return Routing{}
 	}
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	dec.KnownFields(true)
 	err := dec.Decode(&r)
 	if te, ok := errors.AsType[*yaml.TypeError](err); ok {
 		for _, e := range te.Errors {
-			addYAML(p, file, e)
+			addType(p, file, &root, e)
 		}
 	} else if errors.Is(err, io.EOF) {
 		return r // nothing but comments
 	} else if err != nil {
-		addYAML(p, file, strings.TrimPrefix(err.Error(), "yaml: "))
+		addSyntax(p, file, data, err)
 		return Routing{}
 	}
 	if err := dec.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
 		p.add(file, "holds more than one document", "remove the line --- and merge what follows it")
-	}
-	var root yaml.Node
-	if err := yaml.Unmarshal(data, &root); err != nil {
-		addYAML(p, file, strings.TrimPrefix(err.Error(), "yaml: "))
-		return r
 	}
 	v := routingCheck{p, file, &root}
 	for _, check := range []func(Routing){

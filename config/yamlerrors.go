@@ -5,7 +5,12 @@ import (
 	"fmt"
 	"reflect"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v3"
 
 	"github.com/errand-fleet/errand/environment"
 )
@@ -15,14 +20,50 @@ var (
 	yamlLine    = regexp.MustCompile(`^line (\d+): (.*)$`)
 	yamlUnknown = regexp.MustCompile(`^field (.*) not found in type (?:config|environment)\.(\w+)$`)
 	yamlTwice   = regexp.MustCompile(`^mapping key "(.*)" already defined at line (\d+)$`)
-	yamlType    = regexp.MustCompile("^cannot unmarshal !!\\w+(?: `(.*)`)? into (.*)$")
+	yamlType    = regexp.MustCompile("^cannot unmarshal (!!\\w+)(?: `(.*)`)? into (.*)$")
 )
 
-// addYAML reports an error of yaml.v3 without its Go types.
-func addYAML(p *Problems, file, text string) {
-	where := file
+// Where returns the place of a value of errand.yaml, for a problem: `/etc/errand.yaml:3: repositories.acme/api`.
+// Entries of lists are counted from 1.
+func (c *Config) Where(path ...string) string {
+	where := c.Paths.File + ":"
+	var root yaml.Node
+	if err := yaml.Unmarshal(c.Written, &root); err == nil && root.Kind == yaml.DocumentNode {
+		where = fmt.Sprintf("%s:%d:", c.Paths.File, line(&root, path))
+	}
+	return where + " " + strings.Join(path, ".")
+}
+
+// addSyntax reports text that is not YAML.
+func addSyntax(p *Problems, file string, data []byte, err error) {
+	where, text, remedy := file, strings.TrimPrefix(err.Error(), "yaml: "), "correct the line"
 	if m := yamlLine.FindStringSubmatch(text); m != nil {
 		where, text = file+":"+m[1]+":", m[2]
+		if n, _ := strconv.Atoi(m[1]); indentedByTab(data, n) {
+			remedy = "indent it with spaces instead of tabs"
+		}
+	} else if !utf8.Valid(data) {
+		remedy = "save the file as UTF-8"
+	}
+	p.add(where, "is not YAML ("+text+")", remedy)
+}
+
+// indentedByTab reports whether a line, counted from 1, begins with white space that includes a tab.
+func indentedByTab(data []byte, n int) bool {
+	lines := strings.Split(string(data), "\n")
+	if n < 1 || n > len(lines) {
+		return false
+	}
+	space := len(lines[n-1]) - len(strings.TrimLeft(lines[n-1], " \t"))
+	return strings.Contains(lines[n-1][:space], "\t")
+}
+
+// addType reports a type error of yaml.v3 with its key and without its Go types.
+func addType(p *Problems, file string, root *yaml.Node, text string) {
+	where, n := file, 0
+	if m := yamlLine.FindStringSubmatch(text); m != nil {
+		where, text = file+":"+m[1]+":", m[2]
+		n, _ = strconv.Atoi(m[1])
 	}
 	if m := yamlUnknown.FindStringSubmatch(text); m != nil {
 		p.add(where, fmt.Sprintf("knows no key %q", m[1]),
@@ -31,13 +72,41 @@ func addYAML(p *Problems, file, text string) {
 		p.add(where, fmt.Sprintf("repeats the key %q of line %s", m[1], m[2]), "keep one of them")
 	} else if m := yamlType.FindStringSubmatch(text); m != nil {
 		what := "does not have the right form"
-		if m[1] != "" && m[2] != "map[string]string" { // there it may be a credential
-			what = fmt.Sprintf("has %q in the wrong place", m[1])
+		paths := keysAt(root, nil, n, m[1], m[2])
+		found := len(paths) == 1 && len(paths[0]) > 0
+		if m[2] != "" && m[3] != "map[string]string" { // there it may be a credential
+			what = fmt.Sprintf("has %q in the wrong place", m[2])
+			if found {
+				what = fmt.Sprintf("is %q", m[2])
+			}
 		}
-		p.add(where, what, "write "+cmp.Or(yamlForms[m[2]], "keys with values"))
+		if found {
+			what = strings.Join(paths[0], ".") + " " + what
+		}
+		p.add(where, what, "write "+cmp.Or(yamlForms[m[3]], "keys with values"))
 	} else {
-		p.add(where, "is not YAML ("+text+")", "correct the line")
+		p.add(where, "cannot be read ("+text+")", "correct the line")
 	}
+}
+
+// keysAt returns the paths, as of [line], of the values in a line that yaml.v3 describes by their tag and the beginning
+// of their text.
+func keysAt(n *yaml.Node, path []string, line int, tag, text string) (found [][]string) {
+	short, _ := strings.CutSuffix(text, "...")
+	if n.Line == line && n.ShortTag() == tag && strings.HasPrefix(n.Value, short) {
+		found = append(found, slices.Clone(path))
+	}
+	for i, child := range n.Content {
+		switch {
+		case n.Kind == yaml.SequenceNode:
+			found = append(found, keysAt(child, append(path, strconv.Itoa(i+1)), line, tag, text)...)
+		case n.Kind == yaml.MappingNode && i%2 == 1:
+			found = append(found, keysAt(child, append(path, n.Content[i-1].Value), line, tag, text)...)
+		case n.Kind == yaml.DocumentNode:
+			found = append(found, keysAt(child, path, line, tag, text)...)
+		}
+	}
+	return found
 }
 
 // yamlForms says how to write a value of a Go type.

@@ -27,7 +27,7 @@ func TestPrintConfigFindsWhatStopsTheStart(t *testing.T) {
 	for _, args := range [][]string{{"-print-config"}, {}, {"-standalone"}} {
 		var out, errs strings.Builder
 		code := run(t.Context(), invocation{args, w.getenv, &out, &errs}, wire.Options{})
-		for _, want := range []string{"3 problems", "ERRAND_GRACE", `rule 1 cannot work: unknown tool "Bsh"`, "UNSET_HERE is not set"} {
+		for _, want := range []string{"3 problems", "ERRAND_GRACE", `rules.1 cannot work: unknown tool "Bsh"`, "UNSET_HERE is not set"} {
 			if code != 1 || !strings.Contains(errs.String(), want) {
 				t.Errorf("%q exits with %d, without %s: %s", args, code, want, errs.String())
 			}

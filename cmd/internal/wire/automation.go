@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/errand-fleet/errand/agent"
@@ -64,7 +65,7 @@ func checkSigningSecrets(c config.Config, getenv func(string) string) (problems 
 	for _, where := range slices.Sorted(maps.Keys(all)) {
 		if _, err := all[where].Read(getenv); err != nil && all[where].Variable() != "" {
 			problems = append(problems, config.Problem{
-				Where: c.Paths.File + ": " + where, What: "cannot be used: " + err.Error(),
+				Where: c.Where(strings.Split(where, ".")...), What: "cannot be used: " + err.Error(),
 				Remedy: "set it to the output of `openssl rand -hex 32`, at front doors and at the other side",
 			})
 		}

@@ -1,10 +1,13 @@
 package wire
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/errand-fleet/errand/config"
 	"github.com/errand-fleet/errand/store"
@@ -23,6 +26,52 @@ func TestLoadTriesTheParts(t *testing.T) {
 	_, err := Load(func(name string) string { return env[name] }, config.RoleStandalone)
 	if err == nil || !strings.Contains(err.Error(), "read the App's key") {
 		t.Errorf("it says %v", err)
+	}
+}
+
+// Every problem of errand.yaml is reported at once, a single time, with its line.
+func TestLoadNamesLines(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "errand.yaml")
+	text := `repositories:
+  acme/web: {}
+  acme/api:
+    env: {HOME: /root}
+    egress: [a b]
+rules:
+  - {tool: Bash, action: forbid}
+  - tool: bsh
+    action: deny
+registries:
+  - {host: a.example, bearer: '{{env "WIRE_UNSET"}}'}
+  - {host: b.example, bearer: '{{env "WIRE_UNSET"}}'}
+mcp:
+  one: {command: ls, url: "https://x.example"}
+  two: {command: ls, env: {A: '{{env "WIRE_UNSET"}}'}}
+credentials:
+  - {name: team, api_key: '{{env "WIRE_UNSET"}}'}
+hooks:
+  alerts: {template: Look., secret: '{{env "WIRE_UNSET"}}'}
+`
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	env := map[string]string{"ERRAND_STATE_DIR": t.TempDir(), "ERRAND_CONFIG": file, "ERRAND_SANDBOX": "none", "ERRAND_ALLOW_ROOT": "true"}
+	_, err := Load(func(name string) string { return env[name] }, config.RoleStandalone)
+	problems, ok := errors.AsType[config.Problems](err)
+	if !ok {
+		t.Fatalf("it says %v", err)
+	}
+	var got []string
+	for _, p := range problems {
+		got = append(got, strings.TrimPrefix(p.Where, file))
+	}
+	want := []string{
+		":14: mcp.one", ":7: rules.1.action", ":8: rules.2", ":3: repositories.acme/api", ":3: repositories.acme/api", ":19: hooks.alerts.secret",
+		":11: registries.1:", ":12: registries.2:", ":17: credentials.1:", ":15: mcp.two:",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("places (-want +got):\n%s\n%v", diff, err)
 	}
 }
 

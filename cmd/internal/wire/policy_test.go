@@ -23,7 +23,7 @@ func TestRulesOfTheConfiguration(t *testing.T) {
 		t.Errorf("%v\n%s", err, diff)
 	}
 	c.Routing.Rules = append(c.Routing.Rules, config.Rule{Tool: "bsh", Action: config.ActionDeny})
-	const problem = `/etc/errand.yaml: rule 4 cannot work: unknown tool "bsh"`
+	const problem = `/etc/errand.yaml: rules.4 cannot work: unknown tool "bsh"`
 	if _, err := New(c, nil, Options{}); err == nil || !strings.Contains(err.Error(), problem) {
 		t.Errorf("start-up says %v, want %s", err, problem)
 	}

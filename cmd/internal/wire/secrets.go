@@ -39,16 +39,17 @@ func readSecrets(c config.Config, getenv func(string) string, worker bool) (prob
 		run = nil
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Routing.Repositories)) {
-		repository, where := c.Routing.Repositories[name], c.Paths.File+": repositories."+name+".secrets"
+		repository := c.Routing.Repositories[name]
 		if err := repository.ReadSecrets(getenv, os.ReadFile, run); err != nil && worker {
 			problems = append(problems, config.Problem{
-				Where: where, What: "cannot be read: " + err.Error(), Remedy: "correct them, or set what they name",
+				Where: c.Where("repositories", name, "secrets"), What: "cannot be read: " + err.Error(),
+				Remedy: "correct them, or set what they name",
 			})
 		}
 		for variable, s := range repository.Secrets {
 			if worker && s.Expose == config.ExposeAgent && c.Worker.Sandbox == config.SandboxNone {
 				problems = append(problems, config.Problem{
-					Where:  where + "." + variable,
+					Where:  c.Where("repositories", name, "secrets", variable),
 					What:   "is exposed to the agent without a sandbox: the processes of all other runs could read it",
 					Remedy: "set ERRAND_SANDBOX=bwrap, or remove expose",
 				})

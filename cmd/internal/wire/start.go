@@ -3,7 +3,6 @@ package wire
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"maps"
 	"net"
@@ -31,26 +30,12 @@ func Load(getenv func(string) string, role config.Role) (config.Config, error) {
 		return c, err
 	}
 	_, wrong := rules(c)
-	problems = append(problems, wrong...)
+	problems = slices.Concat(problems, wrong, environments(c))
 	if role != config.RoleWorker {
 		problems = append(problems, checkSigningSecrets(c, getenv)...)
 	}
 	if role != config.RoleFrontdoor { // a front door starts no run
-		for _, err := range agent.CheckRegistries(registries(c), getenv) {
-			problems = append(problems, config.Problem{
-				Where: c.Paths.File + ": registries:", What: err.Error(), Remedy: "see docs/environment.md",
-			})
-		}
-		for _, err := range agent.CheckCredentials(credentials(c), getenv) {
-			problems = append(problems, config.Problem{
-				Where: c.Paths.File + ": credentials:", What: err.Error(), Remedy: "see docs/models.md",
-			})
-		}
-		for _, err := range agent.CheckServers(servers(c), getenv) {
-			problems = append(problems, config.Problem{
-				Where: c.Paths.File + ": mcp:", What: err.Error(), Remedy: "see docs/mcp.md",
-			})
-		}
+		problems = append(problems, unlessReported(problems, checkEntries(c, getenv))...)
 	}
 	if len(problems) == 0 {
 		problems = readSecrets(c, getenv, role == config.RoleWorker || role == config.RoleStandalone)
@@ -78,40 +63,9 @@ func try(c config.Config) config.Problems {
 		err = p.Close()
 	}
 	if err != nil {
-		return config.Problems{{
-			Where: "the configuration", What: "cannot be used: " + err.Error(), Remedy: "correct it",
-		}}
+		return config.Problems{{Where: "the configuration", What: "cannot be used: " + err.Error()}}
 	}
 	return nil
-}
-
-// rules returns the rules of errand.yaml. A rule that can never apply is a problem.
-func rules(c config.Config) (list []agent.Rule, problems config.Problems) {
-	for i, r := range c.Routing.Rules {
-		rule := agent.Rule{Tool: r.Tool, Input: r.Input, Action: agent.Action(r.Action), Reason: r.Reason}
-		if err := rule.Validate(); err != nil && r.Tool != "" && r.Action != "" { // config reports missing fields
-			problems = append(problems, config.Problem{
-				Where: fmt.Sprintf("%s: rule %d", c.Paths.File, i+1), What: "cannot work: " + err.Error(),
-				Remedy: "correct it; docs/security.md says what a rule may name",
-			})
-		}
-		list = append(list, rule)
-	}
-	return list, problems
-}
-
-// environments returns the problems of the declared environments.
-func environments(c config.Config) (problems config.Problems) {
-	for _, name := range slices.Sorted(maps.Keys(c.Routing.Repositories)) {
-		_, wrong := c.Routing.Repositories[name].Checked()
-		for _, one := range wrong {
-			problems = append(problems, config.Problem{
-				Where: c.Paths.File + ": repositories." + name, What: strings.TrimSuffix(one, "."),
-				Remedy: "correct it; docs/environment.md lists what can be declared",
-			})
-		}
-	}
-	return problems
 }
 
 // Notices returns findings about a valid configuration for the operator. The first one summarizes errand.yaml.
