@@ -97,7 +97,7 @@ func newWorld(t *testing.T) *world {
 	if err := os.WriteFile(yaml, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cli, err := agent.Find("", dirOf(t), "")
+	cli, err := agent.Find("", dirOf(t), os.Getenv("PATH"))
 	if err != nil {
 		t.Fatalf("%v (make setup)", err)
 	}
