@@ -50,6 +50,9 @@ func TestTasksAreListed(t *testing.T) {
 	for _, query := range []string{"state=lost", "limit=0", "limit=201", "limit=x", "limit=-1", "before=x", "before=../etc", "ending=well", "text=" + strings.Repeat("x", 201)} {
 		h.problem(h.get("/api/tasks?"+query), http.StatusBadRequest)
 	}
+	if a := h.get("/api/tasks?state=answered"); !strings.Contains(a.text, "The filter ending says how tasks ended.") {
+		t.Errorf("an ending as the state: %s", a.text)
+	}
 }
 
 func TestTaskIsShownWithoutItsOrigin(t *testing.T) {

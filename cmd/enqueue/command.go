@@ -310,9 +310,10 @@ func (c command) help(w io.Writer, flags *flag.FlagSet) {
 	if more := "help " + c.name; helpTexts.Lookup(more) != nil {
 		printText(w, more, nil)
 	}
-	printf(w, "\nflags:\n")
-	columns := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	columns, heading := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0), "\nflags:\n"
 	flags.VisitAll(func(f *flag.Flag) {
+		printf(w, "%s", heading)
+		heading = ""
 		value, about := flag.UnquoteUsage(f)
 		printf(columns, "  %s\t%s\n", strings.TrimSpace("-"+f.Name+" "+value), about)
 	})
@@ -382,6 +383,9 @@ func suggest(name string) string {
 	i := slices.IndexFunc(known, func(k string) bool { return strings.HasPrefix(k, name) })
 	if i >= 0 && len(name) > 1 {
 		meant = known[i]
+	}
+	if slices.Contains([]string{"guide", "slack", "github"}, name) {
+		meant = "init " + name
 	}
 	if meant == "" {
 		return ""

@@ -24,6 +24,7 @@ func TestUsage(t *testing.T) {
 		"answ":               {2, "did you mean answer?"},
 		"lst":                {2, "did you mean list?"},
 		"lisst":              {2, "did you mean list?"},
+		"guide":              {2, "did you mean init guide?"},
 		"silt":               {2, `unknown command "silt"; `},
 		"serve now":          {2, `unexpected argument "now"`},
 		"serve -port 1":      {2, "unknown flag -port"},
@@ -60,7 +61,7 @@ func TestHelpOfEveryCommand(t *testing.T) {
 	for _, c := range commands() {
 		var out strings.Builder
 		code := run(t.Context(), []string{"help", c.name}, world{getenv: func(string) string { return "" }, stdout: &out, stderr: &out})
-		if code != 0 || !strings.HasPrefix(out.String(), "usage: enqueue "+c.name) {
+		if code != 0 || !strings.HasPrefix(out.String(), "usage: enqueue "+c.name) || strings.HasSuffix(out.String(), "\nflags:\n") {
 			t.Errorf("exit %d: %s", code, out.String())
 		}
 		if !c.offline && !strings.Contains(out.String(), "  -json") {

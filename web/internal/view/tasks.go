@@ -113,7 +113,7 @@ func ParseFilter(q url.Values) (tasks.Filter, error) {
 	case f.Class != "" && !slices.Contains(tasks.Classes, f.Class):
 		return f, respond.BadQuery("class must be one of %s.", OneOf(tasks.Classes))
 	case f.State != "" && !slices.Contains(States, store.State(f.State)):
-		return f, respond.BadQuery("state must be one of %s.", OneOf(States))
+		return f, respond.BadQuery("state must be one of %s. The filter ending says how tasks ended.", OneOf(States))
 	case f.Ending != "" && !slices.Contains(tasks.EndingKinds(), f.Ending):
 		return f, respond.BadQuery("ending must be one of %s.", OneOf(tasks.EndingKinds()))
 	case f.Before != "" && !tasks.ValidID(f.Before):
