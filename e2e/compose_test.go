@@ -206,6 +206,17 @@ func TestOurServices(t *testing.T) {
 	}
 }
 
+// The image has no program for HTTP but the worker, whose health check asks the front door here.
+func TestFrontDoorIsChecked(t *testing.T) {
+	t.Parallel()
+	s := mustLoad(t, sample).Services["enqueue"]
+	_, port, _ := strings.Cut(*s.Environment["ERRAND_HTTP_ADDR"], ":")
+	want := []string{"CMD", "env", "ERRAND_WORKER_ADDR=127.0.0.1:" + port, "worker", "healthcheck"}
+	if s.HealthCheck == nil || !slices.Equal(s.HealthCheck.Test, want) {
+		t.Errorf("the health check is %v, want %q", s.HealthCheck, want)
+	}
+}
+
 // errand.yaml beside the Compose file is mounted unless another file is named, the key when it is named. Compose makes
 // neither: it would make a directory.
 func TestConfigurationFilesAreMounted(t *testing.T) {
