@@ -83,7 +83,7 @@ var (
 // The written files are a valid configuration with nothing set but fresh secrets, which only the owner can read.
 func TestInitWritesFiles(t *testing.T) {
 	t.Parallel()
-	dir, other := t.TempDir(), t.TempDir()
+	dir, other := filepath.Join(t.TempDir(), "new"), t.TempDir()
 	_, said := initialised(t, dir)
 	for _, want := range []string{"ANTHROPIC_API_KEY", "enqueue init slack", "cd '" + dir + "'; set -a; . ./.env; set +a; worker -standalone", "enqueue doctor"} {
 		if !strings.Contains(said, want) {
@@ -133,9 +133,12 @@ func TestInitOverwritesNothing(t *testing.T) {
 func TestInitSaysWhatItCannotDo(t *testing.T) {
 	t.Parallel()
 	var errs strings.Builder
-	missing := filepath.Join(t.TempDir(), "missing")
-	code := client(t.Context(), []string{"init", "-dir", missing}, world{getenv: func(string) string { return "" }, stdout: &errs, stderr: &errs})
-	if code != 1 || !strings.Contains(errs.String(), "create file: open "+missing) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code := client(t.Context(), []string{"init", "-dir", file}, world{getenv: func(string) string { return "" }, stdout: &errs, stderr: &errs})
+	if code != 1 || !strings.Contains(errs.String(), "create directory: mkdir "+file) {
 		t.Errorf("exit %d: %s", code, errs.String())
 	}
 }

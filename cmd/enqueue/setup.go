@@ -71,6 +71,9 @@ func initCommand(t *terminal, flags *flag.FlagSet) runFunc {
 
 // initFiles writes .env and errand.yaml.
 func (t *terminal) initFiles(dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // its files have their own modes
+		return fmt.Errorf("create directory: %w", err)
+	}
 	for _, f := range []struct {
 		name, text, about string
 		mode              fs.FileMode
