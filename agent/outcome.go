@@ -2,8 +2,6 @@ package agent
 
 import (
 	"cmp"
-	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -14,7 +12,6 @@ import (
 	"github.com/errand-fleet/errand/agent/internal/keeper"
 	"github.com/errand-fleet/errand/agent/internal/protocol"
 	"github.com/errand-fleet/errand/agent/internal/redact"
-	"github.com/errand-fleet/errand/agent/internal/tools"
 )
 
 // Causes for which the runner itself ends a run. They are causes of its context, so that the first one wins.
@@ -157,158 +154,4 @@ func lastWords(f *protocol.Facts, stderr string) string {
 		words = append(slices.Clone(words), last)
 	}
 	return strings.Join(words, " / ")
-}
-
-// answer answers one control request of the CLI.
-func (l *liveRun) answer(ctx context.Context, q *protocol.Request) (any, error) {
-	switch q.Subtype {
-	case "can_use_tool":
-		r := ToolRequest{ID: q.UseID, Tool: q.Tool, Input: json.RawMessage(q.Input), Blocked: q.Blocked, Human: q.Human}
-		return permission(l.decide(ctx, r), r.Input), nil
-	case "hook_callback":
-		return l.hook(q), nil
-	case "mcp_message":
-		if q.Server == tools.ServerName && l.tools != nil {
-			return l.tools.Answer(ctx, json.RawMessage(q.Message))
-		}
-	}
-	return nil, fmt.Errorf("unsupported control request subtype: %s", q.Subtype)
-}
-
-// everyCallHook makes the CLI submit each call to hook before it judges the call itself, which rules need: it does not
-// ask about calls that it takes for harmless (CLI 2.1.329). It does not make a call whose hook is not answered in
-// time.
-func everyCallHook() map[string]any {
-	return map[string]any{"PreToolUse": []map[string]any{{
-		"matcher": nil, "hookCallbackIds": []string{"route"}, "timeout": time.Hour.Seconds(),
-	}}}
-}
-
-// hook lets a call pass, or makes the CLI ask about it. Only the answer to that question, for which the CLI waits
-// without limit, denies a call, asks a person or makes the call, so that none of that happens twice. The agent would
-// see a refusal by the hook itself as an error of the hook, and the CLI would take an answer that it cannot read for
-// consent.
-func (l *liveRun) hook(q *protocol.Request) any {
-	in, err := q.Hook()
-	r := ToolRequest{ID: in.UseID, Tool: in.Tool, Input: json.RawMessage(in.Input)}
-	if err == nil && l.route(r).Action == Allow {
-		return map[string]any{}
-	}
-	return map[string]any{"hookSpecificOutput": map[string]any{
-		"hookEventName": "PreToolUse", "permissionDecision": "ask",
-	}}
-}
-
-// route asks the policy. While the agent plans, it denies every call that may change something: in that mode the CLI
-// asks too, and would make the calls that are allowed.
-func (l *liveRun) route(r ToolRequest) tools.Verdict {
-	v := l.policy.Route(r)
-	if l.planning.Load() && v.Action != Deny && !r.Human && !tools.Harmless(r.Tool) {
-		return tools.Verdict{Action: Deny, Reason: "This is a plan: change nothing, and say what you would do."}
-	}
-	return v
-}
-
-// decide routes a call. It waits for the host's decision, or makes a delegated call.
-func (l *liveRun) decide(ctx context.Context, r ToolRequest) Decision {
-	redactor := l.r.cfg.Redactor
-	r.Text = tools.Describe(redactor, l.spec.Dir, r.Tool, r.Input)
-	v := l.route(r)
-	switch v.Action {
-	case Allow:
-		return Decision{Allow: true}
-	case Ask:
-		r.Reason = v.Reason
-		return l.host.Permit(ctx, r)
-	case Delegate:
-		result, err := v.Run(ctx, r)
-		if err != nil {
-			reason := "errand tried to make this call in place of the tool, and failed: " + err.Error()
-			return Decision{Reason: redactor.String(reason)}
-		}
-		return Decision{Reason: protocol.DelegatedResult + redactor.String(result)}
-	default:
-		return Decision{Reason: v.Reason}
-	}
-}
-
-// permission returns the answer to can_use_tool. A denial needs a message, and CLI 2.1.197 took an allowance without
-// the input for a denial (CLI 2.1.329).
-func permission(d Decision, asked json.RawMessage) any {
-	if !d.Allow {
-		return map[string]any{"behavior": "deny", "message": cmp.Or(d.Reason, "This is not allowed here.")}
-	}
-	input := d.Input
-	if input == nil {
-		input = asked
-	}
-	if len(input) == 0 {
-		input = json.RawMessage("{}")
-	}
-	return map[string]any{"behavior": "allow", "updatedInput": input}
-}
-
-// Bounds of what a conversation can have used according to the CLI. A tool may write in place of the CLI.
-const (
-	maxClaim  = 10_000 // US dollars
-	maxTokens = 1e12   // of each kind
-)
-
-// plausible returns the usage of all models according to the CLI, within bounds.
-func plausible(usd float64, models map[string]protocol.ModelUsage) (float64, Usage) {
-	within := func(v float64) int64 { return int64(min(max(v, 0), maxTokens)) }
-	var sum Usage
-	for _, u := range models {
-		sum = sum.Plus(Usage{
-			Input: within(u.Input), Output: within(u.Output), CacheRead: within(u.CacheRead),
-			CacheCreation: within(u.CacheCreation),
-		})
-	}
-	return min(max(usd, 0), maxClaim), sum
-}
-
-// share returns a run's share of the usage of its conversation, which the run continued from s. The CLI continues
-// counting from s unless it had nothing to count from. Without s the run has used everything.
-func (s *Session) share(usd float64, u Usage) (float64, Usage) {
-	if s == nil || usd < s.CostUSD {
-		return usd, u
-	}
-	return usd - s.CostUSD, u.Minus(s.Usage)
-}
-
-// setCost sets the cost of the run and of its conversation: as the gateway counted it, or else as the CLI reports it in
-// last. With a gateway the CLI's report is only compared.
-func (l *liveRun) setCost(res *Result, last *protocol.Result) {
-	var claimed protocol.Result
-	if last != nil {
-		claimed = *last
-	}
-	var before Session
-	if l.resume != nil {
-		before = *l.resume
-	}
-	usd, usage := plausible(claimed.CostUSD, claimed.ModelUsage)
-	share, shareUsage := l.resume.share(usd, usage)
-	if api := res.API; api != nil {
-		res.CostUSD, res.Usage = api.CostUSD, api.Usage
-		res.Session.CostUSD, res.Session.Usage = before.CostUSD+api.CostUSD, before.Usage.Plus(api.Usage)
-		atListPrices := !l.r.model.Priced() // as the CLI counts
-		if claimed.CostUSD < 0 || atListPrices && share > res.CostUSD*1.01+0.0001 {
-			l.doubtCost(claimed.CostUSD, res.CostUSD)
-		}
-		return
-	}
-	if usd != claimed.CostUSD {
-		l.doubtCost(claimed.CostUSD, usd)
-	}
-	res.CostUSD, res.Usage, res.Session.CostUSD, res.Session.Usage = share, shareUsage, usd, usage
-	if l.resume != nil && res.Turns == 0 && usd == 0 { // without a result the conversation keeps its previous cost
-		res.CostUSD, res.Usage, res.Session.CostUSD, res.Session.Usage = 0, Usage{}, before.CostUSD, before.Usage
-	}
-}
-
-// doubtCost notes a cost that the CLI reports and that is not used.
-func (l *liveRun) doubtCost(claimed, counted float64) {
-	l.log.Note(time.Now(), "! the CLI reports a cost of $%g; $%.4f counts", claimed, counted)
-	l.r.log.Warn("the CLI reports an impossible cost", "run", l.spec.ID, "claimed", claimed, "counted", counted)
 }

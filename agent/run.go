@@ -254,9 +254,9 @@ func (r *Runner) order(c *command, in invocation, p sandbox.Place) (keeper.Order
 	return o, nil
 }
 
-// start completes an order and starts its program under a keeper.
+// start adds the limits of a run and its services to an order, and starts its program under a keeper.
 func (r *Runner) start(ctx context.Context, s Spec, p sandbox.Place, o keeper.Order) (*keeper.Process, error) {
-	o.Path, o.Dir, o.MaxProcesses, o.MaxMemory = p.Program, s.Dir, r.cfg.MaxProcesses, r.cfg.MaxMemory
+	o.MaxProcesses, o.MaxMemory = r.cfg.MaxProcesses, r.cfg.MaxMemory
 	if err := r.withServices(&o, s, p); err != nil {
 		return nil, err
 	}

@@ -83,6 +83,7 @@ func (r *Runner) Script(ctx context.Context, s Script) (Scripted, error) {
 	}
 	began := time.Now()
 	order := keeper.Order{
+		Path: place.Program, Dir: s.Dir,
 		Args: []string{"bash", filepath.Join(dirs.Inside().Root, scriptFile)}, RunDir: dirs.Root,
 		Env: r.environment(spec, dirs.Inside(), gateway.Access{}),
 	}

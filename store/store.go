@@ -200,7 +200,7 @@ func (s *Store) Ping(ctx context.Context) error {
 //	                                                               the key first (questions)
 //	<prefix>spent:<id>        string  Retention                    a message used as an answer: "<id> <nonce>" of the asking
 //	                                                               task and of the call that answered (questions)
-//	<prefix>pictures:<id>     hash    SessionTTL since the save,   <n> = the data of the n-th picture that came with the task (output)
+//	<prefix>pictures:<id>     hash    SessionTTL since the save,   <n> = the data of the n-th picture that came with the task (pictures)
 //	                                  Retention once posted
 //	<prefix>tasks             zset    trimmed by the leader        all IDs, score 0: sorted by text, which is by time (transition)
 //	<prefix>live              zset    while not ended              the IDs that have not ended, score 0 (transition, claim)
@@ -218,10 +218,10 @@ func (s *Store) Ping(ctx context.Context) error {
 //	                                                               the ID begins with, plus 4e15 for each more urgent class (claim;
 //	                                                               every step that ends the wait removes it)
 //	<prefix>spend:<day>:<scope>  hash  8 days since the last write  spent = what was settled that day, r:<id> = reserved for a run, in
-//	                                                               micro-dollars; day = days since 1970, UTC (limits)
+//	                                                               micro-dollars; day = days since 1970, UTC (costs)
 //	<prefix>costs:<day>       hash    90 days since the last write "<scopes and credential, a line each>[\nsize:<size>]\n<model>" = "<micro-dollars> <runs> <tokens: input,
 //	                                                               output, read from the cache, written to it>[ <highest cost>]" of the runs
-//	                                                               settled that day, the last with a size; other = all beyond CostCap (limits)
+//	                                                               settled that day, the last with a size; other = all beyond CostCap (costs)
 //	<prefix>tally:<day>       hash    8 days since the last write  "<hour> ended <kind>" = tasks that ended so, "<hour> waited <class> <n>" = those
 //	                                                               whose first run started up to 2^n s after they were due (claim,
 //	                                                               transition; read by tally)

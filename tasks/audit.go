@@ -37,15 +37,14 @@ const maxAudited = 300
 func RecordAudit(ctx context.Context, s *store.Audit, log *slog.Logger, e AuditEntry) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), auditTime)
 	defer cancel()
-	e.Time, e.What, e.Result = time.Now().UTC(), e.What[:min(len(e.What), maxAudited)],
-		e.Result[:min(len(e.Result), maxAudited)]
+	e.Time = time.Now().UTC()
+	e.What, e.Result = e.What[:min(len(e.What), maxAudited)], e.Result[:min(len(e.Result), maxAudited)]
 	stored, err := s.Append(ctx, func(seq int64, at time.Time) ([]byte, error) {
 		e.Seq, e.Time = seq, at
 		return json.Marshal(e)
 	})
-	log = log.With("seq", e.Seq, "at", e.Time, "who", e.Who, "name", e.Name, "how", e.How, "role", e.Role, "what",
-		e.What, "from", e.From,
-		"status", e.Status, "result", e.Result)
+	log = log.With("seq", e.Seq, "at", e.Time, "who", e.Who, "name", e.Name, "how", e.How, "role", e.Role,
+		"what", e.What, "from", e.From, "status", e.Status, "result", e.Result)
 	if err != nil {
 		log.Error("audit entry is only in this log", "err", err)
 		return

@@ -100,12 +100,12 @@ func (d *Desk) Costs(ctx context.Context, q CostQuery) (Costs, error) {
 	sums := map[CostKey]*CostSum{}
 	var total, left CostSum
 	people := d.policy.People
-	persons, sees := people.filter(q.Person), d.policy.People.visible(ctx)
+	persons, sees := people.filter(q.Person), people.visible(ctx)
 	for c, err := range d.store.Costs.Days(ctx, q.First, q.Last) {
 		switch {
 		case err != nil:
 			return Costs{}, err
-		case sees != nil && (c.Other || !sees(c.Scopes)):
+		case sees != nil && (c.Other || !sees(c.Scopes)): // the visitor may not see it
 		case c.Other && q.filtered():
 			left.add(c)
 		case c.Other || q.wants(c, persons):

@@ -76,7 +76,7 @@ func (f *fleet) claimedBy(w *Worker, deaths int, beside bool, crashed string) *r
 		f.Fatal(err)
 	}
 	r := w.hold(f.Context(), claim, slot)
-	f.Cleanup(func() { r.done(); r.end(); r.background.Wait() })
+	f.Cleanup(func() { r.endCtx(); r.endLife(); r.background.Wait() })
 	return r
 }
 
@@ -333,7 +333,7 @@ func TestRecallBesideOthersIsNoDeath(t *testing.T) {
 	if _, err := w.accept(r); err != nil {
 		t.Fatal(err)
 	}
-	r.end() // no worker renews the claim
+	r.endLife() // no worker renews the claim
 	r.background.Wait()
 	f.lapse(r.claim.Thread())
 	rec := r.claim.Record()

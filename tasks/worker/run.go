@@ -43,9 +43,9 @@ type run struct {
 	detached context.Context // never cancelled; for storing and posting
 	life     context.Context // cancelled when the claim is released; for background work of the report
 
-	end        context.CancelFunc
+	endCtx     func()
+	endLife    context.CancelFunc
 	background sync.WaitGroup
-	done       func() // ends ctx
 	worker     *Worker
 
 	// Set by the goroutine of process, which alone uses them.
@@ -68,9 +68,9 @@ func (w *Worker) hold(ctx context.Context, claim *store.Claim, s *slot) *run {
 	r := &run{claim: claim, slot: s, detached: withRun(context.WithoutCancel(ctx), claim.ID()), worker: w}
 	var stop context.CancelCauseFunc
 	r.ctx, stop = context.WithCancelCause(r.detached)
-	r.life, r.end = context.WithCancel(r.detached)
+	r.life, r.endLife = context.WithCancel(r.detached)
 	forget := context.AfterFunc(w.drained, func() { stop(errDrain) })
-	r.done = func() { forget(); stop(nil) }
+	r.endCtx = func() { forget(); stop(nil) }
 	if rec := claim.Record(); rec.CancelCause != "" {
 		stop(tasks.CancellationOf(rec))
 	}
@@ -97,11 +97,11 @@ func (r *run) leave() {
 
 // release releases the claim, so that the thread's next task can start.
 func (r *run) release() {
-	r.done()
+	r.endCtx()
 	r.report.leave() // the next run of the task finds what this report has posted
 	// The claim may be released already or belong to another worker. If Redis is unreachable, it expires.
 	_ = r.claim.Release(r.detached)
-	r.end()
+	r.endLife()
 	r.background.Wait()
 	r.worker.waker.wakeNext(r.detached, r.claim.Thread())
 	r.worker.waker.wakeLines(r.detached, r.claim.Record())
