@@ -198,7 +198,7 @@ func TestRemedyOfARefusedStart(t *testing.T) {
 // its own.
 func TestWordsOfTheCLI(t *testing.T) {
 	t.Parallel()
-	cli, err := Find("", ".", "")
+	cli, err := Find("", ".", os.Getenv("PATH"))
 	if err != nil {
 		t.Fatalf("%v (make setup)", err)
 	}

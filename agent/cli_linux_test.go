@@ -25,7 +25,7 @@ func newCLI(t *testing.T, model *modelfake.Server, change ...func(*Config)) *Run
 	if err != nil {
 		t.Fatal(err)
 	}
-	cli, err := Find("", wd, "")
+	cli, err := Find("", wd, os.Getenv("PATH"))
 	if err != nil {
 		t.Fatalf("%v (make setup)", err)
 	}

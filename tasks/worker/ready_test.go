@@ -52,7 +52,7 @@ func newReadyFleet(t *testing.T) *readyFleet {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cli, err := agent.Find("", wd, "")
+	cli, err := agent.Find("", wd, os.Getenv("PATH"))
 	if err != nil {
 		t.Fatalf("%v (make setup)", err)
 	}
