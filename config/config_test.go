@@ -292,13 +292,15 @@ func TestWorkerNeedsNoSigningSecrets(t *testing.T) {
 func TestConfigFileOfAnotherUser(t *testing.T) {
 	t.Parallel()
 	read := machine(t, nil)
-	_, err := load(getenv(map[string]string{"REDIS_URL": "redis://r", "ANTHROPIC_API_KEY": "k"}), func(name string) ([]byte, error) {
+	vars := map[string]string{"REDIS_URL": "redis://r", "ANTHROPIC_API_KEY": "k"}
+	_, err := load(getenv(vars), func(name string) ([]byte, error) {
 		if name == abs(t, "errand.yaml") {
 			return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrPermission}
 		}
 		return read(name)
 	}, RoleWorker)
-	const want = "ERRAND_CONFIG is errand.yaml, which cannot be read (permission denied); permit the user of this process to read it"
+	const want = "ERRAND_CONFIG is errand.yaml, which cannot be read (permission denied); " +
+		"permit the user of this process to read it"
 	if err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("it says %v", err)
 	}

@@ -137,7 +137,8 @@ func TestInitSaysWhatItCannotDo(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	code := client(t.Context(), []string{"init", "-dir", file}, world{getenv: func(string) string { return "" }, stdout: &errs, stderr: &errs})
+	w := world{getenv: func(string) string { return "" }, stdout: &errs, stderr: &errs}
+	code := client(t.Context(), []string{"init", "-dir", file}, w)
 	if code != 1 || !strings.Contains(errs.String(), "create directory: mkdir "+file) {
 		t.Errorf("exit %d: %s", code, errs.String())
 	}

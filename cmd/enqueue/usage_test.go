@@ -61,7 +61,8 @@ func TestHelpOfEveryCommand(t *testing.T) {
 	for _, c := range commands() {
 		var out strings.Builder
 		code := run(t.Context(), []string{"help", c.name}, world{getenv: func(string) string { return "" }, stdout: &out, stderr: &out})
-		if code != 0 || !strings.HasPrefix(out.String(), "usage: enqueue "+c.name) || strings.HasSuffix(out.String(), "\nflags:\n") {
+		empty := strings.HasSuffix(out.String(), "\nflags:\n")
+		if code != 0 || !strings.HasPrefix(out.String(), "usage: enqueue "+c.name) || empty {
 			t.Errorf("exit %d: %s", code, out.String())
 		}
 		if !c.offline && !strings.Contains(out.String(), "  -json") {

@@ -56,7 +56,9 @@ hooks:
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	env := map[string]string{"ERRAND_STATE_DIR": t.TempDir(), "ERRAND_CONFIG": file, "ERRAND_SANDBOX": "none", "ERRAND_ALLOW_ROOT": "true"}
+	env := map[string]string{
+		"ERRAND_STATE_DIR": t.TempDir(), "ERRAND_CONFIG": file, "ERRAND_SANDBOX": "none", "ERRAND_ALLOW_ROOT": "true",
+	}
 	_, err := Load(func(name string) string { return env[name] }, config.RoleStandalone)
 	problems, ok := errors.AsType[config.Problems](err)
 	if !ok {
@@ -67,8 +69,8 @@ hooks:
 		got = append(got, strings.TrimPrefix(p.Where, file))
 	}
 	want := []string{
-		":14: mcp.one", ":7: rules.1.action", ":8: rules.2", ":3: repositories.acme/api", ":3: repositories.acme/api", ":19: hooks.alerts.secret",
-		":11: registries.1:", ":12: registries.2:", ":17: credentials.1:", ":15: mcp.two:",
+		":14: mcp.one", ":7: rules.1.action", ":8: rules.2", ":3: repositories.acme/api", ":3: repositories.acme/api",
+		":19: hooks.alerts.secret", ":11: registries.1:", ":12: registries.2:", ":17: credentials.1:", ":15: mcp.two:",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("places (-want +got):\n%s\n%v", diff, err)
