@@ -129,7 +129,7 @@ func (i *interpreter) noteStart(ctx context.Context, h remarkEvent, anew bool) e
 	return i.memory.changeState(ctx, h.origin(), func(p *prState) error {
 		if h.at.After(p.Started) {
 			if p.Started = h.at; anew {
-				p.Plan = p.Plan.dropped(h.task())
+				p.Plans = p.Plans.with(planRequest{Task: h.task(), Work: true})
 			}
 		}
 		return nil

@@ -1,6 +1,7 @@
 package github
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -13,51 +14,54 @@ import (
 // The command /plan on an issue makes the agent post a plan and change nothing. Until a person approves the plan,
 // further requests on the issue change the plan.
 
-// plan is the newest plan on an issue.
-type plan struct {
-	Task     string    `json:"task"`               // the task that makes the plan
-	At       time.Time `json:"at,omitzero"`        // when the plan was posted; zero while the task runs
-	Approved string    `json:"approved,omitempty"` // the task that carries out the plan, or the issue without a plan
-	Before   *plan     `json:"before,omitempty"`   // the plan that Task changes, or that Approved drops
+// plans has the requests on an issue that decide which plan waits, oldest first: those for a plan, those that approve
+// it, and those to work on the issue without it. The last one counts. A request that made nothing is removed, and the
+// one before it counts again.
+type plans []planRequest
+
+// planRequest is a request in plans.
+type planRequest struct {
+	Task string    `json:"task"`
+	Work bool      `json:"work,omitempty"` // it carries out the plan, or works on the issue without it
+	Done time.Time `json:"done,omitzero"`  // when the plan was posted, or the work ended; zero before
+}
+
+// postedBefore reports whether the plan of this request was posted before a comment of that time. GitHub gives times in
+// whole seconds.
+func (r planRequest) postedBefore(at time.Time) bool {
+	return !r.Work && !r.Done.IsZero() && !at.Before(r.Done.Truncate(time.Second))
+}
+
+// last returns the request that counts, or the zero value.
+func (p plans) last() planRequest {
+	if len(p) == 0 {
+		return planRequest{}
+	}
+	return p[len(p)-1]
 }
 
 // waits reports whether a plan is being made or waits for approval.
-func (p plan) waits() bool { return p.Task != "" && p.Approved == "" }
+func (p plans) waits() bool { return len(p) > 0 && !p.last().Work }
 
-// dropped returns the plan after a request to work on the issue without it.
-func (p plan) dropped(request string) plan {
-	if request < p.Task || request == p.Approved { // it is late, or comes again
+// with returns the requests with one more, unless it is there already.
+func (p plans) with(r planRequest) plans {
+	at, known := slices.BinarySearchFunc(p, r.Task, func(o planRequest, task string) int {
+		return cmp.Compare(o.Task, task)
+	})
+	if known {
 		return p
 	}
-	return plan{Approved: request, Before: p.current()}
+	return slices.Insert(p, at, r)
 }
 
-// current returns the plan that a new request changes or drops, if it was not approved. A request in between is left
-// out.
-func (p plan) current() *plan {
-	switch {
-	case p.Approved != "" || p.Task == "":
-		return nil
-	case p.At.IsZero() && p.Before != nil:
-		return p.Before
-	}
-	return &plan{Task: p.Task, At: p.At}
+// without returns the requests without one that made nothing.
+func (p plans) without(request string) plans {
+	return slices.DeleteFunc(p, func(r planRequest) bool { return r.Task == request && r.Done.IsZero() })
 }
 
-// without returns the plan as it was before a request that made nothing. It keeps a plan that was posted.
-func (p plan) without(request string) plan {
-	switch {
-	case p.Task != "" && p.Approved == request:
-		p.Approved = ""
-	case (p.Task == request || p.Approved == request) && p.At.IsZero():
-		if p.Before == nil {
-			return plan{}
-		}
-		return *p.Before
-	case p.Before != nil && p.Before.Task == request && p.Before.At.IsZero():
-		p.Before = nil
-	}
-	return p
+// done returns the requests after one is done. It can no longer be withdrawn, so those before it do not matter anymore.
+func (p plans) done(r planRequest) plans {
+	return slices.DeleteFunc(p, func(o planRequest) bool { return o.Task <= r.Task }).with(r)
 }
 
 const (
@@ -83,7 +87,7 @@ func (i *interpreter) workOf(ctx context.Context, h remarkEvent, command string)
 		w.kind = kindIssue
 	case command == "":
 		p, err := i.memory.state(ctx, h.origin())
-		if err == nil && p.Plan.without(h.task()).waits() {
+		if err == nil && p.Plans.without(h.task()).waits() {
 			w.plan, w.profile = true, agent.Read
 		}
 		return w, err
@@ -98,68 +102,61 @@ func (i *interpreter) approvePlan(ctx context.Context, h remarkEvent) error {
 		return err
 	}
 	return i.memory.changeState(ctx, h.origin(), func(p *prState) error {
-		switch {
-		case p.Plan.Approved == h.task(): // delivered again
-		// GitHub gives times in whole seconds
-		case !p.Plan.waits() || p.Plan.At.IsZero() || h.at.Before(p.Plan.At.Truncate(time.Second)):
+		approval := planRequest{Task: h.task(), Work: true}
+		again := slices.ContainsFunc(p.Plans, func(r planRequest) bool { return r.Task == approval.Task })
+		if !again && !p.Plans.last().postedBefore(h.at) {
 			return &tasks.InputError{Sentence: noPlan}
-		default:
-			p.Plan.Approved = h.task()
 		}
+		p.Plans = p.Plans.with(approval)
 		return nil
 	})
 }
 
-// notePlan records that a submitted task makes the newest plan, or that work on the issue begins without one.
+// notePlan records that a submitted or amended task makes a plan, or that work on the issue begins without one.
 func (i *interpreter) notePlan(ctx context.Context, desk *tasks.Desk, h remarkEvent, t draft) error {
-	if !h.onIssue || t.origin.Asked.Command == cmdApprove || !t.Options.Plan && t.Kind != kindIssue ||
-		i.gate.mayNot(ctx, h.origin(), h.author) {
+	if !h.onIssue || t.origin.Asked.Command == cmdApprove {
 		return nil
 	}
+	counts := (t.Options.Plan || t.Kind == kindIssue) && !i.gate.mayNot(ctx, h.origin(), h.author)
 	err := i.memory.changeState(ctx, h.origin(), func(p *prState) error {
-		switch {
-		case !t.Options.Plan:
-			p.Plan = p.Plan.dropped(t.ID)
-		case t.ID > p.Plan.Task: // otherwise it is late, or comes again
-			p.Plan = plan{Task: t.ID, Before: p.Plan.current()}
+		if p.Plans = p.Plans.without(t.ID); counts {
+			p.Plans = p.Plans.with(planRequest{Task: t.ID, Work: !t.Options.Plan})
 		}
 		return nil
 	})
-	if err != nil {
+	if err != nil || !counts {
 		return err
 	}
 	st, err := desk.Status(ctx, t.ID)
-	if err != nil || st.Ending == nil || !t.Options.Plan && st.Ending.Kind != tasks.Withdrawn {
+	if err != nil || st.Ending == nil {
 		return err
 	}
-	return i.memory.forgetRequest(ctx, h) // it ended before it was recorded
+	return i.memory.forgetRequest(ctx, h) // it ended before it was recorded, or has been dropped since
 }
 
-// forgetRequest restores the plan before a request that was withdrawn or changed.
+// forgetRequest restores the plan before a request that was withdrawn or refused.
 func (m memory) forgetRequest(ctx context.Context, h remarkEvent) error {
 	return m.changeState(ctx, h.origin(), func(p *prState) error {
-		p.Plan = p.Plan.without(h.task())
+		p.Plans = p.Plans.without(h.task())
 		return nil
 	})
 }
 
-// planEnded records how the making of a plan ended. Only a plan that was made replaces the one before it.
+// planEnded records how the making of a plan, or the work on an issue as a whole, ended. Only a plan that was made
+// replaces the one before it, and work that was refused leaves it waiting.
 func (m memory) planEnded(ctx context.Context, t tasks.Task, o origin, e tasks.Ending) error {
-	if !t.Options.Plan {
+	work := t.Kind == kindIssue && !t.Options.Plan
+	if !work && !t.Options.Plan {
 		return nil
 	}
+	all := append(slices.Clone(e.Covers), t.ID)
 	return m.changeState(ctx, o, func(p *prState) error {
-		all := slices.Sorted(slices.Values(append(slices.Clone(e.Covers), t.ID)))
-		last, before := all[len(all)-1], p.Plan.Before
-		switch {
-		case e.Kind != tasks.Answered:
-			for _, id := range slices.Backward(all) {
-				p.Plan = p.Plan.without(id)
-			}
-		case last >= p.Plan.Task && p.Plan.Approved == "":
-			p.Plan = plan{Task: last, At: e.At}
-		case before != nil && p.Plan.At.IsZero() && last >= before.Task:
-			p.Plan.Before = &plan{Task: last, At: e.At}
+		if e.Kind == tasks.Answered || work && e.Kind != tasks.Refused && e.Kind != tasks.Withdrawn {
+			p.Plans = p.Plans.done(planRequest{Task: slices.Max(all), Work: work, Done: e.At})
+			return nil
+		}
+		for _, id := range all {
+			p.Plans = p.Plans.without(id)
 		}
 		return nil
 	})
@@ -168,17 +165,10 @@ func (m memory) planEnded(ctx context.Context, t tasks.Task, o origin, e tasks.E
 // dropPlan forgets the plan of an issue that waits, also if a request is changing it, and reports whether there was
 // one.
 func (m memory) dropPlan(ctx context.Context, h remarkEvent) (dropped bool, err error) {
-	known := func(p plan) bool { return !p.At.IsZero() && !h.at.Before(p.At.Truncate(time.Second)) }
 	err = m.changeState(ctx, h.origin(), func(p *prState) error {
-		dropped = true
-		switch {
-		case p.Plan.waits() && known(p.Plan):
-			p.Plan = plan{}
-		case p.Plan.waits() && p.Plan.Before != nil && known(*p.Plan.Before):
-			p.Plan.Before = nil
-		default:
-			dropped = false
-		}
+		before := len(p.Plans)
+		p.Plans = slices.DeleteFunc(p.Plans, func(r planRequest) bool { return r.postedBefore(h.at) })
+		dropped = len(p.Plans) < before
 		return nil
 	})
 	return dropped, err

@@ -287,6 +287,91 @@ func TestPlanBehindAWithdrawnRequest(t *testing.T) {
 	}
 }
 
+// Requests that are deleted or edited away while they wait leave the plan that was posted, in whatever order they go.
+func TestPlanBehindSeveralWithdrawnRequests(t *testing.T) {
+	t.Parallel()
+	for _, bodies := range [][]string{
+		{"@errand and the tax", "/plan something else", "/fix"},
+		{"/fix", "/plan something else", "@errand and the tax"},
+		{"/approve", "/fix", "/fix"},
+		{"/approve", "/plan something else", "/fix"},
+	} {
+		for _, order := range [][]int{{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}} {
+			t.Run(fmt.Sprint(bodies, order), func(t *testing.T) {
+				t.Parallel()
+				f, n, _, _ := plannedIssue(t)
+				var ids []int64
+				for _, body := range bodies {
+					id := f.comment(n, "ann", body)
+					f.signs(n, id, eyes)
+					ids = append(ids, id)
+				}
+				for k, which := range order {
+					if k == 1 && bodies[which] != "/approve" { // an approval cannot be edited
+						if err := f.hub.EditComment(t.Context(), repo, n, ids[which], "ann", "Never mind."); err != nil {
+							t.Fatal(err)
+						}
+					} else if err := f.hub.DeleteComment(t.Context(), repo, n, ids[which], "ann"); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if all := f.tasks(); len(all) > 0 {
+					t.Fatalf("%+v", all)
+				}
+				f.signs(n, f.comment(n, "ann", "/approve"), eyes)
+			})
+		}
+	}
+}
+
+// A request that stands counts after the later ones were deleted.
+func TestPlanBehindARequestThatStands(t *testing.T) {
+	t.Parallel()
+	for body, plan := range map[string]bool{"/approve": false, "/fix": false, "/plan something else": true} {
+		f, n, ask, _ := plannedIssue(t)
+		first := ask("ann", body)
+		var later []int64
+		for _, body := range []string{"/plan all of it", "/fix"} {
+			later = append(later, f.comment(n, "ann", body))
+		}
+		for _, id := range later {
+			if err := f.hub.DeleteComment(t.Context(), repo, n, id, "ann"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if f.only().ID != first.ID {
+			t.Fatalf("%s: %+v", body, f.tasks())
+		}
+		f.signs(n, f.comment(n, "ann", "/approve"), notDone)
+		if next := ask("ann", "@errand why?"); next.Options.Plan != plan {
+			t.Errorf("%s: %+v", body, next)
+		}
+	}
+}
+
+// Work that never starts, because the label was removed in time, leaves the plan waiting. Once it has started, the plan
+// does not come back.
+func TestPlanBehindARemovedLabel(t *testing.T) {
+	t.Parallel()
+	f, n, ask, _ := plannedIssue(t)
+	if err := f.hub.LabelIssue(t.Context(), repo, n, "errand", "ann"); err != nil {
+		t.Fatal(err)
+	}
+	work := f.only()
+	if err := f.hub.UnlabelIssue(t.Context(), repo, n, "errand", "ann"); err != nil {
+		t.Fatal(err)
+	}
+	wantInput(t, brief(f.world, work), "no longer has the label")
+	f.close(work, tasks.Ending{Kind: tasks.Refused, Reason: "The issue no longer has the label.", At: ended})
+	f.cancel(work.ID)
+	approved := ask("ann", "/approve")
+	if approved.Kind != kindIssue || approved.Profile != agent.Write {
+		t.Errorf("%+v", approved)
+	}
+	f.close(approved, tasks.Ending{Kind: tasks.Failed, Reason: "The model is overloaded.", At: ended})
+	f.signs(n, f.comment(n, "ann", "/approve"), notDone)
+}
+
 // A plan that is made while the work as a whole has been requested is not waited for.
 func TestPlanBehindTheWork(t *testing.T) {
 	t.Parallel()
@@ -356,8 +441,13 @@ func TestPlanIsNotedLate(t *testing.T) {
 		again(f, n, body, withdraw)
 		f.signs(n, f.comment(n, "ann", "/approve"), eyes)
 	}
-	f, _, _, _ := plannedIssue(t)
-	n := f.issue("mallory", "Tax is wrong", "It is too high.")
+	f, n, _, answer := plannedIssue(t)
+	again(f, n, "/plan", func(int64) {
+		answer(f.only(), "All of it.")
+		f.signs(n, f.comment(n, "ann", "/cancel"), eyes, done)
+	})
+	f.signs(n, f.comment(n, "ann", "/approve"), notDone)
+	n = f.issue("mallory", "Tax is wrong", "It is too high.")
 	again(f, n, "/plan", func(int64) {
 		f.close(f.only(), tasks.Ending{Kind: tasks.Failed, Reason: "The model is overloaded.", At: ended})
 		f.cancel(f.only().ID)

@@ -296,10 +296,7 @@ func (i *interpreter) amend(ctx context.Context, desk *tasks.Desk, d delivery) (
 	switch {
 	case err == nil && done != tasks.Replaced:
 		return "", unamended
-	case err == nil && h.onIssue:
-		err = i.memory.forgetRequest(ctx, h)
-	}
-	if err == nil {
+	case err == nil:
 		err = i.notePlan(ctx, desk, h, request)
 	}
 	if err != nil {

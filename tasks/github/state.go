@@ -58,7 +58,7 @@ type prState struct {
 	// Started is when work on a whole issue, or by label the review of a fork, was requested last.
 	Started time.Time `json:"started,omitzero"`
 	Label   string    `json:"label,omitempty"` // the head of a fork that the label was for, and who gave it
-	Plan    plan      `json:"plan,omitzero"`   // of an issue
+	Plans   plans     `json:"plans,omitempty"` // of an issue
 
 	Status issueStatus `json:"status,omitzero"` // of an issue
 
