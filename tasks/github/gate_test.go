@@ -33,6 +33,7 @@ func TestForkWaitsForLabel(t *testing.T) {
 		f := w.listen()
 		w.hub.SetPermission(repo, "ben", "write")
 		w.hub.SetPermission(repo, "cleo", "read")
+		w.hub.SetPermission(repo, "dora", "read")
 		n := w.fork("theirs")
 		known := map[string]bool{}
 		count := func(want int, when string) (latest tasks.Task) { // two of one second are in no order
@@ -77,8 +78,8 @@ func TestForkWaitsForLabel(t *testing.T) {
 		count(2, "reopened after the word") // its review runs
 
 		// An approval without write access should run nothing, even if another person has approved.
-		f.label(n, DefaultForkLabel, "cleo")
-		wantInput(w.T, brief(w, count(3, "a reader's label")), "cleo has no write access to acme/api.")
+		f.label(n, DefaultForkLabel, "dora")
+		wantInput(w.T, brief(w, count(3, "a reader's label")), "dora has no write access to acme/api.")
 
 		// An approval should not cover later pushes, and later approvals not earlier ones.
 		must(w.hub.PushPR(w.Context(), repo, n, map[string]string{"evil.go": "package main\n"}))

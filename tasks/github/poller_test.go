@@ -211,6 +211,33 @@ func TestForkLabelAfterItsPoll(t *testing.T) {
 	}
 }
 
+// An event and a poll that handle a label at the same time submit one review.
+func TestForkLabelDuringItsPoll(t *testing.T) {
+	t.Parallel()
+	const readSettings = "GET /repos/{o}/{r}/contents/{path}"
+	f, look := looker(t)
+	f.hub.SetPermission(repo, "ben", "write")
+	look(time.Hour)
+	n := f.fork("theirs")
+	look(time.Minute)
+	f.hub.Deliver("")
+	f.label(n, DefaultForkLabel, "ben")
+	event := must(f.hub.Payload("labeled", repo, n, "ben"))
+	event["label"] = map[string]any{"name": DefaultForkLabel}
+	f.hub.Deliver(f.url)
+
+	before := len(f.hub.Calls(readSettings))
+	hold, done := make(chan struct{}), make(chan struct{})
+	f.hub.Fail(readSettings, githubfake.Failure{Hold: hold})
+	go func() { defer close(done); look(DefaultPollEvery) }()
+	f.wait(func() bool { return len(f.hub.Calls(readSettings)) > before })
+	f.send("pull_request", event, githubfake.SendOptions{})
+	f.only()
+	close(hold)
+	<-done
+	f.only()
+}
+
 // A label that a new head gets while a poll is still at the earlier one is left for the next poll.
 func TestForkLabelAfterAPushDuringAPoll(t *testing.T) {
 	t.Parallel()

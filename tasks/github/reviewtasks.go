@@ -230,8 +230,9 @@ func (i *interpreter) labeled(ctx context.Context, desk *tasks.Desk, d delivery)
 // of the pull request's last change, in whole seconds.
 const sameLabel = 2 * time.Second
 
-// submitApproved submits the review of a fork's head that a person has approved with the label, at that time. Later
-// events and polls find the same review, also those of the same label.
+// submitApproved submits the review of a fork's head that a person has approved with the label, at that time. Its ID
+// follows from the label, so that an event and a poll at the same time submit one task. Later ones find the label in
+// the state.
 func (i *interpreter) submitApproved(
 	ctx context.Context, desk *tasks.Desk, t draft, pr *github.PullRequest, at time.Time,
 ) (response string, err error) {
@@ -244,6 +245,7 @@ func (i *interpreter) submitApproved(
 	if err != nil {
 		return "", err
 	}
+	t.ID = tasks.NewID(at, sourceName, fmt.Sprintf("label-%d-%s-%s", t.origin.Number, hub.ShortSHA(head), by))
 	if t, err = i.settings.applyTo(ctx, t, pr); err != nil {
 		return "", err
 	}
@@ -287,7 +289,6 @@ func (l polledPull) missedApproval(ctx context.Context, t draft, since, handled 
 		return err
 	}
 	t.Actor, t.origin.ApprovedBy = by.GetLogin(), cmp.Or(by.GetLogin(), ghost)
-	t.ID = tasks.NewID(at, sourceName, fmt.Sprintf("label-%d-%s", l.o.Number, hub.ShortSHA(l.o.Head)))
 	_, err = l.p.interpreter.submitApproved(ctx, l.p.desk, t, l.pr, at)
 	if _, ok := errors.AsType[ignored](err); ok {
 		return nil // its event has brought it
