@@ -1,9 +1,5 @@
 package githubfake
 
-import (
-	"strings"
-)
-
 // discussionQuery answers the field discussion of a repository.
 func (s *Server) discussionQuery(r *request, repo *Repo) resolve {
 	return func(args map[string]any) (any, *graphqlError) {
@@ -127,42 +123,5 @@ func (s *Server) updateDiscussionComment(r *request) resolve {
 		c.Edited, c.Edits = s.now(), c.Edits+1
 		s.echo(s.discussionCommentEvent("edited", c, r.who.login, object{"changes": changes}))
 		return object{"__typename": "UpdateDiscussionCommentPayload", "clientMutationId": input["clientMutationId"], "comment": s.discussionCommentNode(c)}, nil
-	}
-}
-
-// addReaction takes reactions to discussions and to comments in them. Again is no error, and changes nothing.
-func (s *Server) addReaction(r *request) resolve {
-	return func(args map[string]any) (any, *graphqlError) {
-		input, _ := args["input"].(map[string]any)
-		d, c := s.discussionByNode(r, input["subjectId"])
-		if wrong := s.mayDiscuss(r, d != nil, input["subjectId"]); wrong != nil {
-			return nil, wrong
-		}
-		to := &d.reactions
-		if c != nil {
-			to = &c.Reactions
-		}
-		content, _ := input["content"].(string)
-		v := Reaction{User: r.who.login, Content: strings.ToLower(content)}
-		for name, other := range reactionNames {
-			if other == content {
-				v.Content = name
-			}
-		}
-		for _, old := range *to {
-			if old.User == v.User && old.Content == v.Content {
-				v.ID = old.ID
-			}
-		}
-		if v.ID == 0 {
-			v.ID = s.id()
-			*to = append(*to, v)
-		}
-		user := s.actor(v.User)
-		user["__typename"] = "User"
-		return object{
-			"__typename": "AddReactionPayload", "clientMutationId": input["clientMutationId"],
-			"reaction": object{"__typename": "Reaction", "id": node("Reaction", v.ID), "content": content, "user": user},
-		}, nil
 	}
 }

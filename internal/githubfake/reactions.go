@@ -3,6 +3,7 @@ package githubfake
 import (
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // Reaction is one emoji by one user.
@@ -58,4 +59,105 @@ func tally(all []Reaction) object {
 		o[v.Content] = o[v.Content].(int) + 1
 	}
 	return o
+}
+
+// reactable returns the reactions to a discussion, to an issue, or to a comment in one.
+func (s *Server) reactable(r *request, id any) (*[]Reaction, *graphqlError) {
+	d, c := s.discussionByNode(r, id)
+	if i := s.issueReactions(r, id); i != nil {
+		if !r.who.may("issues", "write") {
+			return nil, forbidden()
+		}
+		return i, nil
+	}
+	if wrong := s.mayDiscuss(r, d != nil, id); wrong != nil {
+		return nil, wrong
+	}
+	if c != nil {
+		return &c.Reactions, nil
+	}
+	return &d.reactions, nil
+}
+
+// issueReactions returns the reactions to an issue or to a comment on one, or nil.
+func (s *Server) issueReactions(r *request, id any) *[]Reaction {
+	for _, repo := range s.repos {
+		if !r.who.sees(repo) {
+			continue
+		}
+		for _, i := range repo.conversations() {
+			if node("Issue", i.id) == id {
+				return &i.reactions
+			}
+			for _, c := range i.comments {
+				if node("IssueComment", c.ID) == id {
+					return &c.Reactions
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// reactionOf returns the reaction of the caller with this content, in GraphQL's name, without its ID.
+func reactionOf(r *request, content string) Reaction {
+	for name, other := range reactionNames {
+		if other == content {
+			return Reaction{User: r.who.login, Content: name}
+		}
+	}
+	return Reaction{User: r.who.login, Content: strings.ToLower(content)}
+}
+
+// reactionPayload is the answer to a mutation of reactions.
+func (s *Server) reactionPayload(name string, input map[string]any, v Reaction) object {
+	user := s.actor(v.User)
+	user["__typename"] = "User"
+	return object{
+		"__typename": name, "clientMutationId": input["clientMutationId"],
+		"reaction": object{"__typename": "Reaction", "id": node("Reaction", v.ID), "content": input["content"], "user": user},
+	}
+}
+
+// addReaction adds a reaction. Again is no error, and changes nothing.
+func (s *Server) addReaction(r *request) resolve {
+	return func(args map[string]any) (any, *graphqlError) {
+		input, _ := args["input"].(map[string]any)
+		to, wrong := s.reactable(r, input["subjectId"])
+		if wrong != nil {
+			return nil, wrong
+		}
+		content, _ := input["content"].(string)
+		v := reactionOf(r, content)
+		for _, old := range *to {
+			if old.User == v.User && old.Content == v.Content {
+				v.ID = old.ID
+			}
+		}
+		if v.ID == 0 {
+			v.ID = s.id()
+			*to = append(*to, v)
+		}
+		return s.reactionPayload("AddReactionPayload", input, v), nil
+	}
+}
+
+// removeReaction removes the caller's own reaction.
+func (s *Server) removeReaction(r *request) resolve {
+	return func(args map[string]any) (any, *graphqlError) {
+		input, _ := args["input"].(map[string]any)
+		from, wrong := s.reactable(r, input["subjectId"])
+		if wrong != nil {
+			return nil, wrong
+		}
+		content, _ := input["content"].(string)
+		v := reactionOf(r, content)
+		for i, old := range *from {
+			if old.User == v.User && old.Content == v.Content {
+				*from = slices.Delete(*from, i, i+1)
+				return s.reactionPayload("RemoveReactionPayload", input, old), nil
+			}
+		}
+		return nil, &graphqlError{Type: "UNPROCESSABLE", Message: "Viewer has not reacted with " + content}
+	}
 }

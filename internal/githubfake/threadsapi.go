@@ -135,6 +135,7 @@ func (s *Server) mutations(r *request) object {
 		"addDiscussionComment":    s.addDiscussionComment(r),
 		"updateDiscussionComment": s.updateDiscussionComment(r),
 		"addReaction":             s.addReaction(r),
+		"removeReaction":          s.removeReaction(r),
 		"resolveReviewThread":     turn("ResolveReviewThreadPayload", true),
 		"unresolveReviewThread":   turn("UnresolveReviewThreadPayload", false),
 		"markPullRequestReadyForReview": resolve(func(args map[string]any) (any, *graphqlError) {

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"regexp"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/google/go-github/v60/github"
@@ -228,6 +229,22 @@ func (c *commenter) addReaction(ctx context.Context, h remarkEvent, reaction str
 		o := h.origin()
 		o.Asked = &request{spot: h.spot, Node: h.node}
 		return react(ctx, gh, o, h.spot, reaction)
+	})
+}
+
+// removeReaction removes errand's reaction from a comment on an issue or in a discussion, or from one of these itself.
+func (c *commenter) removeReaction(ctx context.Context, h remarkEvent, reaction string) {
+	c.inBackground(ctx, h, func(ctx context.Context) error {
+		gh, err := c.api.client(ctx, h.origin())
+		if err != nil {
+			return err
+		}
+		vars := map[string]any{"target": h.node, "sign": strings.ToUpper(reaction)}
+		var answer struct{}
+		if err := hub.GraphQL(ctx, gh, removeReaction, vars, &answer); !hub.Permanent(err) {
+			return err
+		}
+		return nil // there is none
 	})
 }
 

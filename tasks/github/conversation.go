@@ -25,7 +25,7 @@ type remark struct {
 	body        string
 	at, edited  time.Time
 	url         string
-	node        string // GraphQL ID of a discussion or of a comment in one
+	node        string // GraphQL ID, except of a review and its comments
 
 	// Of a comment on a line of the diff.
 	review int64 // the review that it belongs to; also of a review
@@ -57,7 +57,7 @@ func fromIssueComment(c *github.IssueComment) remark {
 	return remark{
 		spot: spot{Place: inConversation, ID: c.GetID()}, author: u.GetLogin(), bot: u.GetType() == "Bot",
 		association: c.GetAuthorAssociation(), body: c.GetBody(), at: c.GetCreatedAt().Time,
-		edited: c.GetUpdatedAt().Time, url: c.GetHTMLURL(),
+		edited: c.GetUpdatedAt().Time, url: c.GetHTMLURL(), node: c.GetNodeID(),
 	}
 }
 
@@ -90,6 +90,7 @@ func fromIssue(v *github.Issue) remark {
 	return remark{
 		spot: spot{Place: inIssue, ID: v.GetID()}, author: u.GetLogin(), bot: u.GetType() == "Bot",
 		association: v.GetAuthorAssociation(), body: v.GetBody(), at: at, edited: at, url: v.GetHTMLURL(),
+		node: v.GetNodeID(),
 	}
 }
 

@@ -174,7 +174,7 @@ func discussionRemarks(ctx context.Context, gh *github.Client, o origin) remarks
 	}
 }
 
-// The mutations of discussions.
+// The mutations of discussions, and of reactions anywhere.
 const (
 	addToDiscussion = `mutation($discussion: ID!, $to: ID, $body: String!) {
   addDiscussionComment(input: {discussionId: $discussion, replyToId: $to, body: $body}) { comment { id } }
@@ -184,6 +184,9 @@ const (
 }`
 	reactToDiscussion = `mutation($target: ID!, $sign: ReactionContent!) {
   addReaction(input: {subjectId: $target, content: $sign}) { reaction { id } }
+}`
+	removeReaction = `mutation($target: ID!, $sign: ReactionContent!) {
+  removeReaction(input: {subjectId: $target, content: $sign}) { reaction { id } }
 }`
 )
 

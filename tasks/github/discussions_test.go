@@ -45,14 +45,19 @@ func (w *world) discuss(n int, to int64, user, body string) int64 {
 // discussionSigns waits until a comment in a discussion, or the discussion itself (0), has as many reactions, and compares them.
 func (w *world) discussionSigns(n int, id int64, want ...string) {
 	w.Helper()
-	w.awaitSigns(want, func() []githubfake.Reaction {
+	w.awaitSigns(want, w.discussionReactions(n, id))
+}
+
+// discussionReactions returns the reactions to a comment in a discussion, or to the discussion itself.
+func (w *world) discussionReactions(n int, id int64) func() []githubfake.Reaction {
+	return func() []githubfake.Reaction {
 		for _, c := range w.hub.DiscussionComments(repo, n) {
 			if c.ID == id {
 				return c.Reactions
 			}
 		}
 		return w.hub.DiscussionReactions(repo, n)
-	})
+	}
 }
 
 // ourRemarks returns what we have said in a discussion, without marks and footers.
@@ -321,6 +326,7 @@ func TestEditsInDiscussions(t *testing.T) {
 		if all := f.tasks(); len(all) > 0 {
 			t.Fatalf("%s: %+v", gone, all)
 		}
+		w.unsigned(w.discussionReactions(n, id))
 		id = w.discuss(n, 0, "ann", "@errand why?")
 		w.discussionSigns(n, id, eyes)
 	}
@@ -351,6 +357,10 @@ func TestEditsInDiscussions(t *testing.T) {
 	if o := must(originOf(f.only())); o.Title != "Two" {
 		t.Errorf("%+v", o)
 	}
+	if err := w.hub.EditDiscussion(t.Context(), repo, n, "ann", "Two", "It is not."); err != nil {
+		t.Fatal(err)
+	}
+	w.unsigned(w.discussionReactions(n, 0))
 }
 
 // What was requested in a discussion before it was closed, deleted, transferred or locked ends, and nothing is posted.

@@ -403,11 +403,19 @@ func TestEditsOnIssues(t *testing.T) {
 	}
 	cancel()
 	for _, gone := range []string{"Never mind.", "/cancel", "/fix-ci", "@errand /fixit"} {
-		edit(other, request(other, "/plan"), gone)
+		id := request(other, "/plan")
+		edit(other, id, gone)
 		if all := f.tasks(); len(all) > 0 {
 			t.Fatalf("%s: %+v", gone, all)
 		}
+		f.unsigned(f.reactions(other, id))
 	}
+	third := f.issue("ann", "Broken", "@errand why?")
+	f.issueSigns(third, eyes)
+	if err := f.hub.EditIssue(t.Context(), repo, third, "Broken", "It is not."); err != nil {
+		t.Fatal(err)
+	}
+	f.unsigned(func() []githubfake.Reaction { return f.hub.IssueReactions(repo, third) })
 	if got := ask("ann", "@errand why?"); got.Options.Plan {
 		t.Errorf("%+v", got)
 	}

@@ -210,7 +210,8 @@ func (i *interpreter) pull(ctx context.Context, h remarkEvent) (*github.PullRequ
 	return pr, err
 }
 
-// withdraw withdraws the task of a deleted comment, if it has not started. It may be repeated.
+// withdraw withdraws the task of a comment that was deleted or no longer requests it, if the task has not started. It
+// may be repeated.
 func (i *interpreter) withdraw(ctx context.Context, desk *tasks.Desk, d delivery) (response string, err error) {
 	h := d.remark
 	var done bool
@@ -231,6 +232,9 @@ func (i *interpreter) withdraw(ctx context.Context, desk *tasks.Desk, d delivery
 	}
 	if err != nil {
 		return "", err
+	}
+	if d.action == "edited" {
+		h.after(func(ctx context.Context) { i.comments.removeReaction(ctx, *h, eyes) })
 	}
 	return "Withdrawn " + h.task(), nil
 }

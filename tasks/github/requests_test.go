@@ -39,14 +39,25 @@ func (f front) comment(n int, user, body string) int64 {
 // signs waits until a comment has as many reactions, and compares them.
 func (w *world) signs(n int, id int64, want ...string) {
 	w.Helper()
-	w.awaitSigns(want, func() []githubfake.Reaction {
+	w.awaitSigns(want, w.reactions(n, id))
+}
+
+// reactions returns the reactions to a comment.
+func (w *world) reactions(n int, id int64) func() []githubfake.Reaction {
+	return func() []githubfake.Reaction {
 		for _, c := range w.hub.Comments(repo, n) {
 			if c.ID == id {
 				return c.Reactions
 			}
 		}
 		return nil
-	})
+	}
+}
+
+// unsigned waits until there are no reactions.
+func (w *world) unsigned(reactions func() []githubfake.Reaction) {
+	w.Helper()
+	w.wait(func() bool { return len(reactions()) == 0 })
 }
 
 // awaitSigns waits until there are as many reactions as wanted, and compares them.
