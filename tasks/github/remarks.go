@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/errand-fleet/errand/internal/untrusted"
+	"github.com/errand-fleet/errand/tasks"
 )
 
 // Bounds of the remarks in a prompt, the newest first.
@@ -82,7 +83,7 @@ func (k conversation) gather(ctx context.Context, since time.Time, wanted func(b
 		if late && r.review != 0 && r.review == b.asked.review && r.author == k.task.Actor {
 			late = false // GitHub dates comments of a review to about the time it was submitted
 		}
-		if late || r.spot == k.o.Asked.spot || isState(r, b.me) || untrusted.Visible(r.body) == "" || !wanted(b, r) {
+		if late || r.spot == k.o.Asked.spot || r.isNoise(b.me) || !wanted(b, r) {
 			continue
 		}
 		b.remarks = append(b.remarks, r)
@@ -91,6 +92,19 @@ func (k conversation) gather(ctx context.Context, since time.Time, wanted func(b
 		return cmp.Or(x.at.Compare(y.at), cmp.Compare(x.ID, y.ID))
 	})
 	return b, nil
+}
+
+// isNoise reports whether a remark tells the agent nothing: it has no text besides a command, or it is errand's note on a
+// command or its comment with the state of an issue.
+func (r remark) isNoise(me string) bool {
+	if m := replyMark.FindStringSubmatch(r.body); m != nil && strings.EqualFold(r.author, me) {
+		return tasks.EndingKind(m[2]) == noteEnding
+	}
+	text, _ := cutMention(untrusted.Visible(r.body), me)
+	word, words := readCommand(text)
+	c := findCommand(word)
+	return isState(r, me) || untrusted.Visible(r.body) == "" ||
+		c.word != "" && (words == "" || c.control != nil && c.argument)
 }
 
 // asksMore reports whether a review has text besides its requests: each comment with a request is a separate task.

@@ -126,6 +126,38 @@ func TestBriefOfCommands(t *testing.T) {
 	}
 }
 
+// Bare commands and the notes that answer them are no part of the conversation. Text below a command is.
+func TestBriefWithoutCommands(t *testing.T) {
+	t.Parallel()
+	w := ticking(t)
+	f := w.listen()
+	n := f.issue("mallory", "Total is wrong", "It is one too much.")
+	for _, body := range []string{
+		"/help", "@errand /unknown", "@errand /cancel", "/retry", "/fix", "/ask", "/cancel\nThe tax is right.", "/answer NET", "/etc/hosts is wrong",
+	} {
+		before := len(f.ours(n))
+		f.comment(n, "ann", body)
+		if body == "/help" || body == "@errand /unknown" || body == "/retry" {
+			f.wait(func() bool { return len(f.ours(n)) > before })
+		}
+	}
+	f.comment(n, "ann", "@errand why?")
+	f.close(f.only(), answered("It was the tax."))
+	f.cancel(f.only().ID)
+	f.comment(n, "ann", "/fix")
+	got := w.briefed(f.latestTask()).Prompt.Text
+	for _, want := range []string{"The tax is right.", "/answer NET", "/etc/hosts is wrong", "It was the tax."} {
+		if !strings.Contains(got, want) {
+			t.Errorf("lacks %q:\n%s", want, got)
+		}
+	}
+	for _, noise := range []string{"/help", "@errand /cancel", "/retry", "/ask\n", "/fix\n", unknownCommand, neverFailed, "begin a comment with"} {
+		if strings.Contains(got, noise) {
+			t.Errorf("has %q:\n%s", noise, got)
+		}
+	}
+}
+
 // A stranger's code should be read only after an approval by someone with write access, only at that head, and
 // without running it.
 func TestTalkOnForks(t *testing.T) {
