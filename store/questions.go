@@ -110,14 +110,15 @@ func (s *Questions) ListAll(ctx context.Context, ids []string) ([][]Question, er
 // maxVoters is the number of people who can vote on one task.
 const maxVoters = 1000
 
-// Vote is a person's rating of a task's answer, and their reason for it; empty: none.
-type Vote struct{ Vote, Reason string }
+// Vote is a person's rating of a task's answer, with their name and their reason for it, which may be empty. Only the
+// reason may have several lines.
+type Vote struct{ Vote, Name, Reason string }
 
-// Vote stores a person's rating of a task's answer, which is one line in the caller's words, with a reason or without.
+// Vote stores a person's rating of a task's answer.
 // The first vote of each person counts, and Vote returns it; of reasons for that vote the latest. Votes are kept for
 // Retention after the last one.
-func (s *Votes) Vote(ctx context.Context, id, voter, vote, reason string) (first string, err error) {
-	r, err := s.run(ctx, "vote", id, voter, vote, reason, maxVoters, s.cfg.Retention.Milliseconds())
+func (s *Votes) Vote(ctx context.Context, id, voter string, v Vote) (first string, err error) {
+	r, err := s.run(ctx, "vote", id, voter, v.Vote, v.Reason, maxVoters, s.cfg.Retention.Milliseconds(), v.Name)
 	if err == nil && r.text(0) == "no" {
 		err = errors.New("too many people have voted")
 	}
@@ -132,8 +133,9 @@ func (s *Votes) Of(ctx context.Context, id string) (map[string]Vote, error) {
 	fields, err := s.redis.HGetAll(ctx, s.key.votes(id)).Result()
 	votes := make(map[string]Vote, len(fields))
 	for voter, field := range fields {
-		vote, reason, _ := strings.Cut(field, "\n")
-		votes[voter] = Vote{vote, reason}
+		vote, more, _ := strings.Cut(field, "\n")
+		name, reason, _ := strings.Cut(more, "\n")
+		votes[voter] = Vote{vote, name, reason}
 	}
 	return votes, wrapf(err, "read votes on %s", id)
 }

@@ -95,7 +95,8 @@ func TestAccountWithTheNameOfAPerson(t *testing.T) {
 	}
 }
 
-// The votes on an answer have the names of people, also of an asker who is known by their login on the forge.
+// The votes on an answer have the names of people: the configured one, also of an asker who is known by their login on
+// the forge, or else that in the source.
 func TestNamesOfVoters(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -108,13 +109,13 @@ func TestNamesOfVoters(t *testing.T) {
 	if _, err := f.desk.Cancel(t.Context(), task.ID, "x"); err != nil {
 		t.Fatal(err)
 	}
-	for _, account := range []string{"U7", "U8"} {
-		if _, err := f.store.Votes.Vote(t.Context(), task.ID, account, "good", ""); err != nil {
+	for account, name := range map[string]string{"U7": "ann", "U8": "", "U9": "Bea"} {
+		if _, err := CastVote(t.Context(), f.desk, task.ID, account, Vote{Person: name, Vote: "good"}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	s, err := f.desk.Status(t.Context(), task.ID)
-	if diff := cmp.Diff([]Vote{{Person: "Ann Lee", Vote: "good"}, {Person: "U8", Vote: "good"}}, s.Votes); diff != "" || err != nil {
+	if diff := cmp.Diff([]Vote{{Person: "Ann Lee", Vote: "good"}, {Person: "U8", Vote: "good"}, {Person: "Bea", Vote: "good"}}, s.Votes); diff != "" || err != nil {
 		t.Errorf("%v\n%s", err, diff)
 	}
 }

@@ -274,7 +274,7 @@ func TestVotesOfATask(t *testing.T) {
 	c := h.Claim(id)
 	h.End(c, tasks.Ending{Kind: tasks.Answered, Result: agent.Result{Outcome: agent.Done, Text: "42"}})
 	for _, v := range [][3]string{{"U1", "good", ""}, {"U2", "bad", "It is <b>43\u202e."}} {
-		if _, err := h.Store.Votes.Vote(t.Context(), id, v[0], v[1], v[2]); err != nil {
+		if _, err := h.Store.Votes.Vote(t.Context(), id, v[0], store.Vote{Vote: v[1], Reason: v[2]}); err != nil {
 			t.Fatal(err)
 		}
 	}

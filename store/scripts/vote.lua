@@ -1,5 +1,5 @@
--- prefix, id, voter, vote, reason, most voters, ttl ms -> {'ok', the voter's first vote} | {'no'}
--- A field is the vote, or the vote and the latest reason for it, with a line break between.
+-- prefix, id, voter, vote, reason, most voters, ttl ms, name -> {'ok', the voter's first vote} | {'no'}
+-- A field is the vote, the voter's name and the latest reason, with line breaks between.
 local key, vote, reason = votes_key(ARGV[2]), ARGV[4], ARGV[5]
 local stands = redis.call('HGET', key, ARGV[3])
 if stands then
@@ -8,7 +8,6 @@ if stands then
 elseif redis.call('HLEN', key) >= tonumber(ARGV[6]) then
   return {'no'}
 end
-if reason ~= '' then vote = vote .. '\n' .. reason end
-redis.call('HSET', key, ARGV[3], vote)
+redis.call('HSET', key, ARGV[3], vote .. '\n' .. ARGV[8] .. '\n' .. reason)
 redis.call('PEXPIRE', key, ARGV[7])
 return {'ok', ARGV[4]}

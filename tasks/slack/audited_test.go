@@ -107,7 +107,7 @@ func TestEveryPressIsAudited(t *testing.T) {
 			t.Parallel()
 			f := newFrontDoor(t, Config{}, tasks.Policy{})
 			task, claim := f.running("count")
-			f.source = f.process(Config{Ballot: f.store.Votes, Pulls: somePulls})
+			f.source = f.process(Config{Votes: true, Pulls: somePulls})
 			f.listen(t.Context(), f.desk)
 			row.act(f, task, claim)
 			f.settle()

@@ -29,19 +29,12 @@ const (
 	voted    = "You have already voted: "
 )
 
-// Ballot keeps the votes on answers.
-type Ballot interface {
-	// Vote records a vote on a task, with a reason if there is one, and returns the vote that counts, which is the
-	// first one of each person.
-	Vote(ctx context.Context, task, voter, vote, reason string) (counts string, err error)
-}
-
 // buttons handles interactions with the buttons, menus and dialogs of messages.
 type buttons struct {
 	*client
 	guard  *guard
 	picker *picker
-	ballot Ballot // nil: there are no votes
+	votes  bool // answers have buttons to vote
 	drafts *drafts
 	desk   *tasks.Desk
 
@@ -179,12 +172,13 @@ func (b *buttons) choose(ctx context.Context, p press) (string, error) {
 // reason, with which the vote is recorded again.
 func (b *buttons) vote(ctx context.Context, p press) (string, error) {
 	st, err := statusOf(ctx, b.desk, p.value)
-	if err != nil || b.ballot == nil {
+	if err != nil || !b.votes {
 		return "", err
 	}
 	vote := strings.TrimPrefix(p.action, submitted)
 	reason := untrusted.Cut(b.redact(strings.TrimSpace(p.detail)), render.MaxVoteReason)
-	counts, err := b.ballot.Vote(ctx, st.Task.ID, p.origin.User, vote, reason)
+	counts, err := tasks.CastVote(ctx, b.desk, st.Task.ID, p.origin.User,
+		tasks.Vote{Person: b.interpreter.displayName(ctx, p.origin.User), Vote: vote, Reason: reason})
 	if err != nil {
 		return "", err
 	}

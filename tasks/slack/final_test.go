@@ -39,9 +39,6 @@ func endings() map[string]tasks.Ending {
 	}
 }
 
-// noVotes is a vote store without votes.
-type noVotes struct{ Ballot }
-
 // steady is a clock that gives every message its own time, the same in every run.
 func steady() func() time.Time {
 	now := time.Unix(1_700_000_000, 0)
@@ -53,7 +50,7 @@ func TestFinalMessages(t *testing.T) {
 	for name, e := range endings() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorkspace(t, Config{ConsoleURL: "https://e.example", Ballot: noVotes{}}, slackfake.Config{Now: steady()})
+			w := newWorkspace(t, Config{ConsoleURL: "https://e.example", Votes: true}, slackfake.Config{Now: steady()})
 			task := w.task("")
 			w.source.client.react(t.Context(), mustOrigin(t, task), eyes)
 			if err := w.open(w.source, task).Close(t.Context(), e); err != nil {

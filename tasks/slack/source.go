@@ -98,7 +98,7 @@ type Config struct {
 	TaskURL    func(base, id string) string // makes that link; nil: without a signature
 	Interval   time.Duration                // between two edits of a status message; 0: 3 s
 	Limiter    intake.Limiter               // of edits and of requests in a thread; nil: none
-	Ballot     Ballot                       // keeps votes on answers; nil: answers have no buttons to vote
+	Votes      bool                         // answers have buttons to vote
 	Redact     func(string) string          // removes secrets from what people ask by commands; nil: nothing is removed
 	// nil: one on Transport. Each call is bounded by 10 s as well, an upload by a minute
 	HTTP *http.Client
@@ -146,7 +146,7 @@ func New(cfg Config) (*Source, error) {
 		reactions: rate.NewLimiter(rate.Every(reactEvery), reactBurst), redact: cfg.Redact, now: cfg.Now, log: log,
 	}
 	ts, console := &threads{c}, cfg.console()
-	reports := &reporter{threads: ts, console: console, interval: cfg.Interval, votes: cfg.Ballot != nil}
+	reports := &reporter{threads: ts, console: console, interval: cfg.Interval, votes: cfg.Votes}
 	notices := &digest{threads: ts, console: console, results: cfg.Results, others: cfg.Channelled, memory: cfg.Memory}
 	g := &guard{
 		access: cfg.Access, approvers: cfg.Approvers, people: c.people, pacer: intake.Pacer{Limiter: cfg.Limiter},
@@ -166,7 +166,7 @@ func New(cfg Config) (*Source, error) {
 		inbound: &intake.Inbound{}, background: intake.NewBackground(log), pressing: intake.NewBackground(log),
 		homes:       intake.NewBackground(log),
 		interpreter: in, buttons: &buttons{
-			client: c, guard: g, picker: p, ballot: cfg.Ballot, interpreter: in, drafts: d,
+			client: c, guard: g, picker: p, votes: cfg.Votes, interpreter: in, drafts: d,
 		},
 	}
 	s := &Source{

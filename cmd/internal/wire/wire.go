@@ -252,7 +252,7 @@ func (p *Parts) sources(o Options) error {
 			Approvers: allowed.Approvers, Pulls: p.Forge, Results: c.Routing.Results(),
 			Channelled: c.Routing.AutomationResults(), Memory: p.Store.Memos, ConsoleURL: c.HTTP.PublicURL,
 			LinkURL: linkURL(c), TaskURL: taskLinks(c).URL, Interval: o.Status, Limiter: p.Store.Memos,
-			Ballot: p.Store.Votes, Redact: p.Redactor.String, Log: p.Log, Emails: len(allowed.MatchEmail) > 0,
+			Votes: true, Redact: p.Redactor.String, Log: p.Log, Emails: len(allowed.MatchEmail) > 0,
 			HTTP: &http.Client{Transport: asked.Transport("slack", slack.Transport())},
 		})
 		if err != nil {
