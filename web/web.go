@@ -220,7 +220,8 @@ func (h *Handler) Close() error {
 // Invite returns a path that opens the console once, within 15 minutes.
 func (h *Handler) Invite() (path string) { return h.guard.Invite() }
 
-// ServeHTTP serves public routes to everyone and the rest to known visitors. It decides by the pattern that will be
+// ServeHTTP serves public routes to everyone and the rest to known visitors. A program that calls a source in the wrong
+// way is told so, because it has no login. It decides by the pattern that will be
 // served, not by the path, so that no spelling of a path reaches a handler that another spelling does not.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	respond.SetHeaders(w.Header())
@@ -229,11 +230,21 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case h.signed(pattern):
 		h.mux.ServeHTTP(w, r)
+	case pattern == "" && h.signed(h.postPattern(r)): // such as a hook that is asked for with GET
+		h.out.Unrouted(w, r, h.mux)
 	case declared && role == tasks.Anyone:
 		h.public.ServeHTTP(w, r)
 	default:
 		h.guarded.ServeHTTP(w, r)
 	}
+}
+
+// postPattern returns the pattern that would serve a request if its method were POST.
+func (h *Handler) postPattern(r *http.Request) string {
+	post := r.WithContext(r.Context())
+	post.Method = http.MethodPost
+	_, pattern := h.mux.Handler(post)
+	return pattern
 }
 
 // signed reports whether a pattern of the mux belongs to a source that verifies a signature.

@@ -31,19 +31,29 @@ func TestHookAtTheFrontDoor(t *testing.T) {
 	mac := hmac.New(sha256.New, []byte(secret))
 	_, _ = mac.Write([]byte(body))
 	for _, tc := range []struct {
-		path, signature string
-		want            int
+		method, path, signature string
+		want                    int
 	}{
-		{"/hooks/alerts", "sha256=" + hex.EncodeToString(mac.Sum(nil)), http.StatusAccepted},
-		{"/hooks/alerts", "", http.StatusUnauthorized},
-		{"/hooks/../api/tasks", "", http.StatusUnauthorized},
+		{"POST", "/hooks/alerts", "sha256=" + hex.EncodeToString(mac.Sum(nil)), http.StatusAccepted},
+		{"POST", "/hooks/alerts", "", http.StatusUnauthorized},
+		{"POST", "/hooks/../api/tasks", "", http.StatusUnauthorized},
+		{"PUT", "/hooks/../api/tasks", "", http.StatusUnauthorized},
+		{"GET", "/hooks/alerts", "", http.StatusMethodNotAllowed},
+		{"GET", "/hooks/nothing", "", http.StatusMethodNotAllowed},
+		{"DELETE", "/hooks/alerts", "", http.StatusMethodNotAllowed},
+		{"GET", "/hooks/alerts/more", "", http.StatusUnauthorized},
+		{"GET", "/github/webhook", "", http.StatusUnauthorized}, // GitHub is not configured
 	} {
-		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, tc.path, strings.NewReader(body))
+		r := httptest.NewRequestWithContext(t.Context(), tc.method, tc.path, strings.NewReader(body))
 		r.Header.Set("X-Errand-Signature-256", tc.signature)
 		w := httptest.NewRecorder()
 		door.ServeHTTP(w, r)
 		if w.Code != tc.want {
-			t.Errorf("%s: %d, want %d: %s", tc.path, w.Code, tc.want, w.Body)
+			t.Errorf("%s %s: %d, want %d: %s", tc.method, tc.path, w.Code, tc.want, w.Body)
+		}
+		if allow := w.Header().Get("Allow"); tc.want == http.StatusMethodNotAllowed &&
+			(allow != "POST" || !strings.Contains(w.Body.String(), "Only POST is allowed here.")) {
+			t.Errorf("%s %s: %q, %s", tc.method, tc.path, allow, w.Body)
 		}
 	}
 	p.Log.Info("test", slog.String("secret", secret))
