@@ -1,6 +1,7 @@
 package github
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
@@ -620,6 +621,59 @@ func TestLinkedPullRequest(t *testing.T) {
 		w.briefed(f.latestTask())
 		if err := w.hub.ChangePR(t.Context(), repo, pull, "closed", "ann"); err != nil {
 			t.Fatal(err)
+		}
+	}
+}
+
+// Work that runs on an issue is stopped when the issue is closed, deleted, transferred or locked. No answer is posted,
+// and the report closes although GitHub no longer takes a reaction or a state.
+func TestEndOfAnIssueThatIsWorkedOn(t *testing.T) {
+	t.Parallel()
+	for _, app := range []bool{false, true} {
+		clock := githubfake.NewClock(time.Now(), 0) // an App's tokens expire by the real one
+		w := newWorld(t, githubfake.Config{Now: clock.Now}, []func(*config){func(c *config) { c.Hub.Token = "ghp_test" }})
+		if app {
+			w = newApp(t, githubfake.Config{Now: clock.Now})
+		}
+		w.talkers()
+		w.src.reports.pause = 0
+		must(w.hub.CreateRepo("acme", "web", nil))
+		f := w.listen()
+		for action, why := range issueEnds {
+			n := w.issue("ann", "One", "It is.")
+			id := f.comment(n, "ann", "@errand why?")
+			w.signs(n, id, eyes)
+			task := f.only()
+			claim := must(f.db.Claim(t.Context(), task.ID, 0, "worker"))
+			report := w.report(task)
+			report.Update(agent.Event{Kind: agent.Started})
+			w.shows(n, "Working on")
+			clock.Pass(time.Minute)
+			var err error
+			if action == "transferred" {
+				_, err = w.hub.TransferIssue(t.Context(), repo, n, "acme/web", "ann")
+			} else {
+				err = w.hub.ChangeIssue(t.Context(), repo, n, action, "ann")
+			}
+			if st := must(f.desk.Status(t.Context(), task.ID)); err != nil || st.State != "running" || st.Cancel != why {
+				t.Errorf("%s: %v; %s, stopped by %q", action, err, st.State, st.Cancel)
+			}
+			e := tasks.Ending{Kind: tasks.Superseded, Reason: why, At: clock.Now()}
+			for range 2 {
+				if err := report.Close(t.Context(), e); err != nil {
+					t.Errorf("%s: %v", action, err)
+				}
+			}
+			if action == "closed" || action == "locked" {
+				w.signs(n, id, eyes, notDone)
+				w.shows(n, fmt.Sprintf("[ann](%s/acme/api/issues/%d#issuecomment-%d)'s request has ended. %s", w.hub.URL(), n, id, why))
+				if got := w.hub.Comments(repo, n); len(got) != 2 {
+					t.Errorf("%s: %+v", action, got)
+				}
+			}
+			if err := claim.End(t.Context(), must(json.Marshal(e))); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 }
