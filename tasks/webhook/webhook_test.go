@@ -5,6 +5,7 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
@@ -15,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hibiken/asynq"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/errand-fleet/errand/internal/goroutines"
@@ -266,6 +268,66 @@ func TestDeadDeliveries(t *testing.T) {
 	if said := with().Diagnose(t.Context()); said != nil {
 		t.Errorf("without webhooks: %+v", said)
 	}
+}
+
+// A delivery that has failed at every attempt is dead. It stays there when it is replayed to a receiver that still fails,
+// and is gone once it arrives.
+func TestReceiverFailsForTheWholeTime(t *testing.T) {
+	t.Parallel()
+	r := newReceiver(t)
+	r.status.Store(http.StatusInternalServerError)
+	w := fleet(t)(Webhook{Name: "ops", URL: r.URL, Secret: secret})
+	n := note{Webhook: "ops", Task: "1-a", Ended: noon}
+	payload, err := json.Marshal(n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const retries = 2 // otherwise as Note does it
+	if _, err := w.client.EnqueueContext(t.Context(), asynq.NewTask(taskType, payload), asynq.Queue(queue), asynq.TaskID(n.id()), asynq.MaxRetry(retries)); err != nil {
+		t.Fatal(err)
+	}
+	deliver(t, w)
+	attempt := func(total int, dead bool) {
+		t.Helper()
+		if got := <-r.got; got.key != n.id() || !got.signed {
+			t.Errorf("%+v", got)
+		}
+		for {
+			u := failed(t, w, 1)[0]
+			if u.Attempts == total && u.Next.IsZero() == dead {
+				if u.Problem != "the receiver answered 500 Internal Server Error" {
+					t.Errorf("%+v", u)
+				}
+				return
+			}
+			if t.Context().Err() != nil {
+				t.Fatalf("%+v", u)
+			}
+		}
+	}
+	replay := func() {
+		t.Helper()
+		if err := w.Replay(t.Context(), n.id()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for total := range retries {
+		attempt(total+1, false)
+		replay() // so that nobody waits for the pause
+	}
+	attempt(retries+1, true)
+	noteOne(t, w, "1-a", "", tasks.Answered, noon) // by another worker: it is known
+	if said := w.Diagnose(t.Context()); len(said) != 1 || !strings.Contains(said[0].Why, "requests that were given up: 1, such as one to ops") {
+		t.Errorf("%+v", said)
+	}
+	replay()
+	attempt(retries+1, true)
+	r.status.Store(http.StatusOK)
+	replay()
+	if got := <-r.got; got.key != n.id() || !got.signed {
+		t.Errorf("%+v", got)
+	}
+	failed(t, w, 0)
 }
 
 // A receiver that does not answer is reported after some attempts, and dead deliveries at once.
