@@ -5,10 +5,12 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
+	"sync"
 	"testing"
-	"time"
 
 	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/internal/goroutines"
 	"github.com/errand-fleet/errand/tasks"
 )
 
@@ -91,10 +93,34 @@ func TestOfferThatNobodyTells(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
 	f.agent.health = agent.NewError(agent.ClassAuth, "no credential")
-	f.worker()
-	ctx, cancel := context.WithTimeoutCause(t.Context(), 100*time.Millisecond, tasks.ErrNoAnswer)
-	defer cancel()
-	if _, err := f.desk.Offer(ctx, tasks.Where{}); !errors.Is(err, tasks.ErrNoAnswer) {
+	w := f.idle()
+	w.health.check(t.Context())
+	ctx, cancel := context.WithCancelCause(t.Context())
+	told := make(chan error, 1)
+	go func() {
+		_, err := f.desk.Offer(ctx, tasks.Where{})
+		told <- err
+	}()
+	asked := func() bool { return f.rdb.LLen(t.Context(), "errand:inquiries").Val() == 1 }
+	for !asked() && len(told) == 0 {
+		runtime.Gosched()
+	}
+	var answering sync.WaitGroup
+	answering.Go(func() { w.offers.answer(ctx) })
+	answered := func() bool { return len(told) > 0 }
+	const (
+		test    = "worker.TestOfferThatNobodyTells.func"
+		waiting = "]:\ngithub.com/errand-fleet/errand/store.(*db).waitFor(" // and not in a call of it
+	)
+	if !goroutines.Await(answered, 1, test, "worker.(*offerer).answer(", waiting) || !asked() {
+		t.Error("the worker took the question")
+	}
+	cancel(tasks.ErrNoAnswer)
+	if err := <-told; !errors.Is(err, tasks.ErrNoAnswer) {
 		t.Errorf("%v", err)
+	}
+	answering.Wait()
+	if n := len(f.agent.offers); n != 0 {
+		t.Errorf("the CLI was asked %d times", n)
 	}
 }
