@@ -90,6 +90,9 @@ type Config struct {
 	// through REST and git (our own comments and pushes among them).
 	Quiet bool
 
+	// HookTimeout is how long the answer to a webhook may take. Zero means GitHub's 10 s.
+	HookTimeout time.Duration
+
 	// Now dates everything, token expiry and JWT checks included; time.Now
 	// when nil. ghinstallation always signs with the real clock.
 	Now func() time.Time
@@ -138,7 +141,7 @@ func New(cfg Config) (*Server, error) {
 	cfg.fill()
 	s := &Server{
 		cfg:    cfg,
-		client: &http.Client{Transport: &http.Transport{}, Timeout: hookTimeout},
+		client: &http.Client{Transport: &http.Transport{}, Timeout: cfg.HookTimeout},
 		change: make(chan struct{}),
 		maker:  contract.Maker(),
 		repos:  map[string]*Repo{},
@@ -191,6 +194,9 @@ func (c *Config) fill() {
 	}
 	if c.TokenLife == 0 {
 		c.TokenLife = tokenLife
+	}
+	if c.HookTimeout == 0 {
+		c.HookTimeout = hookTimeout
 	}
 	if c.Permissions == nil {
 		c.Permissions = permissions()

@@ -99,6 +99,7 @@ func newApp(t *testing.T, fake githubfake.Config, change ...func(*config)) *worl
 
 func newWorld(t *testing.T, fake githubfake.Config, change []func(*config)) *world {
 	t.Helper()
+	fake.HookTimeout = 2 * time.Minute // a machine may be busy
 	w := &world{T: t, hub: must(githubfake.New(fake)), logs: &logs{}, redis: redistest.Start(t)}
 	t.Cleanup(w.hub.Close)
 	w.db = w.store(must(redis.ParseURL(w.redis)))

@@ -15,6 +15,7 @@ import (
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/internal/githubfake"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/taskstest"
 )
 
 // talkers are people with and without a say in the repository.
@@ -336,7 +337,7 @@ func TestPace(t *testing.T) {
 	t.Parallel()
 	w := withToken(t)
 	w.talkers()
-	w.src = w.source(func(c *config) { c.Hub.Token, c.Limiter = "ghp_test", w.db.Memos })
+	w.src = w.source(func(c *config) { c.Hub.Token, c.Limiter = "ghp_test", taskstest.SlowTurns{Limiter: w.db.Memos} })
 	n := w.quietOpen()
 	f := w.listen()
 	for range askBurst {

@@ -10,6 +10,7 @@ import (
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/internal/slackfake"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/taskstest"
 )
 
 // settleHomes returns when no home tab is being made any more.
@@ -137,7 +138,7 @@ func TestHomeEscapes(t *testing.T) {
 func TestHomeIsCheap(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t, Config{}, tasks.Policy{}, slackfake.Config{Users: []slackfake.User{{ID: bob, Guest: true}}})
-	f.source = f.process(Config{Limiter: f.store.Memos})
+	f.source = f.process(Config{Limiter: taskstest.SlowTurns{Limiter: f.store.Memos}})
 	f.listen(t.Context(), f.desk)
 	release := occupy(t, f.source.listener.background)
 	defer release()

@@ -7,6 +7,7 @@ import (
 	"github.com/errand-fleet/errand/internal/slackfake"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/intake"
+	"github.com/errand-fleet/errand/tasks/taskstest"
 )
 
 const requestBurst = 20 // of intake.Pacer
@@ -16,7 +17,7 @@ const requestBurst = 20 // of intake.Pacer
 func TestCrowdedThread(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t, Config{Access: Access{Bots: []string{"B0OTHER"}}}, tasks.Policy{})
-	limiter := f.store.Memos
+	limiter := taskstest.SlowTurns{Limiter: f.store.Memos}
 	f.source = f.process(Config{Access: f.cfg.Access, Limiter: limiter})
 	f.listen(t.Context(), f.desk)
 	root := f.say(ann, general, "", at+"begin")
@@ -54,7 +55,7 @@ func TestCrowdedThread(t *testing.T) {
 func TestCrowdedWithMentions(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t, Config{}, tasks.Policy{})
-	f.source = f.process(Config{Limiter: f.store.Memos})
+	f.source = f.process(Config{Limiter: taskstest.SlowTurns{Limiter: f.store.Memos}})
 	f.listen(t.Context(), f.desk)
 	root := f.say(ann, general, "", at+"begin")
 	for n := range requestBurst + 3 {
