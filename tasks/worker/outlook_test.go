@@ -1,6 +1,8 @@
 package worker
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -68,6 +70,35 @@ func TestOutlook(t *testing.T) {
 	}
 	r.forget()
 	r.foresees("environment: none on the worker that was asked")
+}
+
+// Secrets of the fleet that a repository declares, or that an error holds, are hidden.
+func TestOutlookIsRedacted(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		checks []string
+		err    error
+		want   string
+	}{
+		"checks":  {[]string{"make TOKEN=s3cret-value"}, nil, "checks: make TOKEN=[redacted]\n"},
+		"no file": {nil, errors.New("read https://s3cret-value@x.example"), "warning the checks of the repository cannot be read"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRemote(t)
+			r.declare("main", "setup: [a s3cret-value]\nstart: [b s3cret-value]\npath: [s3cret-value]\ntools: {s3cret-value: ''}\n")
+			r.policy.Redactor = agent.NewRedactor("s3cret-value")
+			r.worker(r.disk(t.TempDir()), func(cfg *Config) {
+				cfg.Commands = func(context.Context, string, string) ([]string, error) { return c.checks, c.err }
+			})
+			r.workers(func(all []store.Worker) bool { return tasks.Able(all[0]) })
+			r.foresees("set-up: a [redacted]\n", "before each run: b [redacted]\n", "path: [redacted]\n", "[redacted]: ", c.want, "!s3cret")
+			o, err := tasks.FleetOf(r.desk).Outlook(operator(t), "acme/api")
+			if text := fmt.Sprintf("%+v", o); err != nil || strings.Contains(text, "s3cret") || c.err != nil && !strings.Contains(text, "https://[redacted]@x") {
+				t.Errorf("%s, %v", text, err)
+			}
+		})
+	}
 }
 
 // forget drops the answers of workers that Redis keeps for a minute.

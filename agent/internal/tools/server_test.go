@@ -4,9 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
+
+	"github.com/errand-fleet/errand/agent/internal/redact"
 )
 
 // simple is a tool without arguments.
@@ -74,6 +77,26 @@ func initialize(t *testing.T, s *Server) {
 		got, err := s.Answer(t.Context(), json.RawMessage(m))
 		if line, _ := json.Marshal(got); err != nil || !strings.Contains(string(line), `"result":{`) {
 			t.Fatalf("%s: %s, %v", m, line, err)
+		}
+	}
+}
+
+// Neither what a tool returns nor its error may show a secret to the agent.
+func TestToolServerRedacts(t *testing.T) {
+	t.Parallel()
+	said := "the token is s3cret-value"
+	s := Serve(t.Context(), []Tool{
+		simple("result", func(context.Context) (string, error) { return said, nil }),
+		simple("error", func(context.Context) (string, error) { return "", errors.New(said) }),
+	}, redact.New("s3cret-value"), nil)
+	defer s.Close()
+	initialize(t, s)
+	for i, tool := range []string{"result", "error"} {
+		got, err := s.Answer(t.Context(), json.RawMessage(fmt.Sprintf(
+			`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":%q,"arguments":{}}}`, i+1, tool)))
+		line, _ := json.Marshal(got)
+		if err != nil || !strings.Contains(string(line), `"the token is [redacted]"`) {
+			t.Errorf("%s: %s, %v", tool, line, err)
 		}
 	}
 }
