@@ -55,3 +55,69 @@ func TestForgeThatHangs(t *testing.T) {
 		}
 	})
 }
+
+// A visitor is one of the people by a verified address or an account that is known, and never by one that is missing.
+func TestVisitorIsAPerson(t *testing.T) {
+	t.Parallel()
+	a := &Access{People: tasks.People{
+		{Name: "Ann", Email: "ann@acme.test", GitHub: "ann-acme"}, {Name: "Bob", GitHub: "bob-acme"}, {Name: "Eve", Slack: "U1"},
+	}}
+	for name, c := range map[string]struct {
+		id            Identity
+		person, login string
+	}{
+		"address":                 {Identity{Name: "x", Email: "Ann@acme.test"}, "Ann", "ann-acme"},
+		"address with an account": {Identity{Name: "x", Email: "ann@acme.test", Login: "ann-home"}, "Ann", "ann-home"},
+		"account":                 {Identity{Name: "x", Login: "Bob-acme"}, "Bob", "Bob-acme"},
+		"another's address":       {Identity{Name: "x", Email: "mallory@acme.test"}, "", ""},
+		"another's account":       {Identity{Name: "x", Login: "mallory"}, "", "mallory"},
+		"a name":                  {Identity{Name: "Ann"}, "", ""},
+	} {
+		if v := a.visitor(c.id, "test", nil); v.Person != c.person || v.Login != c.login {
+			t.Errorf("%s: person %q with the account %q, want %q and %q", name, v.Person, v.Login, c.person, c.login)
+		}
+	}
+}
+
+// A visitor has the highest of their roles, in the repositories that it is for, and none that the forge does not let
+// them read.
+func TestVisitorsRoles(t *testing.T) {
+	t.Parallel()
+	grants := []Grant{
+		{Role: tasks.Viewer, People: []string{"ann"}}, {Role: tasks.Operator, Groups: []string{"web"}, Repositories: []string{"acme/web*"}},
+		{Role: tasks.User, People: []string{"ann"}, Repositories: []string{"acme/*"}}, {Role: tasks.Admin, People: []string{"root@acme.test", "root-acme"}},
+	}
+	reads := func(_ context.Context, repo, _ string) (bool, error) { return repo != "acme/closed", nil }
+	roles := func(v tasks.Visitor) (list [5]tasks.Role) {
+		for i, repo := range []string{"", "acme/api", "acme/web", "acme/closed"} {
+			list[i] = v.RoleIn(t.Context(), repo)
+		}
+		list[4] = v.Role
+		return list
+	}
+	const none, viewer, user, operator, admin = tasks.Anyone, tasks.Viewer, tasks.User, tasks.Operator, tasks.Admin
+	for name, c := range map[string]struct {
+		id    Identity
+		forge bool
+		want  [5]tasks.Role // without a repository, in those of roles, and anywhere
+	}{
+		"people":           {Identity{Name: "ann"}, false, [5]tasks.Role{viewer, user, user, user, user}},
+		"a group":          {Identity{Name: "bob", Groups: []string{"db", "web"}}, false, [5]tasks.Role{none, none, operator, none, operator}},
+		"both":             {Identity{Name: "ann", Groups: []string{"web"}}, false, [5]tasks.Role{viewer, user, operator, user, operator}},
+		"an address":       {Identity{Name: "x", Email: "Root@acme.test"}, false, [5]tasks.Role{admin, admin, admin, admin, admin}},
+		"an account":       {Identity{Name: "x", Login: "root-acme"}, true, [5]tasks.Role{admin, admin, admin, none, admin}},
+		"nobody":           {Identity{Name: "eve", Groups: []string{"db"}}, true, [5]tasks.Role{}},
+		"who reads":        {Identity{Name: "ann", Login: "ann-acme"}, true, [5]tasks.Role{viewer, user, user, none, user}},
+		"no account":       {Identity{Name: "ann"}, true, [5]tasks.Role{viewer, user, user, user, user}},
+		"no forge":         {Identity{Name: "ann", Login: "ann-acme"}, false, [5]tasks.Role{viewer, user, user, user, user}},
+		"a group's reader": {Identity{Name: "x", Login: "y", Groups: []string{"web"}}, true, [5]tasks.Role{none, none, operator, none, operator}},
+	} {
+		a := &Access{Grants: grants}
+		if c.forge {
+			a.Forge = reads
+		}
+		if got := roles(a.visitor(c.id, "test", nil)); got != c.want {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+}
