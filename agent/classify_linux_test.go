@@ -15,6 +15,7 @@ import (
 
 	"github.com/errand-fleet/errand/agent/internal/keeper"
 	"github.com/errand-fleet/errand/agent/internal/protocol"
+	"github.com/errand-fleet/errand/internal/modelfake/clitest"
 	"golang.org/x/sys/unix"
 )
 
@@ -198,11 +199,7 @@ func TestRemedyOfARefusedStart(t *testing.T) {
 // its own.
 func TestWordsOfTheCLI(t *testing.T) {
 	t.Parallel()
-	cli, err := Find("", ".", os.Getenv("PATH"))
-	if err != nil {
-		t.Fatalf("%v (make setup)", err)
-	}
-	f, err := os.Open(cli)
+	f, err := os.Open(clitest.Find(t))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/errand-fleet/errand/agent/internal/agenttest"
 	"github.com/errand-fleet/errand/internal/modelfake"
+	"github.com/errand-fleet/errand/internal/modelfake/clitest"
 )
 
 // The tests of this file run the real CLI, as package.json pins it, against a model that is a server on loopback.
@@ -21,16 +22,8 @@ import (
 // newCLI is a runner of the real CLI.
 func newCLI(t *testing.T, model *modelfake.Server, change ...func(*Config)) *Runner {
 	t.Helper()
-	wd, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cli, err := Find("", wd, os.Getenv("PATH"))
-	if err != nil {
-		t.Fatalf("%v (make setup)", err)
-	}
 	c := Config{
-		CLI: cli, LogDir: t.TempDir(), TempDir: agenttest.ShortTemp(t), BaseURL: model.URL(), Grace: 5 * time.Second,
+		CLI: clitest.Find(t), LogDir: t.TempDir(), TempDir: agenttest.ShortTemp(t), BaseURL: model.URL(), Grace: 5 * time.Second,
 		Credential: Credential{APIKey: "sk-ant-test-credential"}, Redactor: NewRedactor("sk-ant-test-credential"),
 	}
 	for _, f := range change {

@@ -40,7 +40,15 @@ func TestFind(t *testing.T) {
 			t.Errorf("%q: the remedy is the class's and would appear twice", e.Message)
 		}
 	}
-	if got, err := Find("", ".", os.Getenv("PATH")); err != nil || !filepath.IsAbs(got) {
-		t.Errorf("from here: %q, %v; want an absolute path (make setup)", got, err)
+	here, err := filepath.Abs(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	below, err := filepath.Rel(here, filepath.Join(root, "checkout"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := Find("", below, ""); got != pinned {
+		t.Errorf("from a relative directory: %q, %v; want %q", got, err, pinned)
 	}
 }

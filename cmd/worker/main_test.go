@@ -22,6 +22,7 @@ import (
 	"github.com/errand-fleet/errand/config"
 	"github.com/errand-fleet/errand/internal/githubfake"
 	"github.com/errand-fleet/errand/internal/modelfake"
+	"github.com/errand-fleet/errand/internal/modelfake/clitest"
 	"github.com/errand-fleet/errand/internal/redissentinel"
 	"github.com/errand-fleet/errand/internal/redisserver/redistest"
 	"github.com/errand-fleet/errand/internal/slackfake"
@@ -97,10 +98,6 @@ func newWorld(t *testing.T) *world {
 	if err := os.WriteFile(yaml, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cli, err := agent.Find("", dirOf(t), os.Getenv("PATH"))
-	if err != nil {
-		t.Fatalf("%v (make setup)", err)
-	}
 	temp, err := os.MkdirTemp("", "we") //nolint:usetesting // t.TempDir contains the test's name, which is too long for a run's sockets
 	if err != nil {
 		t.Fatal(err)
@@ -109,7 +106,7 @@ func newWorld(t *testing.T) *world {
 	w.env = map[string]string{
 		"PATH": os.Getenv("PATH"), "TMPDIR": temp, "REDIS_URL": w.fleetUser(), "ERRAND_CONFIG": yaml,
 		"ERRAND_STATE_DIR": filepath.Join(dir, "state"), "ERRAND_HTTP_ADDR": "127.0.0.1:0", "ERRAND_WORKER_ADDR": "127.0.0.1:0",
-		"ERRAND_CONSOLE_TOKEN": token, "ERRAND_CLAUDE": cli, "ERRAND_GRACE": "2s", "ERRAND_CONCURRENCY": "3",
+		"ERRAND_CONSOLE_TOKEN": token, "ERRAND_CLAUDE": clitest.Find(t), "ERRAND_GRACE": "2s", "ERRAND_CONCURRENCY": "3",
 		"ERRAND_ALLOW_ROOT":  "true", // the user who runs the tests
 		"ANTHROPIC_BASE_URL": w.model.URL(), "ANTHROPIC_API_KEY": "sk-ant-end-to-end",
 		"SLACK_API_URL": w.slack.APIURL(), "SLACK_BOT_TOKEN": "xoxb-test", "SLACK_SIGNING_SECRET": "slack-secret",
@@ -157,15 +154,6 @@ func (w *world) fleetUser() string {
 	}
 	u.User = url.UserPassword("errand", fleetPassword)
 	return u.String()
-}
-
-func dirOf(t *testing.T) string {
-	t.Helper()
-	wd, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return wd
 }
 
 func (w *world) getenv(name string) string { return w.env[name] }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/internal/modelfake"
+	"github.com/errand-fleet/errand/internal/modelfake/clitest"
 )
 
 // home is the directory in which one or more runs of the CLI keep their files.
@@ -39,27 +40,7 @@ func newHome(t *testing.T, s *modelfake.Server) home {
 			t.Fatal(err)
 		}
 	}
-	return home{dir: dir, cli: findCLI(t), url: s.URL()}
-}
-
-// findCLI walks up from the package to the node_modules of the repository.
-func findCLI(t *testing.T) string {
-	t.Helper()
-	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for {
-		cli := filepath.Join(dir, "node_modules", ".bin", "claude")
-		if _, err := os.Stat(cli); err == nil {
-			return cli
-		}
-		parent := filepath.Dir(dir)
-		if parent == dir {
-			t.Fatal("run: npm ci")
-		}
-		dir = parent
-	}
+	return home{dir: dir, cli: clitest.Find(t), url: s.URL()}
 }
 
 // command is the CLI with only PATH of this process's environment.

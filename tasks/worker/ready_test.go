@@ -15,6 +15,7 @@ import (
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/internal/modelfake"
+	"github.com/errand-fleet/errand/internal/modelfake/clitest"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 )
@@ -48,14 +49,6 @@ func newReadyFleet(t *testing.T) *readyFleet {
 	f := &readyFleet{fleet: newFleet(t), model: modelfake.New(), tape: newTape()}
 	t.Cleanup(f.model.Close)
 	f.model.Answer("", modelfake.Turn{Text: "You said {{prompt}}; that makes {{turns}}."})
-	wd, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cli, err := agent.Find("", wd, os.Getenv("PATH"))
-	if err != nil {
-		t.Fatalf("%v (make setup)", err)
-	}
 	temp, err := os.MkdirTemp("", "wr") //nolint:usetesting // t.TempDir contains the test's name, which is too long for a run's sockets
 	if err != nil {
 		t.Fatal(err)
@@ -67,7 +60,7 @@ func newReadyFleet(t *testing.T) *readyFleet {
 		_ = os.RemoveAll(temp)
 	})
 	runner, err := agent.New(agent.Config{
-		CLI: cli, LogDir: t.TempDir(), TempDir: temp, BaseURL: f.model.URL(), Credential: agent.Credential{APIKey: "sk-ant-test-credential"},
+		CLI: clitest.Find(t), LogDir: t.TempDir(), TempDir: temp, BaseURL: f.model.URL(), Credential: agent.Credential{APIKey: "sk-ant-test-credential"},
 	})
 	if err != nil {
 		t.Fatal(err)
