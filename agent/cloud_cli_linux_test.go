@@ -180,14 +180,7 @@ func TestCLIModelDeniedByACloud(t *testing.T) {
 		cfg.Credential = Credential{}
 		cfg.Credentials = []ModelCredential{{Name: "aws", Cloud: aws}, {Name: "key", APIKey: "sk-ant-key-2"}}
 	})
-	spec := Spec{ID: "denied", Dir: t.TempDir(), Prompt: Message{Text: "x"}, Profile: Read}
-	res := runCLI(t, r, spec, &host{})
-	if e := res.Error; e == nil || e.Class != ClassModel || res.Retry() != RetryReset {
-		t.Errorf("%v, again %s at %v", res.Error, res.Retry(), res.RetryAt)
-	}
-	if res := runCLI(t, r, spec, &host{}); res.Text != "Answered." || res.API.Credential != "key" {
-		t.Errorf("then %v, %+v", res.Error, res.API)
-	}
+	answersWithTheKey(t, r, ClassModel)
 }
 
 // Refusals in the forms of the clouds end a run with the class that says what can be done.

@@ -117,15 +117,24 @@ func TestCLIAnotherKindOfCredential(t *testing.T) {
 				cfg.BaseURL, cfg.Credential = address, Credential{}
 				cfg.Credentials = []ModelCredential{{Name: "plan", OAuthToken: "oauth-1"}, {Name: "key", APIKey: "sk-ant-key-2"}}
 			})
-			spec := Spec{ID: "kind-" + name, Dir: t.TempDir(), Prompt: Message{Text: "x"}, Profile: Read}
-			res := runCLI(t, r, spec, &host{})
-			if res.Error == nil || res.Error.Class != c.class || res.Retry() != RetryReset || res.RetryAt.IsZero() || res.RetryAt.After(time.Now()) {
-				t.Errorf("%v, again %s at %v", res.Error, res.Retry(), res.RetryAt)
-			}
-			if res := runCLI(t, r, spec, &host{}); res.Text != "Answered." || res.API.Credential != "key" {
-				t.Errorf("then %v, %+v", res.Error, res.API)
-			}
+			answersWithTheKey(t, r, c.class)
 		})
+	}
+}
+
+// answersWithTheKey checks that a run fails with an error of a class, and can be repeated at once with the credential
+// "key".
+func answersWithTheKey(t *testing.T, r *Runner, class Class) {
+	t.Helper()
+	id := "other-than-" + strings.ReplaceAll(string(class), "_", "-")
+	spec := Spec{ID: id, Dir: t.TempDir(), Prompt: Message{Text: "x"}, Profile: Read}
+	res := runCLI(t, r, spec, &host{})
+	if e := res.Error; e == nil || e.Class != class || res.Retry() != RetryReset || res.RetryAt.IsZero() ||
+		res.RetryAt.After(time.Now()) {
+		t.Errorf("%v, again %s at %v", res.Error, res.Retry(), res.RetryAt)
+	}
+	if res := runCLI(t, r, spec, &host{}); res.Text != "Answered." || res.API.Credential != "key" {
+		t.Errorf("then %v, %+v", res.Error, res.API)
 	}
 }
 
