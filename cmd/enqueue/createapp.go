@@ -181,7 +181,7 @@ func (c *appCreation) receiveCode(w http.ResponseWriter, req *http.Request) {
 	}
 	select {
 	case c.created <- app:
-		http.Redirect(w, req, app.URL+"/installations/new", http.StatusSeeOther)
+		http.Redirect(w, req, installPage(app), http.StatusSeeOther)
 	default:
 		http.Error(w, "The App was created before.", http.StatusConflict)
 	}

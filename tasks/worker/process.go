@@ -89,14 +89,17 @@ func (w *Worker) process(ctx context.Context, class, id string, delivery int) er
 
 // logEnd logs the ending of a run's task. The class of the error leads to docs/errors.md.
 func (w *Worker) logEnd(r *run, e tasks.Ending) {
-	args := []any{
-		"run", r.claim.ID(), "thread", r.claim.Thread(), "source", r.source, "attempt", r.claim.Record().Attempt,
-		"worker", w.id, "outcome", string(e.Kind), "dur", e.Result.Duration.Round(time.Millisecond),
-	}
+	args := []any{"outcome", string(e.Kind), "dur", e.Result.Duration.Round(time.Millisecond)}
 	if e.Result.Error != nil {
 		args = append(args, "err", string(e.Result.Error.Class))
 	}
-	w.cfg.Log.Info("task ended", args...)
+	w.logRun(r, "task ended", args...)
+}
+
+// logRun logs a message with the attributes that identify a run, and with others.
+func (w *Worker) logRun(r *run, message string, args ...any) {
+	w.cfg.Log.With("run", r.claim.ID(), "thread", r.claim.Thread(), "source", r.source,
+		"attempt", r.claim.Record().Attempt, "worker", w.id).Info(message, args...)
 }
 
 // The values that the steps of execute pass on.
@@ -299,8 +302,7 @@ func (w *Worker) perform(r *run, j job, b briefing, s setting) (agent.Spec, erro
 	r.slot.begin()
 	w.reportStart(r, j.task, s.before)
 	r.logs.begin(w.cfg.LogDir, j.task.ID)
-	w.cfg.Log.Info("run started", "run", j.task.ID, "thread", j.task.Thread, "source", j.task.Source,
-		"attempt", r.claim.Record().Attempt, "worker", w.id)
+	w.logRun(r, "run started")
 	result, err := w.cfg.Runner.Run(r.ctx, spec, host)
 	w.ready.used(spec, result)
 	r.logs.end()

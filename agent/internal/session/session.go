@@ -161,11 +161,10 @@ func list(dir *os.File, limit int) ([]fs.DirEntry, error) {
 
 // collector reads the files in the directory of a session, which need not exist.
 type collector struct {
-	room   int // bytes that may still be read
-	seen   int // files and directories
-	tried  int // files, pipes, links and the like
-	opened int // files and directories
-	files  []file
+	room  int // bytes that may still be read
+	seen  int // files and directories
+	tried int // files, pipes, links and the like
+	files []file
 }
 
 // collect reads the files in an entry of parent, which is depth directories below that of the session, as far as there
@@ -176,7 +175,6 @@ func (c *collector) collect(parent *os.File, name, below string, depth int) {
 		return
 	}
 	defer dir.Close()
-	c.opened++
 	entries, _ := list(dir, maxSeen-c.seen)
 	c.seen += len(entries)
 	for _, e := range entries {
@@ -201,7 +199,6 @@ func (c *collector) read(dir *os.File, e fs.DirEntry, named string) {
 	if !e.Type().IsRegular() {
 		return
 	}
-	c.opened++
 	if content, err := readFile(dir, e.Name(), c.room); err == nil {
 		c.room -= len(content)
 		c.files = append(c.files, file{named, content})
