@@ -388,7 +388,9 @@ func (s *Stream) notice(text string) {
 // event reports an event without secrets.
 func (s *Stream) event(e Event) {
 	e.Time = s.at
-	e.Text, e.Input = s.Redactor.String(e.Text), s.Redactor.JSON(e.Input)
-	e.Tool, e.ToolID, e.Agent = s.Redactor.String(e.Tool), s.Redactor.String(e.ToolID), s.Redactor.String(e.Agent)
+	e.Input = s.Redactor.JSON(e.Input)
+	for _, field := range []*string{&e.Text, &e.Tool, &e.ToolID, &e.Parent, &e.Agent} {
+		*field = s.Redactor.String(*field)
+	}
 	s.Handler.Event(e)
 }

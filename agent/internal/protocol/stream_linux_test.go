@@ -248,6 +248,21 @@ func TestSecretAtTheCutOfAPartialAnswer(t *testing.T) {
 	}
 }
 
+// Every text of an event is redacted.
+func TestEventsAreRedacted(t *testing.T) {
+	t.Parallel()
+	const secret, hidden = "a-known-secret", "[redacted]"
+	r := newReading(t, redact.New(secret))
+	input := func(text string) json.RawMessage { return json.RawMessage(`{"x":"` + text + `"}`) }
+	r.event(Event{Kind: ToolUse, Text: secret, Tool: secret, ToolID: secret, Parent: secret, Agent: secret, Input: input(secret)})
+	want := Event{
+		Kind: ToolUse, Text: hidden, Tool: hidden, ToolID: hidden, Parent: hidden, Agent: hidden, Input: input(hidden), Time: r.at,
+	}
+	if diff := cmp.Diff([]Event{want}, r.events); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // The beginning of a line that is too long should be decoded: a question must be answered, or the CLI waits
 // indefinitely, and a tool's output is a sign of work.
 func TestBeginningsOfLongLinesCount(t *testing.T) {
