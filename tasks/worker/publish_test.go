@@ -222,7 +222,7 @@ func TestRefusedPushIsTold(t *testing.T) {
 		refuse bool
 		want   string
 	}{
-		"remote": {0, true, "publish acme/api: the remote refused the push: pre-receive hook declined: No workflows, please. They are kept"},
+		"remote": {0, true, "publish acme/api: the remote refused the push: pre-receive hook declined: No workflows, [redacted]. They are kept"},
 		"stuck":  {1, false, "a process of the run could not be stopped"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -230,7 +230,7 @@ func TestRefusedPushIsTold(t *testing.T) {
 			r, h, with := publishingFleet(t, (*remote).everything)
 			hook := filepath.Join(r.root, "acme", "api.git", "hooks", "pre-receive")
 			if c.refuse {
-				if err := os.WriteFile(hook, []byte("#!/bin/sh\necho 'No workflows, please' >&2\nexit 1\n"), 0o700); err != nil {
+				if err := os.WriteFile(hook, []byte("#!/bin/sh\necho 'No workflows, s3cret-value' >&2\nexit 1\n"), 0o700); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -240,6 +240,7 @@ func TestRefusedPushIsTold(t *testing.T) {
 				res.Resources.Stuck = c.stuck
 				return res, err
 			}
+			r.hides() // the remote may quote a secret
 			r.worker(r.disk(t.TempDir()), with)
 			e := r.ending(r.submit(r.repoTask("a")))
 			if e.Kind != tasks.Answered || e.Result.Text != "I mended it." || !strings.Contains(e.Note(), c.want) || len(h.proposed()) > 0 {

@@ -1,0 +1,84 @@
+package worker
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/store"
+	"github.com/errand-fleet/errand/tasks"
+)
+
+// hides makes workers redact a secret of the fleet, which is returned.
+func (f *fleet) hides() (secret string) {
+	f.policy.Redactor = agent.NewRedactor("s3cret-value")
+	return "s3cret-value"
+}
+
+// An ending is redacted: a source may quote a secret in its refusal.
+func TestRefusalIsRedacted(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	secret := f.hides()
+	f.source.brief = func(tasks.Task) (tasks.Brief, error) {
+		return tasks.Brief{}, &tasks.InputError{Sentence: secret + " is refused."}
+	}
+	f.worker()
+	if e := f.ending(f.submit(f.task("a", "x"))); e.Kind != tasks.Refused || e.Reason != "[redacted] is refused." {
+		t.Errorf("ending = %+v", e)
+	}
+}
+
+// Why a task waits is redacted, because it is stored and shown.
+func TestReasonToWaitIsRedacted(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	w, later := f.idle(func(c *Config) { c.Policy.Redactor = agent.NewRedactor("s3cret-value") }), &tasks.ErrLater{Why: "s3cret-value"}
+	if wait, why, note, _ := w.waitAfter(store.Record{}, later); wait.Why != "[redacted]" || note.why != "[redacted]" || why != ReturnWait {
+		t.Errorf("%+v, %s, %+v", wait, why, note)
+	}
+}
+
+// An offer that fails is redacted: the error may hold the address of a repository, or what the CLI has said.
+func TestOfferIsRedacted(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	secret := f.hides()
+	f.policy.Repository = func(string) (tasks.Repository, bool) { return tasks.Repository{Trusted: true}, true }
+	f.agent.offered = fmt.Errorf("run %s", secret)
+	f.worker()
+	_, err := f.desk.Offer(t.Context(), tasks.Where{})
+	if failed, ok := errors.AsType[*tasks.CLIError](err); !ok || failed.Message != "run [redacted]" {
+		t.Errorf("of the CLI: %v", err)
+	}
+	_, err = f.desk.Offer(t.Context(), tasks.Where{Repo: "acme/" + secret})
+	input, ok := errors.AsType[*tasks.InputError](err)
+	if !ok || !strings.Contains(input.Sentence, "[redacted]") || strings.Contains(input.Sentence, secret) {
+		t.Errorf("of the clone: %v", err)
+	}
+}
+
+// The refusal of a task that a run was to absorb is redacted.
+func TestRefusalInARunIsRedacted(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	secret, runs := f.hides(), f.converses()
+	f.source.brief = func(t tasks.Task) (tasks.Brief, error) {
+		if t.Prompt == "two" {
+			return tasks.Brief{}, &tasks.InputError{Sentence: "Not " + secret + "."}
+		}
+		return tasks.Brief{}, nil
+	}
+	f.worker()
+	f.submit(f.task("a", "one"))
+	run := <-runs
+	second := f.submit(f.task("a", "two"))
+	f.submit(f.task("a", "three"))
+	run.take(run.next())
+	if e := f.ending(second); e.Reason != "Not [redacted]." {
+		t.Errorf("%+v", e)
+	}
+	run.end <- answer("one and three")
+}
