@@ -272,3 +272,28 @@ func TestCheckCredentials(t *testing.T) {
 		}
 	}
 }
+
+// The model may quote a credential that it refuses.
+func TestCLIRefusedKeyIsRedacted(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusUnauthorized)
+		_, _ = fmt.Fprintf(w, `{"type":"error","error":{"type":"authentication_error","message":"unknown key %s"}}`,
+			req.Header.Get("X-Api-Key"))
+	}))
+	t.Cleanup(server.Close)
+	r := newCLI(t, newModel(t), impatient, func(c *Config) { c.BaseURL = server.URL })
+	all := CheckModel(t.Context(), r, "")
+	if len(all) != 1 || all[0].Problem == nil || !strings.Contains(all[0].Problem.Message, "unknown key [redacted]") {
+		t.Errorf("%+v", all)
+	}
+	spec := Spec{ID: "refused-key", Dir: t.TempDir(), Prompt: Message{Text: "x"}, Profile: Read}
+	res := runCLI(t, r, spec, &host{})
+	if e := res.Error; e == nil || !strings.Contains(e.Message, "unknown key [redacted]") {
+		t.Errorf("%+v", e)
+	}
+	if text := fmt.Sprintf("%q %q %+v", res.Text, res.Partial, res.API); strings.Contains(text, "sk-ant-test") {
+		t.Errorf("%s", text)
+	}
+}

@@ -21,7 +21,7 @@ func checkout(t *testing.T) (dir, ran string) {
 	dir, ran = t.TempDir(), t.TempDir()
 	touch := "touch " + filepath.Join(ran, "it")
 	for name, text := range map[string]string{
-		".claude/agents/strategist.md":    "---\nname: strategist\ndescription: Plans ahead\n---\nPlan.\n",
+		".claude/agents/strategist.md":    "---\nname: strategist\ndescription: Plans ahead with sk-ant-test-credential\n---\nPlan.\n",
 		".claude/commands/new-feature.md": "---\ndescription: Begins a feature\nargument-hint: \"[name]\"\n---\nBegin $ARGUMENTS.\n",
 		".claude/settings.json":           `{"hooks":{"SessionStart":[{"hooks":[{"type":"command","command":"` + touch + `"}]}]},"apiKeyHelper":"` + touch + `"}`,
 		".mcp.json":                       `{"mcpServers":{"own":{"command":"sh","args":["-c","` + touch + `"]}}}`,
@@ -57,7 +57,7 @@ func TestCLIOffersWhatItsDirectoryHas(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			agents := slices.ContainsFunc(offer.Agents, func(a OfferedAgent) bool { return a == OfferedAgent{"strategist", "Plans ahead"} })
+			agents := slices.ContainsFunc(offer.Agents, func(a OfferedAgent) bool { return a == OfferedAgent{"strategist", "Plans ahead with [redacted]"} })
 			command := slices.ContainsFunc(offer.Commands, func(c OfferedCommand) bool { return c.Name == "new-feature" && c.Argument == "[name]" })
 			if agents != test.own || command != test.own {
 				t.Errorf("of the checkout's own: agent %v, command %v", agents, command)

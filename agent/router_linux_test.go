@@ -116,7 +116,7 @@ func TestCLIDelegate(t *testing.T) {
 		case "Running mkdir made":
 			return "made it elsewhere with sk-ant-test-credential", nil
 		case "Running ls":
-			return "", errors.New("no shell today")
+			return "", errors.New("no shell for sk-ant-test-credential")
 		}
 		return "a page", nil
 	}
@@ -130,7 +130,7 @@ func TestCLIDelegate(t *testing.T) {
 	if diff := cmp.Diff([]string{"Running mkdir made", "Running ls", "Fetching https://example.org"}, did); diff != "" {
 		t.Error(diff)
 	}
-	want := []string{"made it elsewhere with [redacted]", "failed: errand tried to make this call in place of the tool, and failed: no shell today", "a page"}
+	want := []string{"made it elsewhere with [redacted]", "failed: errand tried to make this call in place of the tool, and failed: no shell for [redacted]", "a page"}
 	if diff := cmp.Diff(want, h.results()); diff != "" {
 		t.Error(diff)
 	}
