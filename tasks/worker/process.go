@@ -26,6 +26,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -93,13 +94,13 @@ func (w *Worker) logEnd(r *run, e tasks.Ending) {
 	if e.Result.Error != nil {
 		args = append(args, "err", string(e.Result.Error.Class))
 	}
-	w.logRun(r, "task ended", args...)
+	r.logger(w).Info("task ended", args...)
 }
 
-// logRun logs a message with the attributes that identify a run, and with others.
-func (w *Worker) logRun(r *run, message string, args ...any) {
-	w.cfg.Log.With("run", r.claim.ID(), "thread", r.claim.Thread(), "source", r.source,
-		"attempt", r.claim.Record().Attempt, "worker", w.id).Info(message, args...)
+// logger returns the worker's log with the attributes that identify a run.
+func (r *run) logger(w *Worker) *slog.Logger {
+	return w.cfg.Log.With("run", r.claim.ID(), "thread", r.claim.Thread(), "source", r.source,
+		"attempt", r.claim.Record().Attempt, "worker", w.id)
 }
 
 // The values that the steps of execute pass on.
@@ -302,7 +303,7 @@ func (w *Worker) perform(r *run, j job, b briefing, s setting) (agent.Spec, erro
 	r.slot.begin()
 	w.reportStart(r, j.task, s.before)
 	r.logs.begin(w.cfg.LogDir, j.task.ID)
-	w.logRun(r, "run started")
+	r.logger(w).Info("run started")
 	result, err := w.cfg.Runner.Run(r.ctx, spec, host)
 	w.ready.used(spec, result)
 	r.logs.end()
