@@ -142,7 +142,10 @@ func TestCLIDelegate(t *testing.T) {
 		t.Errorf("the model does not know the result: %s", body)
 	}
 	if len(requests) != 4 {
-		t.Errorf("%d requests", len(requests))
+		t.Fatalf("%d requests", len(requests))
+	}
+	if body := string(requests[2].Body); !strings.Contains(body, "no shell for [redacted]") {
+		t.Errorf("the model does not know the error, or a secret: %s", body)
 	}
 }
 
