@@ -181,7 +181,7 @@ func (c *appCreation) receiveCode(w http.ResponseWriter, req *http.Request) {
 	}
 	select {
 	case c.created <- app:
-		http.Redirect(w, req, installPage(app), http.StatusSeeOther)
+		http.Redirect(w, req, installPage(app), http.StatusSeeOther) //nolint:gosec // GitHub gave the address
 	default:
 		http.Error(w, "The App was created before.", http.StatusConflict)
 	}

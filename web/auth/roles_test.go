@@ -60,7 +60,9 @@ func TestForgeThatHangs(t *testing.T) {
 func TestVisitorIsAPerson(t *testing.T) {
 	t.Parallel()
 	a := &Access{People: tasks.People{
-		{Name: "Ann", Email: "ann@acme.test", GitHub: "ann-acme"}, {Name: "Bob", GitHub: "bob-acme"}, {Name: "Eve", Slack: "U1"},
+		{Name: "Ann", Email: "ann@acme.test", GitHub: "ann-acme"},
+		{Name: "Bob", GitHub: "bob-acme"},
+		{Name: "Eve", Slack: "U1"},
 	}}
 	for name, c := range map[string]struct {
 		id            Identity
@@ -84,8 +86,10 @@ func TestVisitorIsAPerson(t *testing.T) {
 func TestVisitorsRoles(t *testing.T) {
 	t.Parallel()
 	grants := []Grant{
-		{Role: tasks.Viewer, People: []string{"ann"}}, {Role: tasks.Operator, Groups: []string{"web"}, Repositories: []string{"acme/web*"}},
-		{Role: tasks.User, People: []string{"ann"}, Repositories: []string{"acme/*"}}, {Role: tasks.Admin, People: []string{"root@acme.test", "root-acme"}},
+		{Role: tasks.Viewer, People: []string{"ann"}},
+		{Role: tasks.Operator, Groups: []string{"web"}, Repositories: []string{"acme/web*"}},
+		{Role: tasks.User, People: []string{"ann"}, Repositories: []string{"acme/*"}},
+		{Role: tasks.Admin, People: []string{"root@acme.test", "root-acme"}},
 	}
 	reads := func(_ context.Context, repo, _ string) (bool, error) { return repo != "acme/closed", nil }
 	roles := func(v tasks.Visitor) (list [5]tasks.Role) {
