@@ -120,8 +120,12 @@ func TestVisitorsRoles(t *testing.T) {
 		if c.forge {
 			a.Forge = reads
 		}
-		if got := roles(a.visitor(c.id, "test", nil)); got != c.want {
+		v := a.visitor(c.id, "test", nil)
+		if got := roles(v); got != c.want {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+		if everywhere := c.want == [5]tasks.Role{admin, admin, admin, admin, admin}; v.Has(admin) != everywhere {
+			t.Errorf("%s: an admin everywhere: %t", name, v.Has(admin))
 		}
 	}
 }
