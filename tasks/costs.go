@@ -191,11 +191,14 @@ func (s *CostSum) add(c store.Cost) {
 	s.Usage.CacheCreation += c.CacheCreation
 }
 
-// whole rounds the sum to micro-dollars, the precision of stored amounts.
+// whole rounds the sum.
 func (s CostSum) whole() CostSum {
-	s.USD = math.Round(s.USD*1e6) / 1e6
+	s.USD = wholeUSD(s.USD)
 	return s
 }
+
+// wholeUSD rounds a sum to micro-dollars, the precision of stored amounts.
+func wholeUSD(sum float64) float64 { return math.Round(sum*1e6) / 1e6 }
 
 // Budgets limits the cost of tasks, in US dollars at list price. 0 means no budget. All budgets but Task are per day,
 // UTC.
@@ -276,7 +279,7 @@ func LowerLimit(a, b float64) float64 {
 }
 
 // CostUSD returns the known cost of the task, including its interrupted runs.
-func (e Ending) CostUSD() float64 { return e.Result.CostUSD + e.Bill.Earlier }
+func (e Ending) CostUSD() float64 { return wholeUSD(e.Result.CostUSD + e.Bill.Earlier) }
 
 // cost returns that cost as text; empty if nothing is known.
 func (e Ending) cost() string {

@@ -191,6 +191,9 @@ func (s *Server) log(c call, in logQuery) (logEnd, error) {
 	if err != nil {
 		return logEnd{}, err
 	}
-	text, from, err := s.Logs.Read(c.ctx, id, 0, min(max(cmp.Or(in.Bytes, 8000), 1), maxText))
+	if in.Bytes < 0 {
+		return logEnd{}, &tasks.InputError{Sentence: "bytes is how much of the end of the log to return: at least 1."}
+	}
+	text, from, err := s.Logs.Read(c.ctx, id, 0, min(cmp.Or(in.Bytes, 8000), maxText))
 	return logEnd{legible.Text(string(text)), from > 0}, err
 }

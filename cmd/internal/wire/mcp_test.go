@@ -191,9 +191,9 @@ func TestDelegate(t *testing.T) {
 		t.Errorf("log %+v", end)
 	}
 	pull := tasks.Published{Work: tasks.Work{Repo: "acme/api", Branch: "errand/x"}, PullRequest: forge.PullRequestRef{Number: 7, URL: "https://github.com/acme/api/pull/7"}}
-	d.End(c, tasks.Ending{Kind: tasks.Answered, Result: agent.Result{Text: strings.Repeat("forty-two ", 6000), CostUSD: 0.25}, Published: &pull})
+	d.End(c, tasks.Ending{Kind: tasks.Answered, Result: agent.Result{Text: strings.Repeat("forty-two ", 6000), CostUSD: 0.1}, Bill: tasks.Bill{Earlier: 0.2}, Published: &pull})
 	d.mustCall(s, "status", map[string]any{"task": made.Task, "wait_seconds": 50}, &st)
-	if st.State != "ended" || st.Ending != "answered" || st.PullRequest != pull.PullRequest.URL || st.Cost != 0.25 || !strings.HasPrefix(st.Answer, "forty-two") ||
+	if st.State != "ended" || st.Ending != "answered" || st.PullRequest != pull.PullRequest.URL || st.Cost != 0.3 || !strings.HasPrefix(st.Answer, "forty-two") ||
 		!strings.HasSuffix(st.Answer, "[The rest is cut off. The console has all of it.]") || !strings.Contains(st.Note, "acme/api#7") {
 		t.Errorf("status %+v", st)
 	}
@@ -246,6 +246,7 @@ func TestDelegateWithScopes(t *testing.T) {
 			"no message":              {admin, "submit", "Put the request into the field message", map[string]any{"message": " "}},
 			"no ID":                   {admin, "status", "A task ID looks like", map[string]any{"task": "x"}},
 			"no log":                  {admin, "log", "has not run", map[string]any{"task": made.Task}},
+			"log of less than no":     {admin, "log", "at least 1", map[string]any{"task": made.Task, "bytes": -1}},
 			"nothing that is unknown": {admin, "status", "unexpected additional properties", map[string]any{"task": made.Task, "tsak": 1}},
 		} {
 			t.Run(name, func(t *testing.T) {
