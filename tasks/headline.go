@@ -84,7 +84,7 @@ func (e Ending) Headline() Headline {
 		case p.PullRequest.Number > 0 && i == 0:
 			parts = append(parts, fmt.Sprintf("PR #%d", p.PullRequest.Number))
 		case p.PullRequest.Number > 0:
-			parts = append(parts, "PR "+p.name())
+			parts = append(parts, "PR "+p.Name())
 		case p.Branch != "":
 			parts = append(parts, "branch "+p.Branch)
 		}

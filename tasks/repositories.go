@@ -180,15 +180,20 @@ func (e *Ending) Publications() []*Published {
 	return append([]*Published{e.Published}, e.Also...)
 }
 
+// PullRequests returns the publications of an ending that have a pull request.
+func (e *Ending) PullRequests() []*Published {
+	return slices.DeleteFunc(e.Publications(), func(p *Published) bool { return p.PullRequest.Number == 0 })
+}
+
 // Beside returns the pull requests that were published together with one, as "owner/name#3".
 func (e *Ending) Beside(p *Published) (list []string) {
-	for _, other := range e.Publications() {
-		if other != p && other.PullRequest.Number > 0 {
-			list = append(list, other.name())
+	for _, other := range e.PullRequests() {
+		if other != p {
+			list = append(list, other.Name())
 		}
 	}
 	return list
 }
 
-// name returns the pull request as "owner/name#3".
-func (p *Published) name() string { return fmt.Sprintf("%s#%d", p.Repo, p.PullRequest.Number) }
+// Name returns the pull request as "owner/name#3".
+func (p *Published) Name() string { return fmt.Sprintf("%s#%d", p.Repo, p.PullRequest.Number) }

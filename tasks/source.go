@@ -280,7 +280,7 @@ func (e Ending) Notes() (notes []string) {
 		said := "The changes are on branch " + p.Branch + " of " + p.Repo + "."
 		switch {
 		case p.PullRequest.URL != "":
-			said = fmt.Sprintf("Pull request %s: %s", p.name(), p.PullRequest.URL)
+			said = fmt.Sprintf("Pull request %s: %s", p.Name(), p.PullRequest.URL)
 		case p.Problem != "":
 			said = p.Problem
 		}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/forge"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 )
@@ -160,7 +161,10 @@ func TestTaskThatEnded(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	published := &tasks.Published{Work: tasks.Work{Repo: "acme/app"}}
-	published.PullRequest.Number, published.PullRequest.URL = 42, "https://github.com/acme/app/pull/42"
+	published.PullRequest = forge.PullRequestRef{Number: 42, URL: "https://github.com/acme/app/pull/42", Draft: true}
+	ready, further := *published, *published
+	ready.PullRequest.Draft, further.Repo = false, "acme/web"
+	further.PullRequest.Number, further.PullRequest.URL = 7, "https://github.com/acme/web/pull/7"
 	for n, test := range []struct {
 		ending tasks.Ending
 		want   []string
@@ -168,6 +172,11 @@ func TestTaskThatEnded(t *testing.T) {
 		{tasks.Ending{Kind: tasks.Answered, Result: agent.Result{Text: "It is **blue**.", Duration: 62 * time.Second}, Published: published}, []string{
 			`class="state answered">Done</span>`, "PR #42", "<strong>blue</strong>", `class="button first" href="https://github.com/acme/app/pull/42">Open PR</a>`,
 			"review draft pull request #42", "!is-failed",
+		}},
+		{tasks.Ending{Kind: tasks.Answered, Published: &ready, Also: []*tasks.Published{&further}}, []string{
+			`class="button first" href="https://github.com/acme/app/pull/42">Open acme/app#42</a>`,
+			`class="button first" href="https://github.com/acme/web/pull/7">Open acme/web#7</a>`,
+			"<span>PR #42, PR acme/web#7</span>", "review the 2 pull requests. To ask for changes, comment on them.",
 		}},
 		{tasks.Ending{Kind: tasks.Cancelled, By: "Bo"}, []string{
 			`class="state cancelled">Stopped</span>`, `class="sentence is-stopped">Stopped by Bo.`, "<span>stopped by Bo</span>", "!is-failed", "!Open PR", ">Retry<",

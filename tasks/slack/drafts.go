@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"regexp"
-	"slices"
 
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/intake"
@@ -30,9 +29,7 @@ type drafts struct {
 func (d *drafts) markReady(ctx context.Context, desk *tasks.Desk, user string, st tasks.Status) (string, error) {
 	var all []*tasks.Published
 	if d.pulls != nil && st.Ending != nil {
-		all = slices.DeleteFunc(st.Ending.Publications(), func(p *tasks.Published) bool {
-			return p.PullRequest.Number == 0
-		})
+		all = st.Ending.PullRequests()
 	}
 	if len(all) == 0 {
 		return "", inputError(noDraft)

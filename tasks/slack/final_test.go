@@ -19,14 +19,20 @@ func endings() map[string]tasks.Ending {
 	stopped := answered("").Result
 	stopped.Text, stopped.Partial = "", "I looked at\n\n```go\nmain()\n```\nand <!channel>"
 	at := answered("").At
-	published, kept := answered("Mended."), answered("Mended.")
+	published, together, kept := answered("Mended."), answered("Mended both."), answered("Mended.")
 	published.Published = &tasks.Published{
 		Work:        tasks.Work{Repo: "acme/api", Branch: "errand/slack-1a2b3c4d5e"},
 		PullRequest: forge.PullRequestRef{Number: 7, URL: "https://github.com/acme/api/pull/7"},
 	}
+	together.Published = published.Published
+	together.Also = []*tasks.Published{{
+		Work:        tasks.Work{Repo: "acme/web", Branch: "errand/slack-1a2b3c4d5e"},
+		PullRequest: forge.PullRequestRef{Number: 8, URL: "https://github.com/acme/web/pull/8", Draft: true},
+	}}
 	kept.Published = &tasks.Published{Problem: "The changes were not published: <!channel> & more.\nThey are kept."}
 	return map[string]tasks.Ending{
 		"published": published,
+		"together":  together,
 		"kept":      kept,
 		"answered":  answered("# Result\n\nIt is **fine**, see [main](https://x.org/main.go). Thanks to <@U0BOB>, @here.\n\n```go\nif a < b { }\n```\n"),
 		"empty":     answered(""),

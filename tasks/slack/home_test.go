@@ -81,6 +81,25 @@ func TestHome(t *testing.T) {
 	}
 }
 
+// An ended task has links to all of its pull requests.
+func TestHomeHasPullRequests(t *testing.T) {
+	t.Parallel()
+	f := newFrontDoor(t, Config{}, tasks.Policy{})
+	f.mention("mend")
+	task, claim := f.begin()
+	f.end(task, claim, endings()["published"])
+	if got, want := f.home(ann)[1], "|Thread> · <https://github.com/acme/api/pull/7|Pull request> · "; !strings.Contains(got, want) {
+		t.Errorf("%q in %s", want, got)
+	}
+	f.mention("mend both")
+	task, claim = f.begin()
+	f.end(task, claim, endings()["together"])
+	want := "|Thread> · <https://github.com/acme/api/pull/7|acme/api#7> · <https://github.com/acme/web/pull/8|acme/web#8> · "
+	if got := f.home(ann)[1]; !strings.Contains(got, want) {
+		t.Errorf("%q in %s", want, got)
+	}
+}
+
 // Only the newest tasks are shown, and what Slack refuses is logged.
 func TestHomeIsBounded(t *testing.T) {
 	t.Parallel()

@@ -25,18 +25,22 @@ type head struct {
 	Until         time.Time // zero: nothing is known
 	Initials      string    // of the person who asked
 	Links         tasks.Links
-	Thread        string // the name of Links.Thread
-	PullRequest   string // its URL: the one that the task opened, or else the one that it is about
-	Chat          string // the URL of the conversation
-	Next          string // what to do now that it has ended, in a sentence
-	Opened        bool   // the task opened the pull request
-	Class         string // of its ending: done, stopped, limit or failed
+	Thread        string     // the name of Links.Thread
+	Pulls         []pullLink // the pull requests that the task opened, or else the one that it is about
+	Chat          string     // the URL of the conversation
+	Next          string     // what to do now that it has ended, in a sentence
+	Opened        bool       // the task opened Pulls
+	Class         string     // of its ending: done, stopped, limit or failed
 	Model         string
 }
 
+// pullLink is a button that leads to a pull request.
+type pullLink struct{ URL, Text string }
+
 // newHead returns the head of a task without what it waits for.
 func newHead(s tasks.Status, links tasks.Links, now time.Time) head {
-	h := head{Links: links, Initials: initials(s.Name()), PullRequest: links.PullRequest, Model: s.Task.Options.Model}
+	h := head{Links: links, Initials: initials(s.Name()), Model: s.Task.Options.Model}
+	h.Pulls, h.Opened = pullLinks(s, links.PullRequest)
 	line := s.Headline(now)
 	h.Detail, h.Until = legible.Text(line.Detail), line.Until
 	switch {
@@ -64,15 +68,32 @@ func newHead(s tasks.Status, links tasks.Links, now time.Time) head {
 	if s.Ending == nil {
 		return h
 	}
-	if p := s.Ending.Published; p != nil && p.PullRequest.URL != "" {
-		h.PullRequest, h.Opened = p.PullRequest.URL, true
-	}
-	if u, err := url.Parse(h.PullRequest); err != nil || u.Scheme != "https" && u.Scheme != "http" {
-		h.PullRequest = ""
-	}
 	h.Class, h.Model = endingClass(s.Ending.Kind), cmp.Or(s.Ending.Result.Model, h.Model)
 	h.Next = h.next(s)
 	return h
+}
+
+// pullLinks returns the pull requests that a task opened, or else the one that it is about. Several are told apart by
+// their names.
+func pullLinks(s tasks.Status, about string) (list []pullLink, opened bool) {
+	var pulls []*tasks.Published
+	if s.Ending != nil {
+		pulls = s.Ending.PullRequests()
+	}
+	for _, p := range pulls {
+		l := pullLink{p.PullRequest.URL, "Open PR"}
+		if len(pulls) > 1 {
+			l.Text = "Open " + legible.Line(p.Name())
+		}
+		list = append(list, l)
+	}
+	if opened = len(list) > 0; !opened {
+		list = []pullLink{{about, "Open PR"}}
+	}
+	return slices.DeleteFunc(list, func(l pullLink) bool {
+		u, err := url.Parse(l.URL)
+		return err != nil || u.Scheme != "https" && u.Scheme != "http"
+	}), opened
 }
 
 // whenOf returns what happens at the time of a headline, such as "resumes about "; empty if it has no time.
@@ -88,8 +109,7 @@ func whenOf(line tasks.Headline) (when string) {
 func (h head) next(s tasks.Status) string {
 	switch {
 	case h.Opened:
-		return fmt.Sprintf("Next: review draft pull request #%d. To ask for changes, comment on it.",
-			s.Ending.Published.PullRequest.Number)
+		return nextReview(s.Ending.PullRequests())
 	case h.Class == "failed":
 		return "Next: retry it, which runs the same request again in the same conversation."
 	case h.Class != "done" || h.Chat != "" || h.Links.Thread == "":
@@ -98,6 +118,19 @@ func (h head) next(s tasks.Status) string {
 		return "Next: to continue this conversation, reply in the Slack thread."
 	}
 	return "Next: to continue this conversation, comment on " + h.Thread + "."
+}
+
+// nextReview says what to do with pull requests of errand.
+func nextReview(pulls []*tasks.Published) string {
+	draft := ""
+	if !slices.ContainsFunc(pulls, func(p *tasks.Published) bool { return !p.PullRequest.Draft }) {
+		draft = "draft "
+	}
+	if len(pulls) == 1 {
+		return fmt.Sprintf("Next: review %spull request #%d. To ask for changes, comment on it.", draft,
+			pulls[0].PullRequest.Number)
+	}
+	return fmt.Sprintf("Next: review the %d %spull requests. To ask for changes, comment on them.", len(pulls), draft)
 }
 
 // endingClass returns the CSS class of a kind of ending.

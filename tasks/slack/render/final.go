@@ -52,20 +52,16 @@ func endingFoot(t tasks.Task, e tasks.Ending) string {
 
 // Notice is a message about a task that was not requested in Slack. The title of its pull request is a stranger's.
 func (c Console) Notice(n tasks.Notice) []Part {
-	lead, pull := Literal(n.Headline, MaxSentence/2), n.PullRequest.URL
-	if n.PullRequest.Number > 0 {
-		named := Escape(fmt.Sprintf("%s#%d", n.PullRequest.Repo, n.PullRequest.Number))
-		if webLink.MatchString(pull) {
-			named = link(pull, named)
+	lead, pulls := Literal(n.Headline, MaxSentence/2), pullButtons(&n.Ending)
+	if pull := n.PullRequest; pull.Number > 0 {
+		named := Escape(fmt.Sprintf("%s#%d", pull.Repo, pull.Number))
+		pulls = nil
+		if webLink.MatchString(pull.URL) {
+			named, pulls = link(pull.URL, named), []Button{{Text: "Pull request", Action: ActionPull, URL: pull.URL}}
 		}
-		lead = Lines(named+" "+Literal(n.PullRequest.Title, 150), lead)
-	} else if n.Ending.Published != nil {
-		pull = n.Ending.Published.PullRequest.URL
+		lead = Lines(named+" "+Literal(pull.Title, 150), lead)
 	}
-	buttons := c.LogButton(n.Task.ID)
-	if webLink.MatchString(pull) {
-		buttons = append([]Button{{Text: "Pull request", Action: ActionPull, URL: pull}}, buttons...)
-	}
+	buttons := append(pulls, c.LogButton(n.Task.ID)...)
 	mark := FinalMarker(n.Task, n.Ending)
 	mark.Notice = NoticeKey(n)
 	return Parts(mark, lead, n.Body, endingFoot(n.Task, n.Ending), buttons...)

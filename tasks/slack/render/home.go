@@ -41,6 +41,9 @@ func (c Console) homeTask(st tasks.Status, thread string, now time.Time) string 
 	if thread != "" {
 		links = append(links, Button{Text: "Thread", URL: thread})
 	}
+	if st.Ending != nil {
+		links = append(links, pullButtons(st.Ending)...)
+	}
 	where := append(buttonLinks(append(links, c.LogButton(st.Task.ID)...)),
 		Literal(strings.Join(st.Task.Repositories(), ", "), maxHome), moment("", st.Created))
 	return Literal(st.Task.Title(), MaxSentence) + "\n" + state.State + "\n" + Dots(where...)

@@ -3,6 +3,7 @@ package render
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -168,7 +169,7 @@ const (
 	ActionRetry  = "retry"
 	ActionReady  = "ready"
 	ActionLog    = "log"    // a link: Slack opens it, and sends the press as well
-	ActionPull   = "pull"   // likewise
+	ActionPull   = "pull"   // likewise; of several, followed by a slash and its index
 	ActionPick   = "pick"   // a menu, in a block named after the request
 	ActionGood   = "good"   // a vote
 	ActionBad    = "bad"    // likewise; opens the dialog of that name
@@ -231,6 +232,21 @@ func (c Console) RunButtons(id string) []Button {
 	return append([]Button{{Text: "Stop", Action: ActionStop, Value: id, Style: slack.StyleDanger}}, c.LogButton(id)...)
 }
 
+// pullButtons lead to the pull requests of an ending. Several are told apart by their names.
+func pullButtons(e *tasks.Ending) (list []Button) {
+	pulls := e.PullRequests()
+	for i, p := range pulls {
+		b := Button{Text: "Pull request", Action: ActionPull, URL: p.PullRequest.URL}
+		if len(pulls) > 1 {
+			b.Text, b.Action = untrusted.Short(p.Name(), maxButton), ActionPull+"/"+strconv.Itoa(i)
+		}
+		if webLink.MatchString(b.URL) {
+			list = append(list, b)
+		}
+	}
+	return list
+}
+
 // VoteSign is the emoji of a vote.
 func VoteSign(vote string) string {
 	if vote == ActionGood {
@@ -241,12 +257,9 @@ func VoteSign(vote string) string {
 
 // finalButtons go with an ending.
 func (c Console) finalButtons(t tasks.Task, e tasks.Ending, votes bool) []Button {
-	list := c.LogButton(t.ID)
-	if p := e.Published; p != nil && p.PullRequest.URL != "" {
-		list = append([]Button{{Text: "Pull request", Action: ActionPull, URL: p.PullRequest.URL}}, list...)
-		if p.PullRequest.Draft {
-			list = append(list, Button{Text: "Mark as ready", Action: ActionReady, Value: t.ID})
-		}
+	list := append(pullButtons(&e), c.LogButton(t.ID)...)
+	if slices.ContainsFunc(e.PullRequests(), func(p *tasks.Published) bool { return p.PullRequest.Draft }) {
+		list = append(list, Button{Text: "Mark as ready", Action: ActionReady, Value: t.ID})
 	}
 	list = append(list, Button{Text: "Try again", Action: ActionRetry, Value: t.ID})
 	if votes && e.Body() != "" {
