@@ -556,7 +556,7 @@ func TestAuditAndSecrets(t *testing.T) {
 	if err := h.Desk.As(t.Context(), by, "vote", id, func(context.Context) (bool, error) { return true, nil }); err != nil {
 		t.Fatal(err)
 	}
-	h.contains(h.get("/audit?from=slack", "Accept", "text/html"), http.StatusOK, "Ann &lt;b&gt;", "slack/U0ANN", `<option selected>slack</option>`, `href="/tasks/`+id+`"`, "!POST ")
+	h.contains(h.get("/audit?from=slack", "Accept", "text/html"), http.StatusOK, "Ann &lt;b&gt;", "slack/U0ANN", `<option selected>slack</option>`, `href="/tasks/`+id+`">task</a>`, "!POST ")
 	h.contains(h.get("/audit?from=console&who=ann", "Accept", "text/html"), http.StatusOK, "No entry matches.")
 	h.problem(h.get("/audit?from=mail"), http.StatusBadRequest)
 	for _, e := range page.Entries {
@@ -633,6 +633,11 @@ func TestHeader(t *testing.T) {
 	limited := h.apiToken("limited", "operator", "acme/*")
 	h.contains(h.get("/fleet", "Authorization", "Bearer "+limited, "Accept", "text/html"), http.StatusOK, `href="/chat"`, `!href="/queues/"`)
 	h.contains(h.get("/nowhere", h.cookie()...), http.StatusNotFound, "There is no such page.", "Role: admin", `action="/logout"`, `href="/">Back to the tasks`)
+	id := h.submit(1)
+	for _, page := range []string{"log", "changes"} { // it has neither
+		h.contains(h.get("/tasks/"+id+"/"+page, h.cookie()...), http.StatusNotFound, `href="/tasks/`+id+`">Back to the task`)
+	}
+	h.contains(h.get("/tasks/1700000000000009-chat-x/log", h.cookie()...), http.StatusNotFound, `href="/">Back to the tasks`)
 	h.contains(h.get("/login", browser...), http.StatusOK, "to see and start tasks.", "!<nav", "!/logout")
 	h.contains(h.get("/login?next=%2Ftasks%2Fx%3Fa", browser...), http.StatusOK, "to see this task and act on it.")
 }

@@ -207,7 +207,8 @@ func TestEmptyList(t *testing.T) {
 		c.Chat = console.Chat{Source: poster{}}
 	})
 	h.contains(h.get("/"), http.StatusOK, "No tasks yet", "@errand", "<code>/review</code>", `<a href="/chat">chat</a>`, "enqueue chat")
-	h.contains(h.get("/?state=running"), http.StatusOK, "No task matches: <b>running</b>.", "!No tasks yet")
+	h.contains(h.get("/?state=running"), http.StatusOK, "No task matches: <b>running</b>.", "!No tasks yet", "!took up")
+	h.contains(h.get("/?state=absorbed"), http.StatusOK, "No task matches: <b>absorbed</b>.", "Messages that the live run of their thread took up.")
 }
 
 // An unchanged page is not sent again.

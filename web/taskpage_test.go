@@ -173,7 +173,7 @@ func TestTaskThatEnded(t *testing.T) {
 			`class="state answered">Done</span>`, "PR #42", "<strong>blue</strong>", `class="button first" href="https://github.com/acme/app/pull/42">Open PR</a>`,
 			"review draft pull request #42", "!is-failed",
 		}},
-		{tasks.Ending{Kind: tasks.Answered, Published: &ready, Also: []*tasks.Published{&further}}, []string{
+		{tasks.Ending{Kind: tasks.Answered, Result: agent.Result{Text: "ok"}, Published: &ready, Also: []*tasks.Published{&further}}, []string{
 			`class="button first" href="https://github.com/acme/app/pull/42">Open acme/app#42</a>`,
 			`class="button first" href="https://github.com/acme/web/pull/7">Open acme/web#7</a>`,
 			"<span>PR #42, PR acme/web#7</span>", "review the 2 pull requests. To ask for changes, comment on them.",
@@ -182,14 +182,18 @@ func TestTaskThatEnded(t *testing.T) {
 			`class="state cancelled">Stopped</span>`, `class="sentence is-stopped">Stopped by Bo.`, "<span>stopped by Bo</span>", "!is-failed", "!Open PR", ">Retry<",
 		}},
 		{tasks.Ending{Kind: tasks.Failed, Reason: "The credit is used up."}, []string{
-			`class="state failed">Failed</span>`, `class="sentence is-failed">The credit is used up.`, "Next: retry it, which runs the same request again", "!is-stopped",
+			`class="state failed">Failed</span>`, `class="sentence is-failed">The credit is used up.`, "Next: when the cause is gone, retry.", "!is-stopped",
 		}},
 		{tasks.Ending{Kind: tasks.TimedOut, Limit: "2h"}, []string{`class="state timed_out">Timed out</span>`, `class="sentence is-limit">`}},
 	} {
 		id := h.submit(n, func(t *tasks.Task) { t.Thread = fmt.Sprint("test/", n) })
 		h.End(h.Claim(id), test.ending)
 		h.contains(h.get("/tasks/"+id), http.StatusOK, append(test.want, "!/cancel", "!data-events")...)
+		if test.ending.Kind == tasks.Failed { // a viewer cannot retry
+			h.contains(h.get("/tasks/"+id, "Authorization", "Bearer "+h.apiToken("viewer", "viewer")), http.StatusOK, "credit is used up", "!retry")
+		}
 	}
+	h.contains(h.get("/"), http.StatusOK, `<p class="note">PR #42</p>`, `<p class="note">PR #42, PR acme/web#7</p>`, `<p class="note">Stopped by Bo. Ask again to continue.</p>`)
 	id := h.submit(9, func(t *tasks.Task) { t.Thread, t.Source = "chat/abc", "chat" })
 	h.End(h.Claim(id), tasks.Ending{Kind: tasks.Answered, Result: agent.Result{Text: "ok"}})
 	h.contains(h.get("/tasks/"+id), http.StatusOK, `href="/chat/abc#latest">Continue in chat</a>`)

@@ -2,6 +2,7 @@ package browser
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -186,5 +187,44 @@ func TestEmptyList(t *testing.T) {
 		tb.fits("tasks-empty")
 		tb.accessible("tasks-empty")
 		tb.keep(out+"/tasks-empty-"+l.name+".png", tb.shoot(false))
+	}
+}
+
+// Text of people has its own direction, also in a page that is written from left to right. On a phone, a note has two
+// lines, and only that of a waiting task gets a capital letter.
+func TestWordsInTheList(t *testing.T) {
+	t.Parallel()
+	c := newConsole(t)
+	hebrew := c.submit(func(t *tasks.Task) { t.Prompt = "\u05ea\u05e7\u05df \u05d0\u05ea invoice/total.go" })
+	long := c.submit(func(t *tasks.Task) { t.Prompt = "long" })
+	c.End(c.Claim(long), tasks.Ending{Kind: tasks.Refused, Reason: "acme/api " + strings.Repeat("is not one of errand's repositories. ", 9)})
+	tb := c.tab(t)
+	tb.as(looks[2])
+	for path, selector := range map[string]string{"/": "#task-" + hebrew + " .title", "/tasks/" + hebrew: "h1"} {
+		tb.open(path)
+		tb.find(selector, "invoice")
+		if !eval[bool](tb, `(() => {
+			const text = document.querySelector("`+selector+`").firstChild, at = (i) => {
+				const one = document.createRange();
+				one.setStart(text, i);
+				one.setEnd(text, i + 1);
+				return one.getBoundingClientRect().left;
+			};
+			return at(0) > at(text.length - 1);
+		})()`) {
+			t.Errorf("%s: the request begins at the left", path)
+		}
+	}
+	tb.open("/")
+	if lines := eval[float64](tb, `(() => {
+		const note = document.querySelector("#task-`+long+` .note"), style = getComputedStyle(note);
+		return Math.round(note.clientHeight / parseFloat(style.lineHeight));
+	})()`); lines != 2 {
+		t.Errorf("the note has %v lines", lines)
+	}
+	for id, want := range map[string]string{long: "none", hebrew: "uppercase"} {
+		if got := eval[string](tb, `getComputedStyle(document.querySelector("#task-`+id+` .note"), "::first-letter").textTransform`); got != want {
+			t.Errorf("the first letter of a note is %s, want %s", got, want)
+		}
 	}
 }

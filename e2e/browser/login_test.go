@@ -121,7 +121,7 @@ func TestGuest(t *testing.T) {
 		tb.open("/tasks/" + v.id + "?link=" + until + "." + base64.RawURLEncoding.EncodeToString(signed(key, v.id+"\n"+until)[:16]))
 		tb.wait("!location.search && document.readyState === 'complete'") // by the page on the way
 		tb.find("main", v.want)
-		tb.find(".banner.guest", "You see this task by a link, until ")
+		tb.find(".banner.guest", "You see this task through a shared link, which works until ")
 		if buttons := eval[string](tb, "[...document.querySelectorAll('form, .top nav, .user .menu')].map((e) => e.outerHTML).join()"); buttons != "" {
 			t.Errorf("%s: a guest cannot use %s", v.name, buttons)
 		}

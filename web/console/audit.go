@@ -45,6 +45,14 @@ func (r auditRow) To() string {
 	return ""
 }
 
+// Leads names the page that To returns.
+func (r auditRow) Leads() string {
+	if strings.HasPrefix(r.Result, "/chat/") {
+		return "conversation"
+	}
+	return "task"
+}
+
 func newAuditRow(e tasks.AuditEntry) auditRow {
 	e.Who, e.Name, e.What, e.Result = legible.Line(e.Who), legible.Line(e.Name), legible.Line(e.What),
 		legible.Line(e.Result)

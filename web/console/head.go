@@ -111,7 +111,7 @@ func (h head) next(s tasks.Status) string {
 	case h.Opened:
 		return nextReview(s.Ending.PullRequests())
 	case h.Class == "failed":
-		return "Next: retry it, which runs the same request again in the same conversation."
+		return "Next: when the cause is gone, retry. The same request runs again in the same conversation."
 	case h.Class != "done" || h.Chat != "" || h.Links.Thread == "":
 		return ""
 	case s.Task.Source == "slack":

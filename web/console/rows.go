@@ -15,7 +15,7 @@ type row struct {
 	Repo                     string
 	Created                  time.Time
 	Age, Took, Cost          string
-	Note                     string // why it waits, or how it ended
+	Note                     string // why it waits, or how it ended or what came of it
 	NoteWhen                 string // what happens at NoteUntil, such as "resumes about "
 	NoteUntil                time.Time
 	Label                    string // the state in words
@@ -37,7 +37,7 @@ func newRow(v view.Task, now time.Time) row {
 	}
 	switch {
 	case v.Ending != nil:
-		r.Ending = string(v.Ending.Kind)
+		r.Ending, r.Note = string(v.Ending.Kind), cmp.Or(r.Note, legible.Text(v.Ending.Headline().Detail))
 		r.Cost = view.USD(v.Ending.CostUSD())
 		if d := v.Ended.Sub(v.Started); !v.Started.IsZero() && d >= time.Second {
 			r.Took = legible.Age(d)

@@ -129,6 +129,9 @@ func (c *Console) renderTask(ctx context.Context, s tasks.Status, before string)
 	if v.wait, err = c.readWait(ctx, s); err != nil {
 		return nil, err
 	}
+	if v.Class == "failed" && !v.May.Retry {
+		v.Next = ""
+	}
 	if !v.May.Others {
 		v.closeLinks()
 	}
@@ -138,9 +141,6 @@ func (c *Console) renderTask(ctx context.Context, s tasks.Status, before string)
 // closeLinks removes what leads a guest to pages that they may not see.
 func (v *taskView) closeLinks() {
 	v.Chat = ""
-	if v.Class == "failed" {
-		v.Next = "" // Retry
-	}
 	for _, e := range slices.Concat(v.Entries, v.Absorbed) {
 		e.Task = ""
 	}

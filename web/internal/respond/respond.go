@@ -126,7 +126,11 @@ func (o *Responder) Fail(w http.ResponseWriter, r *http.Request, err error) {
 		o.log.Warn("serve console", "path", r.URL.Path, "err", err)
 	}
 	v := errorView{p, "/", "Back to the tasks"}
-	if id := tasks.VisitorOf(r.Context()).Task; id != "" {
+	id := tasks.VisitorOf(r.Context()).Task
+	if of := r.PathValue("id"); strings.HasPrefix(r.URL.Path, "/tasks/"+of+"/") && !errors.Is(err, tasks.ErrNotFound) {
+		id = of // its log, its changes or a button
+	}
+	if tasks.ValidID(id) {
 		v.Back, v.To = "/tasks/"+id, "Back to the task"
 	}
 	if strings.HasPrefix(r.URL.Path, "/api/") || !WantsHTML(r) || o.Page(w, r, p.Status, "error", v) != nil {
