@@ -45,7 +45,7 @@ func (d *Desk) answer(ctx context.Context, id, key string, given Answer) (Answer
 	for i := range asked {
 		switch {
 		case key == "" && asked[i].Answer == nil && q != nil:
-			return Answer{}, &InputError{Sentence: "Several questions are open. Say which one you answer."}
+			return Answer{}, &InputError{Sentence: "Several questions are open. Say which one you are answering."}
 		case asked[i].Key == key, key == "" && asked[i].Answer == nil:
 			q = &asked[i]
 		}

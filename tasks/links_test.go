@@ -65,7 +65,7 @@ func TestPermitLinked(t *testing.T) {
 		t.Errorf("a login that somebody else has taken: %q %q", p, why)
 	}
 	delete(forgeOf, "dana secret/a")
-	const renamed = "GitHub does not know dana, or not secret/a. Say /errand link if you have renamed your account."
+	const renamed = "GitHub finds no account dana, or no repository secret/a. If you have renamed your account, say /errand link."
 	if p, why := permit("UD"); p != "" || why != renamed {
 		t.Errorf("a login that is no more: %q %q", p, why)
 	}

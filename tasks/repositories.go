@@ -62,7 +62,7 @@ func (p Policy) withFurther(t Task) (Task, error) {
 	case t.Repo == "":
 		return bad("Further repositories need a main one: name it, too.")
 	case t.Profile == agent.Untrusted:
-		return bad("What a stranger wrote is looked at in its own repository. Name only that one.")
+		return bad("Work on untrusted content has only its own repository. Name no other.")
 	case len(t.Also) > maxFurther:
 		return bad("A task works in at most %d repositories. Ask for the others separately.", 1+maxFurther)
 	}

@@ -37,7 +37,7 @@ func TestFurtherRepositories(t *testing.T) {
 		"no name":        {"acme/api", "acme", "", `"acme" is not a repository: write it as owner/name.`},
 		"not listed":     {"acme/api", "other/x", "", "Repository other/x is not one errand works on. An operator can add it under repositories: in errand.yaml."},
 		"another pool":   {"acme/api", "acme/ios", "", "Workers of pool default run the tasks of acme/api, and those of pool mac the tasks of acme/ios. Ask for each separately, or have an operator give both the same pool in errand.yaml."},
-		"of a stranger!": {"acme/api", "acme/web", agent.Untrusted, "What a stranger wrote is looked at in its own repository. Name only that one."},
+		"of a stranger!": {"acme/api", "acme/web", agent.Untrusted, "Work on untrusted content has only its own repository. Name no other."},
 	} {
 		task := newTask(1)
 		task.Repo, task.Also, task.Profile = tc.repo, strings.Fields(tc.also), agent.Write

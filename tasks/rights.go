@@ -181,7 +181,8 @@ func (p Policy) entitle(ctx context.Context, by Asker, repo string, wanted agent
 	case level == forge.PermissionRead, open:
 		return reads, nil
 	case err != nil && by.ID != 0:
-		const sentence = "GitHub does not know %s, or not %s. Say /errand link if you have renamed your account."
+		const sentence = "GitHub finds no account %s, or no repository %s. If you have renamed your account, say " +
+			"/errand link."
 		return "", refusal(sentence, by.Login, repo)
 	}
 	return "", refusal("%s has no access to %s.", by.Login, repo)

@@ -199,7 +199,7 @@ func inquire(ctx context.Context, d *Desk, where Where) (reply OfferReply, err e
 	}
 	repo := d.policy.withoutHost(where.Repo)
 	if v := VisitorOf(ctx); v.RoleIn(ctx, repo) < Viewer && (repo != "" || where.Dir != "") {
-		return reply, &InputError{Sentence: "You may not see this place."}
+		return reply, &InputError{Sentence: "You may not see this repository or directory."}
 	}
 	question := format.JSON(where)
 	ctx, cancel := context.WithTimeoutCause(ctx, d.patience, ErrNoAnswer)

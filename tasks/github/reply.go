@@ -13,7 +13,6 @@ import (
 
 	hub "github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/internal/markdown"
-	"github.com/errand-fleet/errand/internal/untrusted"
 	"github.com/errand-fleet/errand/tasks"
 )
 
@@ -139,10 +138,7 @@ func (r *reply) since() time.Time {
 
 // bodies returns the parts of the answer.
 func (r *reply) bodies(e tasks.Ending) []string {
-	foot := "\n\n---\n<sub>" + r.footer(e) + "</sub>\n"
-	if note := e.Note(); note != "" {
-		foot = "\n\n" + markdown.Neutral(untrusted.Line(note, 500)) + foot
-	}
+	foot := addenda(r.origin, e) + "\n\n---\n<sub>" + r.footer(e) + "</sub>\n"
 	if r.task.Options.Plan && e.Kind == tasks.Answered {
 		foot = "\n\n" + howToApprove + foot
 	}

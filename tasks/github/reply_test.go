@@ -48,6 +48,8 @@ func TestReplyBodies(t *testing.T) {
 	}}
 	published := answered("Mended.\n\n```go\nfunc main() {")
 	published.Published = &tasks.Published{PullRequest: forge.PullRequestRef{Number: 7, URL: "https://github.com/acme/api/pull/7"}, Work: tasks.Work{Repo: "acme/api"}}
+	together := published
+	together.Also = []*tasks.Published{{PullRequest: forge.PullRequestRef{Number: 8, URL: "https://github.com/acme/web/pull/8"}, Work: tasks.Work{Repo: "acme/web"}}}
 	w := withToken(t)
 	w.talkers()
 	for name, e := range map[string]tasks.Ending{
@@ -57,6 +59,7 @@ func TestReplyBodies(t *testing.T) {
 		"cancelled": {Kind: tasks.Cancelled, By: "ann", At: ended},
 		"timeout":   broken,
 		"published": published,
+		"together":  together,
 	} {
 		n := w.quietOpen(func(pr *githubfake.PR) { pr.Head = name })
 		w.close(w.asks(n, spot{Place: inConversation, ID: must(w.hub.Comment(t.Context(), repo, n, "ann", "@errand why?"))})[0], e)

@@ -98,10 +98,7 @@ func (r *report) comments(ctx context.Context) (map[int]posted, error) {
 
 // bodies returns the comments for an outcome.
 func (r *report) bodies(m mark, result outcome) []string {
-	foot := "\n\n---\n<sub>" + r.footer(result.ending) + "</sub>\n"
-	if note := result.ending.Note(); note != "" {
-		foot = "\n\n" + markdown.Neutral(untrusted.Line(note, 500)) + foot
-	}
+	foot := addenda(r.origin, result.ending) + "\n\n---\n<sub>" + r.footer(result.ending) + "</sub>\n"
 	const head = 512 // room for the mark and the title
 	room := hub.MaxComment - head - len(foot)
 	texts := []string{result.text}
@@ -120,6 +117,25 @@ func (r *report) bodies(m mark, result outcome) []string {
 	}
 	bodies[len(bodies)-1] += foot
 	return bodies
+}
+
+// howToRetry follows the reason of a failure.
+const howToRetry = "Comment `/retry` to try again."
+
+// addenda returns what follows an answer: a line for each published work, and how to retry what failed.
+func addenda(o origin, e tasks.Ending) string {
+	text := ""
+	for _, one := range e.Notes() {
+		text += "\n" + markdown.Neutral(untrusted.Line(one, 500))
+	}
+	failed := []tasks.EndingKind{tasks.Failed, tasks.TimedOut, tasks.Stalled, tasks.Lost}
+	if o.Discussion == 0 && slices.Contains(failed, e.Kind) {
+		text += "\n" + howToRetry
+	}
+	if text != "" {
+		text = "\n" + text
+	}
+	return text
 }
 
 // text returns the answer, or the reason for a missing answer with the partial answer.

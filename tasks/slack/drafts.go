@@ -12,7 +12,7 @@ import (
 const (
 	marked    = "The pull request is ready for review."
 	markedAll = "The pull requests are ready for review."
-	noDraft   = "There is no pull request of mine in this thread."
+	noDraft   = "I have opened no pull request in this thread."
 )
 
 // readyForm matches a message that wants the draft of its thread to be marked as ready, and nothing else.

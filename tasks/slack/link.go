@@ -52,7 +52,7 @@ func (in *interpreter) link(ctx context.Context, o origin) (sentence string, err
 	if input, ok := errors.AsType[*tasks.InputError](err); ok {
 		return input.Sentence, nil
 	}
-	return "Open this address within 10 minutes and log in to GitHub. It is for you alone: do not pass it on. " +
+	return "Open this address within 10 minutes and log in to GitHub. It is only for you, so do not share it. " +
 		in.linkURL + "?code=" + code, err
 }
 

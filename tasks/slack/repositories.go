@@ -375,7 +375,7 @@ func workingIn(repo string) string {
 	if repo == "" {
 		return "I will work on this without a repository."
 	}
-	return "I work on this in " + repo + "."
+	return "I will work on this in " + repo + "."
 }
 
 // replaceMenu shows the choice in place of the menu, by the URL that came with the choice.
