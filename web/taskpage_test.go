@@ -113,6 +113,32 @@ func TestTaskThatWaitsForALimit(t *testing.T) {
 	}
 }
 
+// A run that waits for an answer leaves its place to others, so they do not wait for it.
+func TestRunThatAsksIsNotAhead(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	if _, err := h.Store.Workers.Beat(t.Context(), store.Worker{ID: "worker", Slots: 4}); err != nil {
+		t.Fatal(err)
+	}
+	var ids []string
+	for n, prompt := range []string{"asks", "runs", "waits"} {
+		ids = append(ids, h.submit(n, func(t *tasks.Task) { t.Repo, t.Prompt, t.Thread = "acme/app", prompt, "test/"+prompt }))
+		c, err := h.Store.Claim(t.Context(), ids[n], 0, "worker", store.Cap{Scope: "repo:", Max: 1})
+		if (err != nil) != (prompt == "waits") {
+			t.Fatalf("%s: %v", prompt, err)
+		}
+		if prompt == "asks" {
+			if _, err := c.Ask(t.Context(), "k", h.JSON(tasks.Question{Key: "k", Text: "Why?", Until: time.Now().Add(time.Hour)})); err != nil {
+				t.Fatal(err)
+			}
+			if err := c.Lend(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	h.contains(h.get("/tasks/"+ids[2]), http.StatusOK, ">Ahead of this task", `<a href="/tasks/`+ids[1]+`">runs</a>`, "!"+ids[0])
+}
+
 // The page has the machines of a task's runs: those that are alive with their load, the others with their ID.
 func TestMachines(t *testing.T) {
 	t.Parallel()

@@ -65,7 +65,9 @@ func (c *Console) ahead(ctx context.Context, s tasks.Status, w *wait) ([]tasks.S
 	}
 	w.AheadURL = listURL(f, func(f *tasks.Filter) { f.Limit = view.DefaultList })
 	running, err := c.view.Desk.List(ctx, f)
-	return running.Tasks, err
+	return slices.DeleteFunc(running.Tasks, func(one tasks.Status) bool {
+		return len(one.Questions) > 0 // it leaves its place to others
+	}), err
 }
 
 // estimate returns how long a task probably waits, by the latest tasks of its class. Behind others it waits for their
