@@ -138,7 +138,7 @@ func (r *reply) since() time.Time {
 
 // bodies returns the parts of the answer.
 func (r *reply) bodies(e tasks.Ending) []string {
-	foot := addenda(r.origin, e) + "\n\n---\n<sub>" + r.footer(e) + "</sub>\n"
+	foot := addenda(e) + "\n\n---\n<sub>" + r.footer(e) + "</sub>\n"
 	if r.task.Options.Plan && e.Kind == tasks.Answered {
 		foot = "\n\n" + howToApprove + foot
 	}

@@ -98,7 +98,7 @@ func (r *report) comments(ctx context.Context) (map[int]posted, error) {
 
 // bodies returns the comments for an outcome.
 func (r *report) bodies(m mark, result outcome) []string {
-	foot := addenda(r.origin, result.ending) + "\n\n---\n<sub>" + r.footer(result.ending) + "</sub>\n"
+	foot := addenda(result.ending) + "\n\n---\n<sub>" + r.footer(result.ending) + "</sub>\n"
 	const head = 512 // room for the mark and the title
 	room := hub.MaxComment - head - len(foot)
 	texts := []string{result.text}
@@ -123,13 +123,13 @@ func (r *report) bodies(m mark, result outcome) []string {
 const howToRetry = "Comment `/retry` to try again."
 
 // addenda returns what follows an answer: a line for each published work, and how to retry what failed.
-func addenda(o origin, e tasks.Ending) string {
+func addenda(e tasks.Ending) string {
 	text := ""
 	for _, one := range e.Notes() {
 		text += "\n" + markdown.Neutral(untrusted.Line(one, 500))
 	}
 	failed := []tasks.EndingKind{tasks.Failed, tasks.TimedOut, tasks.Stalled, tasks.Lost}
-	if o.Discussion == 0 && slices.Contains(failed, e.Kind) {
+	if slices.Contains(failed, e.Kind) {
 		text += "\n" + howToRetry
 	}
 	if text != "" {
