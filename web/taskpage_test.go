@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/agent"
-	"github.com/errand-fleet/errand/forge"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 )
@@ -187,7 +186,8 @@ func TestTaskThatEnded(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	published := &tasks.Published{Work: tasks.Work{Repo: "acme/app"}}
-	published.PullRequest = forge.PullRequestRef{Number: 42, URL: "https://github.com/acme/app/pull/42", Draft: true}
+	published.PullRequest.Number, published.PullRequest.URL = 42, "https://github.com/acme/app/pull/42"
+	published.PullRequest.Draft = true
 	ready, further := *published, *published
 	ready.PullRequest.Draft, further.Repo = false, "acme/web"
 	further.PullRequest.Number, further.PullRequest.URL = 7, "https://github.com/acme/web/pull/7"
