@@ -228,3 +228,26 @@ func TestWordsInTheList(t *testing.T) {
 		}
 	}
 }
+
+// The buttons of a task with several pull requests leave its title enough room.
+func TestButtonsLeaveRoom(t *testing.T) {
+	t.Parallel()
+	c := newConsole(t)
+	pull := func(repo string) *tasks.Published {
+		p := &tasks.Published{Work: tasks.Work{Repo: repo}}
+		p.PullRequest.Number, p.PullRequest.URL = 7, "https://github.example/pull/7"
+		return p
+	}
+	id := c.submit(func(t *tasks.Task) { t.Prompt = "rename the field in all services" })
+	also := []*tasks.Published{pull("acme/web"), pull("acme/a-repository-with-a-name-that-goes-on-and-on-and-on")}
+	c.End(c.Claim(id), tasks.Ending{Kind: tasks.Answered, Published: pull("acme/api"), Also: also})
+	tb := c.tab(t)
+	for _, l := range looks {
+		tb.as(l)
+		tb.open("/tasks/" + id)
+		tb.fits("the task")
+		if got := eval[float64](tb, `document.querySelector(".what").clientWidth / document.querySelector(".about").clientWidth`); got < 0.4 {
+			t.Errorf("%s: the title has %.2f of the width", l.name, got)
+		}
+	}
+}
